@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -88,14 +89,14 @@ absl::StatusOr<std::vector<std::shared_ptr<const Checkpoint>>> OpenInitial(const
   return found;
 }
 
-std::vector<std::shared_ptr<const Checkpoint>> OpenUnfinished(const std::string& path,
-                                                              const v1::CheckpointHeader& facts) {
+// Those that are there and good, the latest first.
+std::vector<std::shared_ptr<const Checkpoint>> OpenLatest(const std::string& path) {
   std::vector<std::shared_ptr<const Checkpoint>> found;
   for (const char* const suffix : kSuffixes) {
     absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(path + suffix);
-    if (checkpoint.ok() && CheckFits(**checkpoint, facts).ok()) {
+    if (checkpoint.ok()) {
       found.push_back(*std::move(checkpoint));
-    } else if (!checkpoint.ok() && !absl::IsNotFound(checkpoint.status())) {
+    } else if (!absl::IsNotFound(checkpoint.status())) {
       LogWarning(checkpoint.status().message(), "; it is passed over");
     }
   }
@@ -221,7 +222,12 @@ absl::StatusOr<CheckpointPlan> PlanCheckpoints(const std::string& role, const st
     SPLITVEIL_ASSIGN_OR_RETURN(plan.initial, OpenInitial(initial, plan.facts));
   }
   if (!plan.path.empty() && !party.starts_anew()) {
-    plan.unfinished = OpenUnfinished(plan.path, plan.facts);
+    std::vector<std::shared_ptr<const Checkpoint>> latest = OpenLatest(plan.path);
+    if (!latest.empty() && !IsComplete(latest.front()->header().run_id(), latest)) {
+      plan.broken_off = latest.front();
+    }
+    std::copy_if(latest.begin(), latest.end(), std::back_inserter(plan.unfinished),
+                 [&](const auto& checkpoint) { return CheckFits(*checkpoint, plan.facts).ok(); });
   }
   return plan;
 }

@@ -10,7 +10,7 @@ namespace splitveil {
 class UsualWait {
  public:
   // Whether a wait of this many seconds is a stall: five or more, and ten times the mean of those before it, of which
-  // there were ten at least. What is none counts for the mean.
+  // there were three at least. What is none counts for the mean.
   bool IsStall(double seconds) {
     if (waits_ >= kLeastWaits && seconds >= kLeastSeconds &&
         seconds * static_cast<double>(waits_) >= kTimesTheMean * total_seconds_) {
@@ -22,7 +22,7 @@ class UsualWait {
   }
 
  private:
-  static constexpr int64_t kLeastWaits = 10;
+  static constexpr int64_t kLeastWaits = 3;
   static constexpr double kLeastSeconds = 5, kTimesTheMean = 10;
 
   int64_t waits_ = 0;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <system_error>
 
@@ -119,7 +120,11 @@ absl::Status AnswerJournal::ReadFrom(uint32_t epoch, uint32_t batch) {
   static_assert(sizeof(Record) == 56, "the file's format");
   Record record;
   for (; std::fread(&record, sizeof(record), 1, file_.get()) == 1; ++records_) {
-    largest_sum_kl_ = LargerOf(largest_sum_kl_, record.sum_kl);
+    Count(record);
+    if (record.kind == Kind::kRaised) {
+      raised_.push_back({{record.epoch, record.batch}, record.sum_kl});
+      continue;  // There may be several of a batch.
+    }
     if (record.kind == Kind::kLowered && !lowered_from_.has_value()) {
       lowered_from_ = {record.epoch, record.batch};
     }
@@ -136,11 +141,17 @@ const AnswerJournal::Record* AnswerJournal::Before(Kind kind, uint32_t epoch, ui
   return before == before_.end() ? nullptr : &before->second;
 }
 
+void AnswerJournal::Count(const Record& record) {
+  if (record.kind != Kind::kRaised) {
+    largest_sum_kl_ = LargerOf(largest_sum_kl_, record.sum_kl);
+  }
+}
+
 absl::Status AnswerJournal::Write(const Record& record) {
   if (Before(record.kind, record.epoch, record.batch) != nullptr) {
     return absl::OkStatus();
   }
-  largest_sum_kl_ = LargerOf(largest_sum_kl_, record.sum_kl);
+  Count(record);
   if (std::fwrite(&record, sizeof(record), 1, file_.get()) != 1 || std::fflush(file_.get()) != 0) {
     return Failed(path_, "written");
   }
@@ -187,6 +198,23 @@ absl::Status AnswerJournal::LowerDisclosure(uint32_t epoch, uint32_t batch) {
   SPLITVEIL_RETURN_IF_ERROR(Write({Kind::kLowered, epoch, batch, 0, {}, 0}));
   lowered_from_ = {epoch, batch};
   return absl::OkStatus();
+}
+
+absl::Status AnswerJournal::RaiseNoise(const RaisedNoise& raised) {
+  SPLITVEIL_RETURN_IF_ERROR(Write({Kind::kRaised, raised.from.epoch, raised.from.batch, 0, {}, raised.max_sum_kl}));
+  raised_.push_back(raised);
+  return absl::OkStatus();
+}
+
+AnswerJournal::Batch AnswerJournal::FirstUnanswered(const Batch& next) const {
+  const auto beyond = before_.lower_bound({Kind::kEvaluated, 0, 0});  // Kinds are in order: kAnswered comes before it.
+  if (beyond == before_.begin()) {
+    return next;
+  }
+  const auto& [kind, epoch, batch] = std::prev(beyond)->first;
+  return kind != Kind::kAnswered || std::pair(epoch, batch) < std::pair(next.epoch, next.batch)
+             ? next
+             : Batch{epoch, batch + 1};
 }
 
 absl::Status AnswerJournal::ReleaseUnprotected() {

@@ -24,8 +24,8 @@ namespace splitveil {
 // off again and again could average. So each step's activations are written down before anything is decided of them,
 // and its answer before it leaves: a step that was begun is never taken for other activations, and one that was
 // answered never gets other bytes, whatever the reason (architecture rule 2). So are the activations of an evaluation
-// whose answer may say that training stops. Where the operator has lowered the disclosure level, so is the batch from
-// which on: what was disclosed before is repeated, and nothing after.
+// whose answer may say that training stops. Where the operator has lowered the disclosure level or raised the noise, so
+// is the batch from which on: what left before is repeated as it was.
 //
 // A file for each run, beside its checkpoints; of 56 bytes per record, two records per step, little-endian: kind,
 // epoch, batch and flags (u32 each), SHA-256 of what came or leaves, the largest divergence of all releases of one
@@ -63,6 +63,10 @@ class AnswerJournal {
   // where it did; Internal where it cannot be written.
   absl::Status Take(uint32_t epoch, uint32_t batch, const Digest& activations);
 
+  struct Batch {
+    uint32_t epoch = 0, batch = 0;
+  };
+
   struct Reply {
     Digest bytes = {};
     double sum_kl = 0;             // The largest divergence of all releases of one example, this one included, nats.
@@ -81,10 +85,20 @@ class AnswerJournal {
   // Internal where it cannot be written.
   absl::Status LowerDisclosure(uint32_t epoch, uint32_t batch);
   // The batch from which on it is lowered, in whatever part of the run that was; nullopt: it is as agreed.
-  struct Batch {
-    uint32_t epoch = 0, batch = 0;
-  };
   std::optional<Batch> lowered_from() const { return lowered_from_; }
+
+  // From batch `from` on a release has a divergence of at most `max_sum_kl`, positive and finite.
+  struct RaisedNoise {
+    Batch from;
+    double max_sum_kl = 0;
+  };
+  // Errors: Internal where it cannot be written.
+  absl::Status RaiseNoise(const RaisedNoise& raised);
+  // All of the run, in whatever part of it, the first one first.
+  const std::vector<RaisedNoise>& raised() const { return raised_; }
+
+  // The first batch, `next` or a later one, that was not answered before the run went on.
+  Batch FirstUnanswered(const Batch& next) const;
 
   // All that was written is on the disk. Errors: Internal.
   absl::Status Sync();
@@ -94,13 +108,13 @@ class AnswerJournal {
   absl::Status ReleaseUnprotected();
 
  private:
-  enum class Kind : uint32_t { kTaken = 1, kAnswered, kEvaluated, kUnprotected, kLowered };
+  enum class Kind : uint32_t { kTaken = 1, kAnswered, kEvaluated, kUnprotected, kLowered, kRaised };
   struct Record {
     Kind kind = Kind::kTaken;
     uint32_t epoch = 0, batch = 0;
     uint32_t scores_answered = 0;
     Digest digest = {};
-    double sum_kl = 0;
+    double sum_kl = 0;  // kRaised: RaisedNoise.max_sum_kl.
   };
   using Key = std::tuple<Kind, uint32_t, uint32_t>;
   struct Closer {
@@ -115,14 +129,17 @@ class AnswerJournal {
   absl::Status ReadFrom(uint32_t epoch, uint32_t batch);
   // The record of this kind from before the run went on; null: none.
   const Record* Before(Kind kind, uint32_t epoch, uint32_t batch) const;
+  // Of answers, in largest_sum_kl_.
+  void Count(const Record& record);
   // Writes what is not known.
   absl::Status Write(const Record& record);
 
   const std::string path_;
   const File file_;
   std::map<Key, Record> before_;  // What was answered before the run went on and is to be repeated.
-  double largest_sum_kl_ = 0;     // Of all records.
+  double largest_sum_kl_ = 0;     // Of all answers.
   std::optional<Batch> lowered_from_;
+  std::vector<RaisedNoise> raised_;
   int64_t records_ = 0;
 };
 

@@ -33,12 +33,12 @@ absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
       return absl::OkStatus();
     }
   }
-  if (!checkpoints_.unfinished.empty()) {
-    SPLITVEIL_RETURN_IF_ERROR(CheckMayBeginAnew());
-    LogWarning("a run was broken off, ", checkpoints_.unfinished.front()->name(),
-               ", of which the non-label party has no checkpoint that this party has, too: a new run begins");
-  }
   const std::string& theirs = request.resumed_from();
+  if (checkpoints_.broken_off != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckMayBeginAnew(theirs));
+    LogWarning("a run was broken off, ", checkpoints_.broken_off->name(),
+               ", which cannot be continued by what both parties have: a new run begins");
+  }
   if (checkpoints_.resumes() == theirs.empty()) {
     return absl::FailedPreconditionError(
         theirs.empty() ? "resumed_from: expected a checkpoint at both parties, found one at the label party alone"
@@ -55,15 +55,15 @@ absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
   return absl::OkStatus();
 }
 
-absl::Status RunRecords::CheckMayBeginAnew() const {
-  const Checkpoint& latest = *checkpoints_.unfinished.front();
+absl::Status RunRecords::CheckMayBeginAnew(const std::string& resumed_from) const {
+  const Checkpoint& latest = *checkpoints_.broken_off;
   const std::string& run_id = latest.header().run_id();
   const bool nothing_to_protect = run_->config.protection().has_none();
   const bool counted = run_->config.has_privacy_account();  // The same noise once more, or a debit.
-  const bool as_good_as_complete = latest.header().epochs() >= static_cast<uint32_t>(run_->agreement.epochs());
-  const absl::StatusOr<std::unique_ptr<Checkpoint>> newest = Checkpoint::Open(checkpoints_.path);
-  const bool later_one_complete = newest.ok() && !(*newest)->header().has_continuation();
-  if (nothing_to_protect || counted || as_good_as_complete || later_one_complete) {
+  // What that run has released is then counted by this one (CountedSumKl).
+  const std::shared_ptr<const Checkpoint> goes_on_from = FindCheckpoint(checkpoints_.initial, resumed_from);
+  const bool adds_up = goes_on_from != nullptr && goes_on_from->header().run_id() == run_id;
+  if (nothing_to_protect || counted || adds_up) {
     return absl::OkStatus();
   }
   const absl::StatusOr<bool> nothing_left = AnswerJournal::IsEmpty(AnswerJournal::PathOf(checkpoints_.path, run_id));
@@ -72,9 +72,10 @@ absl::Status RunRecords::CheckMayBeginAnew() const {
              : absl::FailedPreconditionError(absl::StrCat(
                    "unfinished: expected a checkpoint of ", latest.name(),
                    ", which was broken off after gradients had ",
-                   "left, found none that both have: a new run would release its examples again with other noise. The "
-                   "non-label party's checkpoints are to be restored, or the label party is to allow it "
-                   "(starts_anew)"));
+                   "left, found none that both have and that is of this agreement: a new run would release its "
+                   "examples "
+                   "again with other noise. The non-label party's checkpoints and the agreement are to be restored, or "
+                   "the label party is to allow it (starts_anew)"));
 }
 
 absl::Status RunRecords::Begin(RunRow row) {

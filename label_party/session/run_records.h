@@ -76,8 +76,9 @@ class RunRecords {
   void MarkComplete() const;
 
  private:
-  // The peer has nothing to continue the latest of the broken runs from. Errors: as ChooseCheckpoint.
-  absl::Status CheckMayBeginAnew() const;
+  // The latest run was broken off, and nothing to continue it from is at both parties. `resumed_from`: the peer's.
+  // Errors: as ChooseCheckpoint.
+  absl::Status CheckMayBeginAnew(const std::string& resumed_from) const;
   absl::Status BeginLedger(RunRow row);
   absl::Status BeginJournal();
 

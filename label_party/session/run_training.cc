@@ -197,7 +197,6 @@ absl::Status RunTraining::WriteDueCheckpoint() {
   if (!std::exchange(checkpoint_due_, false) || !parts_.records->writes_checkpoints()) {
     return absl::OkStatus();
   }
-  ApplyRaisedNoise();
   const SteadyTime since = SteadyNow();
   const TrainingOrder& order = *training_.order;
   return parts_.records->WriteCheckpoint(
@@ -309,17 +308,29 @@ absl::Status RunTraining::RaiseNoise() {
       !std::isfinite(result.latest_sum_kl)) {
     return absl::FailedPreconditionError("raise noise: expected gradients that leave with noise, found none");
   }
-  const double now = std::min(raised_max_sum_kl_.value_or(training_.guard->max_sum_kl()), result.latest_sum_kl);
-  raised_max_sum_kl_ = now / 2;
-  const bool waits = parts_.records->writes_checkpoints();
-  SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(parts_.records->ledger()->RecordEvent(
-      "operator_raise_noise",
-      absl::StrFormat("after %d steps, from the next %s on: bound on the AUC of a step at most %.4f (Theorem 1)",
-                      result.steps, waits ? "checkpoint" : "batch", AucBound(*raised_max_sum_kl_)))));
-  if (!waits) {
-    ApplyRaisedNoise();
+  const AnswerJournal::RaisedNoise raised = {NextToBeDecided(),
+                                             std::min(training_.step->max_sum_kl(), result.latest_sum_kl) / 2};
+  // On the disk before anything else: a run that is continued must not disclose more.
+  if (AnswerJournal* const journal = parts_.records->journal(); journal != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(journal->RaiseNoise(raised)));
   }
-  return absl::OkStatus();
+  training_.step->RaiseNoise(raised);
+  return RecordAtOnce("operator_raise_noise",
+                      absl::StrFormat("from epoch %d batch %d on: bound on the AUC of a step at most %.4f (Theorem 1)",
+                                      raised.from.epoch, raised.from.batch, AucBound(raised.max_sum_kl)));
+}
+
+AnswerJournal::Batch RunTraining::NextToBeDecided() const {
+  const AnswerJournal::Batch next = {training_.order->epoch(), training_.order->batch()};
+  const AnswerJournal* const journal = parts_.records->journal();
+  return journal == nullptr ? next : journal->FirstUnanswered(next);
+}
+
+absl::Status RunTraining::RecordAtOnce(const char* event, const std::string& detail) {
+  Ledger& ledger = *parts_.records->ledger();
+  absl::Status recorded = ledger.RecordEvent(event, detail);
+  recorded.Update(ledger.Commit());
+  return parts_.end->EndUnlessOk(recorded);
 }
 
 v1::DisclosureLevel RunTraining::disclosure() const {
@@ -337,7 +348,7 @@ absl::Status RunTraining::LowerDisclosure() {
   if (before == v1::LABEL_SIDE_ONLY) {
     return absl::FailedPreconditionError("lower disclosure: expected ROUNDED or ORACLE, found LABEL_SIDE_ONLY");
   }
-  const uint32_t epoch = training_.order->epoch(), batch = training_.order->batch();
+  const auto [epoch, batch] = NextToBeDecided();
   // On the disk before anything else: a run that is continued must not disclose more.
   if (AnswerJournal* const journal = parts_.records->journal(); journal != nullptr) {
     SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(journal->LowerDisclosure(epoch, batch)));
@@ -345,19 +356,9 @@ absl::Status RunTraining::LowerDisclosure() {
   training_.step->LowerDisclosureFrom(epoch, batch);
   auditor_->LowerDisclosure();
   ShowDisclosure();
-  Ledger& ledger = *parts_.records->ledger();
-  absl::Status recorded = ledger.RecordEvent(
-      "operator_lower_disclosure", absl::StrCat("attack module reads from epoch ", epoch, " batch ", batch,
-                                                " on: LABEL_SIDE_ONLY; agreed: ", v1::DisclosureLevel_Name(before)));
-  recorded.Update(ledger.Commit());
-  return parts_.end->EndUnlessOk(recorded);
-}
-
-void RunTraining::ApplyRaisedNoise() {
-  if (raised_max_sum_kl_.has_value()) {
-    training_.guard->LimitSumKl(*raised_max_sum_kl_);
-    raised_max_sum_kl_.reset();
-  }
+  return RecordAtOnce("operator_lower_disclosure",
+                      absl::StrCat("attack module reads from epoch ", epoch, " batch ", batch,
+                                   " on: LABEL_SIDE_ONLY; agreed: ", v1::DisclosureLevel_Name(before)));
 }
 
 }  // namespace splitveil

@@ -73,10 +73,10 @@ class RunTraining {
   // Some batches of the epoch have come, but not all.
   bool within_epoch() const { return !training_.order->at_epoch_start() || training_.order->batch_begun(); }
 
-  // Halves what a step may disclose, from the latest release on: its divergence is the next ones' twofold limit. Where
-  // checkpoints are written that begins with the next one, so that a step which is repeated after a crash gets the
-  // noise it had; else with the next batch. Recorded. Errors: FailedPrecondition where the protection cannot raise its
-  // noise or nothing with a known divergence has left.
+  // Halves what a step may disclose, from the next batch on that was not answered before: the divergence of the latest
+  // release, or what was asked for before, is its twofold limit. There is no way back in this run, also where it is
+  // continued; a step that is repeated after a crash gets the noise that it had. Recorded. Errors: FailedPrecondition
+  // where the protection cannot raise its noise or nothing with a known divergence has left.
   absl::Status RaiseNoise();
 
   // From now on the attack module reads what LABEL_SIDE_ONLY lets it, and the peer is told so with the next answer: no
@@ -107,8 +107,10 @@ class RunTraining {
   v1::DisclosureLevel disclosure() const;
   void ShowDisclosure();
 
-  // What RaiseNoise asked for begins here.
-  void ApplyRaisedNoise();
+  // The first batch about which nothing has been told: what the operator changes begins there.
+  AnswerJournal::Batch NextToBeDecided() const;
+  // Of what must be known whatever happens next.
+  absl::Status RecordAtOnce(const char* event, const std::string& detail);
 
   // Before it says whether training stops, which tells of labels: that no other evaluation was answered before.
   absl::Status JournalEvaluation(const TestEvaluation& evaluation) const;
@@ -134,7 +136,6 @@ class RunTraining {
   ReplayCache replay_;
   std::unique_ptr<EarlyStopper> early_stopper_;  // Null: not configured.
   bool checkpoint_due_;                          // Before the next batch.
-  std::optional<double> raised_max_sum_kl_;      // Of RaiseNoise, until it begins.
   std::optional<TrainingProgress> progress_;
   std::unique_ptr<CompletionAudit> completion_;  // From the first AuxiliaryLabels on.
 };

@@ -254,6 +254,16 @@ absl::Status RecordAnswers(const v1::RunAgreement& agreement, Ledger& ledger) {
                                          agreement.epochs(), " on an example: counted among its releases"));
 }
 
+void RestoreWhatTheOperatorChanged(const AnswerJournal& journal, TrainingStep& step, LeakAuditor& auditor) {
+  if (const std::optional<AnswerJournal::Batch> from = journal.lowered_from(); from.has_value()) {
+    step.LowerDisclosureFrom(from->epoch, from->batch);
+    auditor.LowerDisclosure();
+  }
+  for (const AnswerJournal::RaisedNoise& raised : journal.raised()) {
+    step.RaiseNoise(raised);
+  }
+}
+
 }  // namespace
 
 TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config, const Dataset& data) {
@@ -319,9 +329,8 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
                                           *inputs.ledger));
   if (inputs.is_continued) {
     SPLITVEIL_RETURN_IF_ERROR(training.Restore(inputs.resumed->progress(), *inputs.auditor));
-    if (inputs.journal != nullptr && inputs.journal->lowered_from().has_value()) {
-      training.step->LowerDisclosureFrom(inputs.journal->lowered_from()->epoch, inputs.journal->lowered_from()->batch);
-      inputs.auditor->LowerDisclosure();
+    if (inputs.journal != nullptr) {
+      RestoreWhatTheOperatorChanged(*inputs.journal, *training.step, *inputs.auditor);
     }
     return training;
   }

@@ -26,9 +26,14 @@ TEST(UsualWaitTest, WhereWaitsAreLongAStallIsLonger) {
 
 TEST(UsualWaitTest, OfFewNothingIsUsual) {
   UsualWait fresh;
-  for (int i = 0; i < 10; ++i) {
-    EXPECT_FALSE(fresh.IsStall(i == 0 ? 100 : 0));
+  EXPECT_FALSE(fresh.IsStall(100));
+  EXPECT_FALSE(fresh.IsStall(0));
+  EXPECT_FALSE(fresh.IsStall(1001));
+  UsualWait begun;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(begun.IsStall(0.1));
   }
+  EXPECT_TRUE(begun.IsStall(6));
 }
 
 }  // namespace

@@ -134,6 +134,27 @@ TEST_F(AnswerJournalTest, ALoweredDisclosureStaysSoWhereverTheRunGoesOn) {
   EXPECT_EQ(*AnswerJournal::LargestSumKl(path_), 0);
 }
 
+TEST_F(AnswerJournalTest, NoiseThatWasRaisedIsNoAnswerAndStaysSoWhereverTheRunGoesOn) {
+  {
+    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
+    EXPECT_TRUE(journal->Answer(2, 6, ReplyOf(ours_)).ok());
+    EXPECT_EQ(journal->FirstUnanswered({2, 7}).batch, 7);
+    EXPECT_TRUE(journal->RaiseNoise({{2, 7}, 0.5}).ok());
+    EXPECT_TRUE(journal->RaiseNoise({{2, 7}, 0.25}).ok());
+    EXPECT_TRUE(journal->Take(2, 7, ours_).ok());
+    EXPECT_EQ(journal->raised().size(), 2);
+  }
+  for (const uint32_t epoch : {0, 2, 9}) {
+    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, epoch, 0);
+    ASSERT_EQ(journal->raised().size(), 2);
+    EXPECT_EQ(journal->raised()[1].from.epoch, 2);
+    EXPECT_EQ(journal->raised()[1].from.batch, 7);
+    EXPECT_EQ(journal->raised()[1].max_sum_kl, 0.25);
+    EXPECT_EQ(journal->FirstUnanswered({epoch, 0}).batch, epoch == 9 ? 0 : 7);
+  }
+  EXPECT_EQ(*AnswerJournal::LargestSumKl(path_), ReplyOf(ours_).sum_kl);
+}
+
 TEST_F(AnswerJournalTest, TellsWhichScoresWereAnswered) {
   {
     const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);

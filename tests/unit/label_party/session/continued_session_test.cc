@@ -108,6 +108,43 @@ TEST_F(ContinuedSessionTest, ADisclosureThatWasLoweredStaysSoWhenTheRunIsContinu
             "1");
 }
 
+// Neither may a peer that starts again undo it, nor may a step that is repeated get other noise than it had: not even
+// where the operator raises the noise once more while it is repeated.
+TEST_F(ContinuedSessionTest, NoiseThatWasRaisedStaysSoWhenTheRunIsContinued) {
+  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  run_.noise_key = {7};
+  run_.label_checkpoints.path = path_;
+  Start();
+  TrainAndEvaluate(0);
+  const auto train = [this](uint32_t batch) {
+    const absl::StatusOr<SharedGradients> answer = session_->Train(Activations(1, batch));
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    EXPECT_TRUE(session_->Learn().ok());
+    return answer.ok() ? answer->back()->gradients().data() : "";
+  };
+  const std::string before = train(0);
+  ASSERT_TRUE(session_->RaiseNoise().ok());
+  const std::string after = train(1);
+  session_.reset();  // Broken off: all that is kept is on the disk.
+  Continue(path_);
+  ASSERT_TRUE(session_->Start(StartRequest()).ok());
+  EXPECT_EQ(train(0), before);
+  ASSERT_TRUE(session_->RaiseNoise().ok());  // From batch 2 on: batch 1 was answered.
+  EXPECT_EQ(train(1), after);
+  train(2);
+  session_.reset();
+  const auto value = [this](const std::string& query) { return LedgerValue(run_.files.File("label_party.db"), query); };
+  const std::string of_step =
+      "SELECT sum_kl FROM protection JOIN step USING (run_id, step) WHERE epoch = 1 AND batch = ";
+  EXPECT_LE(std::stod(value(of_step + "1")), std::stod(value(of_step + "0")) / 2 * (1 + 1e-9));
+  EXPECT_LE(std::stod(value(of_step + "2")), std::stod(value(of_step + "1")) / 2 * (1 + 1e-9));
+  EXPECT_EQ(
+      value("SELECT group_concat(detail LIKE 'from epoch 1 batch 1 on%' OR detail LIKE 'from epoch 1 batch 2 on%') "
+            "FROM event WHERE kind = 'operator_raise_noise'"),
+      "1,1");
+}
+
 TEST_F(ContinuedSessionTest, ARunWhoseAnswersAreNotKnownAnyMoreIsNotContinued) {
   ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
   const std::string run_id = LeaveCheckpoints();
@@ -153,7 +190,8 @@ class BrokenOffRunTest : public LabelSessionLifeTest {
     }
     session_.reset();  // As after kill -9, its ledger is not finished.
     run_.label_checkpoints.unfinished = {*Checkpoint::Open(path_)};
-    ASSERT_EQ(run_.label_checkpoints.unfinished.front()->name(), run_id_ + "/0");
+    run_.label_checkpoints.broken_off = run_.label_checkpoints.unfinished.front();
+    ASSERT_EQ(run_.label_checkpoints.broken_off->name(), run_id_ + "/0");
   }
   static constexpr char kRefused[] = "which was broken off after gradients had left, found none that both have";
 };
@@ -163,7 +201,36 @@ TEST_F(BrokenOffRunTest, IsNotReleasedOnceMoreWithOtherNoise) {
   BreakOff(1);
   ExpectOpenRefused(kRefused);
   run_.label_checkpoints.unfinished.clear();  // starts_anew
+  run_.label_checkpoints.broken_off = nullptr;
   Start();
+}
+
+// All of it was trained: what the peer has not said is that it is content.
+TEST_F(BrokenOffRunTest, NorAfterItsLastEvaluation) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
+  run_.label_checkpoints.path = path_;
+  Start();
+  for (uint32_t epoch : {0, 1}) {
+    TrainAndEvaluate(epoch);
+  }
+  session_.reset();
+  run_.label_checkpoints.unfinished = {*Checkpoint::Open(path_)};
+  run_.label_checkpoints.broken_off = run_.label_checkpoints.unfinished.front();
+  ASSERT_EQ(run_.label_checkpoints.broken_off->name(), run_id_ + "/2");
+  ExpectOpenRefused(kRefused);
+  ResumeFrom(path_);  // From its weights: then what it released is counted.
+  continues_ = run_id_ + "/2";
+  Start();
+}
+
+TEST_F(BrokenOffRunTest, NorUnderAnotherAgreement) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  BreakOff(1);
+  run_.agreement.set_run_name("another");
+  run_.agreement.mutable_deadlines()->set_connect_seconds(99);
+  run_.label_checkpoints.unfinished.clear();  // None of it fits.
+  ExpectOpenRefused(kRefused);
 }
 
 TEST_F(BrokenOffRunTest, NorWhereNobodyKnowsWhatHasLeft) {
@@ -190,20 +257,6 @@ TEST_F(BrokenOffRunTest, MayBeginAnewWhereAnAccountCounts) {
   run_.label_config.mutable_privacy_account()->set_path(run_.files.File("labels.account.db"));
   run_.label_config.mutable_privacy_account()->set_label_set("small");
   BreakOff(1);
-  Start();
-}
-
-TEST_F(BrokenOffRunTest, MayBeginAnewWhereALaterRunIsComplete) {
-  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
-  BreakOff(1);
-  const std::vector<std::shared_ptr<const Checkpoint>> broken_off = run_.label_checkpoints.unfinished;
-  run_.label_checkpoints.unfinished.clear();
-  LeaveCheckpoints();
-  CheckpointPlan later = run_.label_checkpoints;
-  later.path = path_;
-  ASSERT_TRUE(later.MarkComplete(run_id_).ok());
-  run_.label_checkpoints.path = path_;
-  run_.label_checkpoints.unfinished = broken_off;
   Start();
 }
 

@@ -104,24 +104,6 @@ TEST_F(RaisedNoiseTest, AStepDisclosesAtMostHalfOfTheLatestAndStaysSo) {
   EXPECT_EQ(Ledger("SELECT count(*) FROM event WHERE kind = 'operator_raise_noise'"), "1");
 }
 
-// A step that is repeated after a crash must get the noise that it had: none changes between two checkpoints.
-TEST_F(RaisedNoiseTest, WhereCheckpointsAreWrittenItBeginsWithTheNextOne) {
-  run_.noise_key = {7};
-  run_.label_checkpoints.path = run_.files.File("label_party.checkpoint");
-  Start();
-  TrainStep(0);
-  ASSERT_TRUE(session_->RaiseNoise().ok());
-  TrainStep(1);
-  for (uint32_t batch = 2; batch < schedule_->batches_per_epoch(); ++batch) {
-    TrainStep(batch);
-  }
-  ASSERT_TRUE(session_->FinishEvaluation(EvaluateAll(0)).ok());
-  ASSERT_TRUE(session_->Train(Activations(1, 0)).ok());
-  End();
-  EXPECT_GT(SumKl(1), SumKl(0) / 2);
-  EXPECT_LE(SumKl(static_cast<int>(schedule_->batches_per_epoch())), SumKl(0) / 2 * (1 + 1e-9));
-}
-
 TEST_F(RaisedNoiseTest, NeedsARunThatTrainsWithNoiseThatCanBeRaised) {
   Create();
   EXPECT_EQ(session_->RaiseNoise().code(), absl::StatusCode::kFailedPrecondition);
