@@ -43,7 +43,21 @@ class TransformCommandTest : public ::testing::Test {
                     new_ = folder_.File("new.csv"), fitted_ = folder_.File("c/label_party.data");
 };
 
-// Of rows whose number is to be predicted, too.
+TEST_F(TransformCommandTest, NeverReplacesWhatItReads) {
+  const std::string before = ReadFile(fitted_).value();
+  EXPECT_THAT(ExpectError(2, Transform("c")),
+              HasSubstr(fitted_ + ": expected another file than the earlier data whose encoding is applied, found "
+                                  "these: name another folder with --out"));
+  for (const std::string& read : {fitted_, new_}) {
+    EXPECT_THAT(ExpectError(2, Transform("d", read)),
+                HasSubstr("--csv: expected another file than those that are read, found " + read));
+  }
+  EXPECT_EQ(ReadFile(fitted_).value(), before);
+  EXPECT_EQ(ReadFile(new_).value(), "id,n\nd,2\n");
+}
+
+// As `splitveil prepare`: a table that was corrected takes the place of its own earlier outcome; of rows whose number
+// is to be predicted, too.
 TEST_F(TransformCommandTest, ReplacesItsOwnEarlierOutcome) {
   for (int time = 0; time < 2; ++time) {
     EXPECT_THAT(ExpectDone(Transform("d", folder_.File("d.csv"))), HasSubstr(": 1 rows, without labels"));
