@@ -68,6 +68,12 @@ class PredictTest : public ::testing::Test {
     run.nonlabel_config.mutable_party()->set_checkpoint_path("nonlabel_party.checkpoint");
     run.label_config.mutable_party()->set_kept_alignment_path("label_party.alignment");
     run.nonlabel_config.mutable_party()->set_kept_alignment_path("nonlabel_party.alignment");
+    std::ofstream(run.folder + "/token") << "0123456789abcdef\n";
+    std::filesystem::permissions(run.folder + "/token", std::filesystem::perms::owner_read);
+    for (v1::PartyCommon* party : {run.label_config.mutable_party(), run.nonlabel_config.mutable_party()}) {
+      party->mutable_monitoring()->set_listen_address("127.0.0.1:0");
+      party->mutable_monitoring()->set_token_path("token");  // Beside the configuration.
+    }
   }
 
   void Train() {

@@ -59,6 +59,7 @@ absl::Status PointParty(const PredictOptions& options, v1::PartyCommon& party) {
   party.clear_checkpoint_path();
   party.clear_export_dir();
   party.clear_starts_anew();
+  party.clear_monitoring();  // Its page is of training, and its token lies beside the other configuration.
   return absl::OkStatus();
 }
 
