@@ -83,6 +83,7 @@ class PredictTest : public ::testing::Test {
     ASSERT_EQ(run.label->Wait(), 0) << run.label->Errors();
     const std::string output = run.label->Output();
     result = nlohmann::json::parse(output.substr(output.find('{')));
+    figures = ReadWholeFile(run.folder + "/label_party.result.json");
   }
 
   std::vector<std::string> Arguments(const std::string& party) const {
@@ -108,12 +109,22 @@ class PredictTest : public ::testing::Test {
   }
 
   TwoPartyRun run;
+  // Of the label party's ledger, by a policy that the training meets.
+  ChildResult Audit() const {
+    const std::string policy = run.folder + "/policy.textproto";
+    std::ofstream(policy) << "allowed_protections: \"none\" require_no_bound_exceeded: false min_final_test_auc: 0.5 "
+                             "allowed_disclosures: ORACLE";
+    return RunChild({BinDir() + "/splitveil", "audit", "--ledger=" + run.ledger("label_party"), "--policy=" + policy});
+  }
+
   nlohmann::json result;
+  std::string figures;  // Every one of the training.
   std::unique_ptr<RunningProgram> label, nonlabel;
 };
 
 TEST_F(PredictTest, TheLabelPartyGetsWhatTheTrainedModelSaysOfEverySharedExample) {
   Train();
+  ASSERT_EQ(Audit().exit_code, 0) << Audit().out;
   const std::string out = run.folder + "/predictions.csv";
   Predict(out);
   const std::map<std::string, double> predictions = ReadPredictions(out);
@@ -141,6 +152,13 @@ TEST_F(PredictTest, TheLabelPartyGetsWhatTheTrainedModelSaysOfEverySharedExample
   EXPECT_EQ(predicted["steps"], 0);
   EXPECT_EQ(predicted["aligned_examples"], result["aligned_examples"]);
   EXPECT_TRUE(predicted["leak"].empty()) << predicted["leak"];
+
+  // The training's figures and its verdict, too.
+  EXPECT_EQ(ReadWholeFile(run.folder + "/label_party.result.json"), figures);
+  EXPECT_TRUE(std::filesystem::exists(run.folder + "/label_party.prediction.json"));
+  const ChildResult audit = Audit();
+  EXPECT_EQ(audit.exit_code, 0) << audit.out << audit.err;
+  EXPECT_THAT(audit.out, HasSubstr("predicts only: nothing was released by the label party\npolicy met by this run"));
 
   // The training's alignment has served both.
   EXPECT_THAT(label->Errors(), HasSubstr("of an alignment kept"));
