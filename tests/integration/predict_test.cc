@@ -93,17 +93,20 @@ class PredictTest : public ::testing::Test {
         absl::StrCat("--config=", run.folder, "/", party, ".textproto")};
   }
 
-  // Both parties predict.
-  void Predict(const std::string& out) {
-    std::vector<std::string> arguments = Arguments("label_party");
+  // Both parties predict, examples of `data` (a folder) or of the training.
+  void Predict(const std::string& out, const std::string& data = "") {
+    std::vector<std::string> arguments = Arguments("label_party"), nonlabel_arguments = Arguments("nonlabel_party");
     arguments.push_back("--out=" + out);
+    if (!data.empty()) {
+      arguments.push_back("--data=" + data + "/label_party.data");
+      nonlabel_arguments.push_back("--data=" + data + "/nonlabel_party.data");
+    }
     std::filesystem::create_directory(run.folder + "/label_predict");
     std::filesystem::create_directory(run.folder + "/nonlabel_predict");
     label = std::make_unique<RunningProgram>("splitveil", arguments, run.folder + "/label_predict");
     run.AwaitPort(*label);
     run.WriteNonLabelPartyFiles();
-    nonlabel =
-        std::make_unique<RunningProgram>("splitveil", Arguments("nonlabel_party"), run.folder + "/nonlabel_predict");
+    nonlabel = std::make_unique<RunningProgram>("splitveil", nonlabel_arguments, run.folder + "/nonlabel_predict");
     ASSERT_EQ(nonlabel->Wait(), 0) << nonlabel->Errors();
     ASSERT_EQ(label->Wait(), 0) << label->Errors();
   }
@@ -175,6 +178,26 @@ TEST_F(PredictTest, TheLabelPartyGetsWhatTheTrainedModelSaysOfEverySharedExample
     EXPECT_NEAR(repeated.at(id), probability, 1e-6);
   }
   EXPECT_THAT(label->Errors(), Not(HasSubstr("of an alignment kept")));
+}
+
+TEST_F(PredictTest, OtherExamplesLeaveTheTrainingsAlignmentAlone) {
+  Train();
+  std::vector<std::string> kept;
+  for (const char* party : {"label_party", "nonlabel_party"}) {
+    kept.push_back(ReadWholeFile(absl::StrCat(run.folder, "/", party, ".alignment")));
+  }
+  const std::string table = run.folder + "/other.tsv", data = run.folder + "/other";
+  ASSERT_EQ(TwoPartyRun::Tool({"generate", "--rows=300", "--seed=9", "--out=" + table}), 0);
+  ASSERT_EQ(TwoPartyRun::Tool({"prepare", "--format=criteo", "--input=" + table, "--extend=" + run.folder,
+                               "--test_fraction=0", "--validation_fraction=0", "--seed=9", "--out=" + data}),
+            0);
+  Predict(run.folder + "/predictions.csv", data);
+  for (const auto& log : {label->Errors(), nonlabel->Errors()}) {
+    EXPECT_THAT(log, Not(HasSubstr("expected a kept alignment")));
+    EXPECT_THAT(log, Not(HasSubstr("of an alignment kept")));
+  }
+  EXPECT_EQ(ReadWholeFile(run.folder + "/label_party.alignment"), kept[0]);
+  EXPECT_EQ(ReadWholeFile(run.folder + "/nonlabel_party.alignment"), kept[1]);
 }
 
 TEST_F(PredictTest, AMistakeIsToldBeforeAnythingStarts) {
