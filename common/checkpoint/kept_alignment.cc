@@ -50,7 +50,8 @@ struct Kept {
   AlignedIds aligned;
 };
 
-absl::StatusOr<Kept> Read(const std::string& path, int64_t data_rows) {
+// NotFound where what is kept is of something else: its rows are then not those of `data`.
+absl::StatusOr<Kept> Read(const std::string& path, const Dataset& data, const Digest& binding) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SectionFile> file,
                              SectionFile::Open(path, SectionFile::Check::kDigest));
   SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view header, file->section(kHeader));
@@ -60,11 +61,14 @@ absl::StatusOr<Kept> Read(const std::string& path, int64_t data_rows) {
       kept.header.order_sha256().size() != sizeof(Digest) || rows.size() % sizeof(uint32_t) != 0) {
     return NotKept(path);
   }
+  if (kept.header.binding_sha256() != AsBytes(binding)) {
+    return absl::NotFoundError(absl::StrCat(path, ": of other data, another peer or other terms"));
+  }
   std::memcpy(kept.aligned.order_sha256.data(), kept.header.order_sha256().data(), sizeof(Digest));
   kept.aligned.peer_ids = kept.header.peer_ids();
   kept.aligned.rows.resize(rows.size() / sizeof(uint32_t));
   std::memcpy(kept.aligned.rows.data(), rows.data(), rows.size());
-  return AreRows(kept.aligned.rows, data_rows) ? absl::StatusOr<Kept>(std::move(kept)) : NotKept(path);
+  return AreRows(kept.aligned.rows, data.rows()) ? absl::StatusOr<Kept>(std::move(kept)) : NotKept(path);
 }
 
 }  // namespace
@@ -87,7 +91,7 @@ std::optional<AlignmentStore::Found> AlignmentStore::Find(const Dataset& data, c
   if (path_.empty()) {
     return std::nullopt;
   }
-  absl::StatusOr<Kept> kept = Read(path_, data.rows());
+  absl::StatusOr<Kept> kept = Read(path_, data, BindingOf(data, identities_, agreement));
   if (!kept.ok()) {
     if (!absl::IsNotFound(kept.status())) {
       LogWarning(kept.status().message(), "; it is passed over");
@@ -95,8 +99,7 @@ std::optional<AlignmentStore::Found> AlignmentStore::Find(const Dataset& data, c
     return std::nullopt;
   }
   const absl::Duration age = now - absl::FromUnixSeconds(kept->header.unix_seconds());
-  if (kept->header.binding_sha256() != AsBytes(BindingOf(data, identities_, agreement)) || age < absl::ZeroDuration() ||
-      age > max_age_) {
+  if (age < absl::ZeroDuration() || age > max_age_) {
     return std::nullopt;
   }
   std::string name = AlignmentName(kept->aligned);

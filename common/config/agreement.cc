@@ -12,6 +12,7 @@
 
 #include "common/config/canonical_message.h"
 #include "common/config/message_validator.h"
+#include "common/config/row_time.h"
 #include "common/config/text_config.h"
 #include "common/crypto/spoken_fingerprint.h"
 #include "common/status/status_macros.h"
@@ -157,6 +158,9 @@ absl::Status ValidateSplit(const v1::RunAgreement& agreement) {
     return Invalid("test_fraction, attribute_audit.auxiliary_fraction, validation_fraction",
                    absl::StrCat("at most ", kMaxHeldOutFraction, " together"),
                    absl::StrCat(test, ", ", auxiliary, " and ", agreement.validation_fraction()));
+  }
+  if (!agreement.test_after().empty() && !ParseRowTime(agreement.test_after()).has_value()) {
+    return Invalid("test_after", kRowTimeWords, absl::StrCat("\"", agreement.test_after(), "\""));
   }
   if (agreement.split_by_group() && !agreement.test_after().empty()) {
     return Invalid("split_by_group, test_after", "one of them at most", "both");

@@ -232,9 +232,10 @@ absl::Status ContentsReader::ReadSections() {
   const bool labelled =
       has_labels && (contents_.preprocessing.has_positives() || !contents_.preprocessing.classes().empty());
   status.Update(ReadSection("labels", labelled ? rows() : 0, contents_.labels));
-  // Files written before there were regressions have no such section.
-  if (const bool regression = contents_.preprocessing.has_target(); regression || file_.has_section("targets")) {
-    status.Update(ReadSection("targets", regression && has_labels ? rows() : 0, contents_.targets));
+  // Files written before there were regressions have no such section, nor have those whose numbers are not known.
+  if (const bool numbers = has_labels && contents_.preprocessing.has_target();
+      numbers || file_.has_section("targets")) {
+    status.Update(ReadSection("targets", numbers ? rows() : 0, contents_.targets));
   }
   status.Update(ReadSection("numeric", rows() * contents_.preprocessing.numeric_size(), contents_.numeric));
   status.Update(ReadSection("categories", rows() * contents_.features.categorical, contents_.categories));

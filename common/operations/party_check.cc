@@ -46,6 +46,21 @@ absl::Status CheckExportDir(const std::string& path) {
                                                  path, ": ", std::strerror(is_folder ? errno : ENOTDIR)));
 }
 
+bool IsEveryAddress(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
+
+// Each is free by itself, and of two servers at one address the second cannot start.
+absl::Status CheckApart(const std::string& monitoring, const std::string& party) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const HostPort page, ParseHostPort("party.monitoring.listen_address", monitoring));
+  SPLITVEIL_ASSIGN_OR_RETURN(const HostPort peer, ParseHostPort("listen_address", party));
+  const bool meet = page.host == peer.host || IsEveryAddress(page.host) || IsEveryAddress(peer.host);
+  return page.port == 0 || page.port != peer.port || !meet
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   absl::StrCat("party.monitoring.listen_address: expected another address than the party's own "
+                                "listen_address \"",
+                                party, "\", found \"", monitoring, "\": give one of them another port"));
+}
+
 // One file; none of the name: nothing.
 void KeepFileForOwnerAlone(const std::string& path) {
   struct stat facts = {};
@@ -91,6 +106,7 @@ absl::Status CheckPlaces(const v1::PartyCommon& party, const std::string& listen
   SPLITVEIL_RETURN_IF_ERROR(CheckLedgerOf(party, config_path));
   SPLITVEIL_RETURN_IF_ERROR(Within(config_path, CheckExportDir(party.export_dir())));
   if (party.has_monitoring()) {
+    SPLITVEIL_RETURN_IF_ERROR(Within(config_path, CheckApart(party.monitoring().listen_address(), listen_address)));
     SPLITVEIL_RETURN_IF_ERROR(
         Within(config_path, CheckFree("party.monitoring.listen_address", party.monitoring().listen_address())));
   }

@@ -15,9 +15,9 @@ namespace splitveil {
 // CheckLedgerPath, after the configuration file and the field.
 absl::Status CheckLedgerOf(const v1::PartyCommon& party, const std::string& config_path);
 
-// That the run could write its ledger and its export, and listen at `listen_address`. Leaves nothing behind. As in
-// the plans of both parties, `ledger_path` is relative to the folder of `config_path`, and `export_dir` is resolved.
-// Errors: NotFound, InvalidArgument as one line: file, field, expected, found.
+// That the run could write its ledger and its export, and listen at `listen_address` and elsewhere for its monitoring.
+// Leaves nothing behind. As in the plans of both parties, `ledger_path` is relative to the folder of `config_path`, and
+// `export_dir` is resolved. Errors: NotFound, InvalidArgument as one line: file, field, expected, found.
 absl::Status CheckPlaces(const v1::PartyCommon& party, const std::string& listen_address,
                          const std::string& config_path);
 

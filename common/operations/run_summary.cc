@@ -286,8 +286,8 @@ RunClaim ClaimOf(const RunSummary& summary) {
   return claim;
 }
 
-std::string ResultPath(const std::string& ledger_path) {
-  return absl::StrCat(absl::StripSuffix(ledger_path, ".db"), ".result.json");
+std::string ResultPath(const std::string& ledger_path, bool only_predicts) {
+  return absl::StrCat(absl::StripSuffix(ledger_path, ".db"), only_predicts ? ".prediction.json" : ".result.json");
 }
 
 std::string RunSummaryTable(const RunSummary& summary) {

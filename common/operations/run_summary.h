@@ -82,8 +82,9 @@ std::string BoundState(const RunSummary& summary);
 // What the label party's summary says of the run's promise; StandingOf gives the verdict.
 RunClaim ClaimOf(const RunSummary& summary);
 
-// Where a party leaves every figure of a run: beside its ledger, LEDGER without ".db" + ".result.json".
-std::string ResultPath(const std::string& ledger_path);
+// Where a party leaves every figure of a run: beside its ledger, LEDGER without ".db" + ".result.json"; of one that
+// only predicts with the model of a training, whose figures stay, + ".prediction.json".
+std::string ResultPath(const std::string& ledger_path, bool only_predicts);
 
 // The table: a headline, then "  name            figures" in lines that end in '\n'.
 std::string RunSummaryTable(const RunSummary& summary);

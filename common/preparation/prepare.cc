@@ -118,6 +118,16 @@ std::string FileName(Schema::Holder role) {
   return role == Schema::LABEL_PARTY ? "label_party.data" : "nonlabel_party.data";
 }
 
+// The data of an earlier table cannot be made again from this one.
+absl::Status CheckStays(const std::string& earlier, const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::equivalent(earlier, path, ignored)
+             ? absl::InvalidArgumentError(absl::StrCat(path,
+                                                       ": expected another file than the earlier data whose encoding "
+                                                       "is applied, found these: name another folder with --out"))
+             : absl::OkStatus();
+}
+
 absl::Status Preparation::CheckColumns(const TableColumns& columns) const {
   const bool label_expected = options_.parties != Schema::NONLABEL_PARTY;
   if (columns.label.has_value() != label_expected && !(options_.only_applies && label_expected)) {
@@ -179,6 +189,7 @@ absl::Status Preparation::OpenParties() {
     if (options_.parties != Schema::BOTH && options_.parties != role) {
       continue;
     }
+    const std::string path = std::filesystem::path(options_.out_dir) / FileName(role);
     Preprocessor::Options preprocessing;
     preprocessing.holder = role;
     preprocessing.only_applies = options_.only_applies;
@@ -186,11 +197,11 @@ absl::Status Preparation::OpenParties() {
     preprocessing.scaling =
         options_.scaling == Schema::SCALING_UNSPECIFIED ? options_.rows.schema.scaling() : options_.scaling;
     if (!options_.extend_dir.empty()) {
-      const std::string path = std::filesystem::path(options_.extend_dir) / FileName(role);
-      SPLITVEIL_ASSIGN_OR_RETURN(preprocessing.extends, Dataset::Open(path));
+      const std::string earlier = std::filesystem::path(options_.extend_dir) / FileName(role);
+      SPLITVEIL_RETURN_IF_ERROR(CheckStays(earlier, path));
+      SPLITVEIL_ASSIGN_OR_RETURN(preprocessing.extends, Dataset::Open(earlier));
     }
     SPLITVEIL_ASSIGN_OR_RETURN(Preprocessor preprocessor, Preprocessor::Create(columns, preprocessing));
-    const std::string path = std::filesystem::path(options_.out_dir) / FileName(role);
     parties_.push_back({role, path, std::move(preprocessor), nullptr, nullptr, 0, 0});
   }
   return absl::OkStatus();

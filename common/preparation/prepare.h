@@ -21,7 +21,7 @@ struct PrepareOptions {
   // Whether too few of the rows were read: UsableRowsOptions.
   double min_usable_share = 0.95;
   int64_t expected_rows = 0;
-  // Made if it does not exist; data of the same names in it are replaced.
+  // Made if it does not exist; data of the same names in it are replaced, but never those of `extend_dir`.
   std::string out_dir;
   // BOTH: the table is split vertically between the parties, as the schema's holders say; every feature needs one. Else
   // it is that party's own, which takes part with every row and every feature but those that the schema gives to the

@@ -45,11 +45,9 @@ absl::StatusOr<std::optional<RowTime>> TestAfter(const RowSplit::Options& option
     return std::nullopt;
   }
   const std::optional<RowTime> time = ParseRowTime(options.test_after);
-  return time.has_value()
-             ? absl::StatusOr<std::optional<RowTime>>(time)
-             : absl::InvalidArgumentError(absl::StrCat(
-                   "test_after: expected a number or a date such as 2024-06-01 or 2024-06-01T12:30:00Z, found \"",
-                   options.test_after, "\""));
+  return time.has_value() ? absl::StatusOr<std::optional<RowTime>>(time)
+                          : absl::InvalidArgumentError(absl::StrCat("test_after: expected ", kRowTimeWords,
+                                                                    ", found \"", options.test_after, "\""));
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 
+#include "common/config/row_time.h"
 #include "common/dataset/split_part.h"
-#include "common/preparation/row_time.h"
 #include "common/preparation/table_row.h"
 #include "common/schedule/train_test_split.h"
 

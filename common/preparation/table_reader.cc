@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "common/config/row_time.h"
 #include "common/preparation/header_mistakes.h"
-#include "common/preparation/row_time.h"
 #include "common/preparation/table_schema.h"
 #include "common/status/status_macros.h"
 

@@ -11,9 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
+#include "common/config/row_time.h"
 #include "common/dataset/features.h"
 #include "common/dataset/task.h"
-#include "common/preparation/row_time.h"
 
 #include "splitveil/v1/table_schema.pb.h"
 

@@ -173,7 +173,7 @@ absl::Duration FarewellLimit(const v1::Deadlines& deadlines, bool halted) {
 }
 
 std::string DetailsPath(const LabelPartyPlan& plan) {
-  return ResultPath(ResolvePath(plan.config_path, plan.config.party().ledger_path()));
+  return ResultPath(ResolvePath(plan.config_path, plan.config.party().ledger_path()), OnlyPredicts(plan.agreement));
 }
 
 // Every figure into a file, and of a complete run into a second one where that is configured.

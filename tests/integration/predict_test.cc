@@ -68,6 +68,12 @@ class PredictTest : public ::testing::Test {
     run.nonlabel_config.mutable_party()->set_checkpoint_path("nonlabel_party.checkpoint");
     run.label_config.mutable_party()->set_kept_alignment_path("label_party.alignment");
     run.nonlabel_config.mutable_party()->set_kept_alignment_path("nonlabel_party.alignment");
+    std::ofstream(run.folder + "/token") << "0123456789abcdef\n";
+    std::filesystem::permissions(run.folder + "/token", std::filesystem::perms::owner_read);
+    for (v1::PartyCommon* party : {run.label_config.mutable_party(), run.nonlabel_config.mutable_party()}) {
+      party->mutable_monitoring()->set_listen_address("127.0.0.1:0");
+      party->mutable_monitoring()->set_token_path("token");  // Beside the configuration.
+    }
   }
 
   void Train() {
@@ -77,6 +83,7 @@ class PredictTest : public ::testing::Test {
     ASSERT_EQ(run.label->Wait(), 0) << run.label->Errors();
     const std::string output = run.label->Output();
     result = nlohmann::json::parse(output.substr(output.find('{')));
+    figures = ReadWholeFile(run.folder + "/label_party.result.json");
   }
 
   std::vector<std::string> Arguments(const std::string& party) const {
@@ -86,28 +93,41 @@ class PredictTest : public ::testing::Test {
         absl::StrCat("--config=", run.folder, "/", party, ".textproto")};
   }
 
-  // Both parties predict.
-  void Predict(const std::string& out) {
-    std::vector<std::string> arguments = Arguments("label_party");
+  // Both parties predict, examples of `data` (a folder) or of the training.
+  void Predict(const std::string& out, const std::string& data = "") {
+    std::vector<std::string> arguments = Arguments("label_party"), nonlabel_arguments = Arguments("nonlabel_party");
     arguments.push_back("--out=" + out);
+    if (!data.empty()) {
+      arguments.push_back("--data=" + data + "/label_party.data");
+      nonlabel_arguments.push_back("--data=" + data + "/nonlabel_party.data");
+    }
     std::filesystem::create_directory(run.folder + "/label_predict");
     std::filesystem::create_directory(run.folder + "/nonlabel_predict");
     label = std::make_unique<RunningProgram>("splitveil", arguments, run.folder + "/label_predict");
     run.AwaitPort(*label);
     run.WriteNonLabelPartyFiles();
-    nonlabel =
-        std::make_unique<RunningProgram>("splitveil", Arguments("nonlabel_party"), run.folder + "/nonlabel_predict");
+    nonlabel = std::make_unique<RunningProgram>("splitveil", nonlabel_arguments, run.folder + "/nonlabel_predict");
     ASSERT_EQ(nonlabel->Wait(), 0) << nonlabel->Errors();
     ASSERT_EQ(label->Wait(), 0) << label->Errors();
   }
 
   TwoPartyRun run;
+  // Of the label party's ledger, by a policy that the training meets.
+  ChildResult Audit() const {
+    const std::string policy = run.folder + "/policy.textproto";
+    std::ofstream(policy) << "allowed_protections: \"none\" require_no_bound_exceeded: false min_final_test_auc: 0.5 "
+                             "allowed_disclosures: ORACLE";
+    return RunChild({BinDir() + "/splitveil", "audit", "--ledger=" + run.ledger("label_party"), "--policy=" + policy});
+  }
+
   nlohmann::json result;
+  std::string figures;  // Every one of the training.
   std::unique_ptr<RunningProgram> label, nonlabel;
 };
 
 TEST_F(PredictTest, TheLabelPartyGetsWhatTheTrainedModelSaysOfEverySharedExample) {
   Train();
+  ASSERT_EQ(Audit().exit_code, 0) << Audit().out;
   const std::string out = run.folder + "/predictions.csv";
   Predict(out);
   const std::map<std::string, double> predictions = ReadPredictions(out);
@@ -136,6 +156,13 @@ TEST_F(PredictTest, TheLabelPartyGetsWhatTheTrainedModelSaysOfEverySharedExample
   EXPECT_EQ(predicted["aligned_examples"], result["aligned_examples"]);
   EXPECT_TRUE(predicted["leak"].empty()) << predicted["leak"];
 
+  // The training's figures and its verdict, too.
+  EXPECT_EQ(ReadWholeFile(run.folder + "/label_party.result.json"), figures);
+  EXPECT_TRUE(std::filesystem::exists(run.folder + "/label_party.prediction.json"));
+  const ChildResult audit = Audit();
+  EXPECT_EQ(audit.exit_code, 0) << audit.out << audit.err;
+  EXPECT_THAT(audit.out, HasSubstr("predicts only: nothing was released by the label party\npolicy met by this run"));
+
   // The training's alignment has served both.
   EXPECT_THAT(label->Errors(), HasSubstr("of an alignment kept"));
   EXPECT_THAT(nonlabel->Errors(), HasSubstr("of an alignment kept"));
@@ -151,6 +178,26 @@ TEST_F(PredictTest, TheLabelPartyGetsWhatTheTrainedModelSaysOfEverySharedExample
     EXPECT_NEAR(repeated.at(id), probability, 1e-6);
   }
   EXPECT_THAT(label->Errors(), Not(HasSubstr("of an alignment kept")));
+}
+
+TEST_F(PredictTest, OtherExamplesLeaveTheTrainingsAlignmentAlone) {
+  Train();
+  std::vector<std::string> kept;
+  for (const char* party : {"label_party", "nonlabel_party"}) {
+    kept.push_back(ReadWholeFile(absl::StrCat(run.folder, "/", party, ".alignment")));
+  }
+  const std::string table = run.folder + "/other.tsv", data = run.folder + "/other";
+  ASSERT_EQ(TwoPartyRun::Tool({"generate", "--rows=300", "--seed=9", "--out=" + table}), 0);
+  ASSERT_EQ(TwoPartyRun::Tool({"prepare", "--format=criteo", "--input=" + table, "--extend=" + run.folder,
+                               "--test_fraction=0", "--validation_fraction=0", "--seed=9", "--out=" + data}),
+            0);
+  Predict(run.folder + "/predictions.csv", data);
+  for (const auto& log : {label->Errors(), nonlabel->Errors()}) {
+    EXPECT_THAT(log, Not(HasSubstr("expected a kept alignment")));
+    EXPECT_THAT(log, Not(HasSubstr("of an alignment kept")));
+  }
+  EXPECT_EQ(ReadWholeFile(run.folder + "/label_party.alignment"), kept[0]);
+  EXPECT_EQ(ReadWholeFile(run.folder + "/nonlabel_party.alignment"), kept[1]);
 }
 
 TEST_F(PredictTest, AMistakeIsToldBeforeAnythingStarts) {

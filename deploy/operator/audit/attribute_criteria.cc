@@ -194,21 +194,22 @@ std::vector<Finding> AttributeFindings(const RunRecords& run, const v1::AuditPol
   const PartyRecords* const recorded = run.nonlabel_party();
   const PartyRecords& party = recorded != nullptr ? *recorded : nothing;
   const AttributeRecords records = AttributeRecordsOf(run).value_or(AttributeRecords());
+  const bool trained = !run.only_predicts();
   std::vector<Finding> findings;
-  if (!policy.require_attribute_attacks().empty()) {
+  if (trained && !policy.require_attribute_attacks().empty()) {
     findings.push_back(AttacksRan(party, records, policy));
   }
-  if (policy.has_max_attribute_advantage()) {
+  if (trained && policy.has_max_attribute_advantage()) {
     findings.push_back(AtMost(
         party, records, "accuracy over the floor of attacks on attributes", policy.max_attribute_advantage(),
         [](const AttributeFigure& figure) { return figure.leak.accuracy_high - figure.leak.floor; }, UpperLimitOf));
   }
-  if (policy.has_max_attribute_auc()) {
+  if (trained && policy.has_max_attribute_auc()) {
     findings.push_back(AtMost(
         party, records, "AUC of attacks on attributes", policy.max_attribute_auc(),
         [](const AttributeFigure& figure) { return figure.leak.auc; }, [](const AttributeFigure&) { return ""; }));
   }
-  if (policy.has_max_privacy_loss()) {
+  if (trained && policy.has_max_privacy_loss()) {
     findings.push_back(PrivacyLoss(party, policy.max_privacy_loss()));
   }
   if (policy.has_max_activation_auc_bound()) {

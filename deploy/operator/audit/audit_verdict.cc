@@ -20,6 +20,8 @@ constexpr char kMissingRemedy[] =
     "Have it measured: name the attack in the agreement's audit.attacks or the label party's label_side_audit, and run "
     "again; or take the limit out of the policy.";
 
+using Criteria = std::vector<Finding> (*)(const RunRecords& run, const v1::AuditPolicy& policy);
+
 void Complete(Finding& finding, const RunRecords& run) {
   const bool of_label_party = finding.holder == LedgerHolder::kLabelParty;
   const PartyRecords* holder = of_label_party ? run.label_party() : run.nonlabel_party();
@@ -38,23 +40,28 @@ void Complete(Finding& finding, const RunRecords& run) {
 }  // namespace
 
 bool RunVerdict::met() const {
-  return !findings.empty() && std::all_of(findings.begin(), findings.end(),
-                                          [](const Finding& finding) { return finding.outcome == Outcome::kMet; });
+  return (only_predicts || !findings.empty()) &&
+         std::all_of(findings.begin(), findings.end(),
+                     [](const Finding& finding) { return finding.outcome == Outcome::kMet; });
 }
 
 bool RunVerdict::failed() const {
-  return findings.empty() ||
+  return (!only_predicts && findings.empty()) ||
          std::any_of(findings.begin(), findings.end(), [](const Finding& finding) { return finding.failed(); });
 }
 
 std::vector<RunVerdict> JudgeRuns(const std::vector<RunRecords>& runs, const v1::AuditPolicy& policy) {
   std::vector<RunVerdict> verdicts;
   for (const RunRecords& run : runs) {
-    RunVerdict verdict = {run.run_id(), run.label, ConductFindings(run, policy), RankRun(run)};
+    RunVerdict verdict = {run.run_id(), run.label, {}, RankRun(run)};
+    verdict.only_predicts = run.only_predicts();
     if (const std::optional<AttributeRecords> attributes = AttributeRecordsOf(run); attributes.has_value()) {
       verdict.attribute_lines = AttributeLines(*attributes);
     }
-    for (const auto findings_of : {LeakFindings, BoundFindings, AttributeFindings}) {
+    const std::vector<Criteria> criteria =
+        verdict.only_predicts ? std::vector<Criteria>{AttributeFindings}
+                              : std::vector<Criteria>{ConductFindings, LeakFindings, BoundFindings, AttributeFindings};
+    for (const Criteria findings_of : criteria) {
       for (Finding& finding : findings_of(run, policy)) {
         verdict.findings.push_back(std::move(finding));
       }
@@ -68,8 +75,9 @@ std::vector<RunVerdict> JudgeRuns(const std::vector<RunRecords>& runs, const v1:
 }
 
 bool PolicyMet(const std::vector<RunVerdict>& verdicts) {
-  return !verdicts.empty() &&
-         std::all_of(verdicts.begin(), verdicts.end(), [](const RunVerdict& verdict) { return verdict.met(); });
+  return !std::all_of(verdicts.begin(), verdicts.end(), [](const RunVerdict& verdict) {
+    return verdict.only_predicts;
+  }) && std::all_of(verdicts.begin(), verdicts.end(), [](const RunVerdict& verdict) { return verdict.met(); });
 }
 
 bool PolicyFailed(const std::vector<RunVerdict>& verdicts) {

@@ -72,9 +72,19 @@ std::vector<Remedy> Remedies(const RunVerdict& verdict) {
   return remedies;
 }
 
+std::vector<std::string> RunLines(const RunVerdict& verdict) {
+  if (verdict.only_predicts) {
+    return {"predicts only: nothing was released by the label party"};
+  }
+  std::vector<std::string> lines = RankingLines(verdict.ranking);
+  lines.insert(lines.end(), verdict.attribute_lines.begin(), verdict.attribute_lines.end());
+  return lines;
+}
+
 std::string VerdictSummary(const std::vector<RunVerdict>& verdicts) {
-  size_t criteria = 0, failed = 0, open = 0, failed_runs = 0;
+  size_t criteria = 0, failed = 0, open = 0, failed_runs = 0, trained_runs = 0;
   for (const RunVerdict& verdict : verdicts) {
+    trained_runs += verdict.only_predicts ? 0 : 1;
     criteria += verdict.findings.size();
     failed_runs += verdict.failed() ? 1 : 0;
     for (const Finding& finding : verdict.findings) {
@@ -87,8 +97,11 @@ std::string VerdictSummary(const std::vector<RunVerdict>& verdicts) {
       open == 0 ? "" : absl::StrCat("; ", open, " not measurable from the ledgers given");
   if (PolicyMet(verdicts)) {
     return absl::StrCat("policy met by ",
-                        verdicts.size() == 1 ? "this run" : absl::StrCat("these ", verdicts.size(), " runs"),
+                        trained_runs == 1 ? "this run" : absl::StrCat("these ", trained_runs, " runs"),
                         " against the attacks that were run: ", of_criteria);
+  }
+  if (!PolicyFailed(verdicts) && trained_runs == 0) {
+    return "policy not decided: no run trained";
   }
   if (!PolicyFailed(verdicts)) {
     return absl::StrCat("policy not decided: ", criteria - open, " of ", of_criteria, " met", not_measurable);
@@ -111,10 +124,8 @@ std::string VerdictText(const std::vector<RunVerdict>& verdicts) {
   std::string text;
   for (const RunVerdict& verdict : verdicts) {
     absl::StrAppend(&text, "run ", OneLine(verdict.run_id), ", ", OneLine(verdict.label), "\n");
-    for (const auto& lines : {RankingLines(verdict.ranking), verdict.attribute_lines}) {
-      for (const std::string& line : lines) {
-        absl::StrAppend(&text, OneLine(line), "\n");
-      }
+    for (const std::string& line : RunLines(verdict)) {
+      absl::StrAppend(&text, OneLine(line), "\n");
     }
     for (const Finding& finding : verdict.findings) {
       if (finding.outcome != Outcome::kNotMeasurable) {

@@ -9,14 +9,14 @@
 
 namespace splitveil {
 
-// For each run its name, its strongest attack and the bound's state, and one line per criterion that was judged, in
+// For each run its name, RunLines, and one line per criterion that was judged, in
 // aligned columns (PASS or FAIL, criterion, limit, found, where); one line for all that these ledgers cannot show; what
 // helps against the failures. Then one closing line. Text from a ledger cannot steer a terminal.
 std::string VerdictText(const std::vector<RunVerdict>& verdicts);
 
-// "policy met by this run against the attacks that were run: 9 criteria", "policy not met: 2 of 9 criteria failed" or,
-// where nothing failed but not all is measurable, "policy not decided: 2 of 9 criteria met; 7 not measurable from the
-// ledgers given".
+// "policy met by this run against the attacks that were run: 9 criteria", "policy not met: 2 of 9 criteria failed",
+// where no run trains "policy not decided: no run trained", or, where nothing failed but not all is measurable, "policy
+// not decided: 2 of 9 criteria met; 7 not measurable from the ledgers given".
 std::string VerdictSummary(const std::vector<RunVerdict>& verdicts);
 
 // What may help, and which of the run's failures against.
@@ -24,6 +24,10 @@ struct Remedy {
   std::string words;                  // One sentence.
   std::vector<std::string> criteria;  // One at least.
 };
+
+// What is said of the run before the criteria: its strongest attack, the bound's state and attributes, or that it only
+// predicts.
+std::vector<std::string> RunLines(const RunVerdict& verdict);
 
 // Each remedy once.
 std::vector<Remedy> Remedies(const RunVerdict& verdict);

@@ -17,13 +17,22 @@ namespace splitveil {
 namespace {
 
 // Paths of what is read become absolute, of what is written relative to the run's folder.
-void PlaceFiles(const std::string& config_path, const std::string& party, v1::PartyCommon& common) {
+template <typename Config>
+void PlaceFiles(const std::string& config_path, const std::string& party, Config& config) {
+  v1::PartyCommon& common = *config.mutable_party();
   v1::Identity& identity = *common.mutable_identity();
   for (std::string* path : {identity.mutable_certificate_path(), identity.mutable_private_key_path(),
                             identity.mutable_authority_path(), common.mutable_dataset()->mutable_path()}) {
     *path = AbsolutePath(config_path, *path);
   }
+  if (!common.initial_checkpoint().empty()) {
+    common.set_initial_checkpoint(AbsolutePath(config_path, common.initial_checkpoint()));
+  }
+  if (v1::ModelSpec& model = *config.mutable_model(); !model.torchscript_path().empty()) {
+    model.set_torchscript_path(AbsolutePath(config_path, model.torchscript_path()));
+  }
   common.set_ledger_path(party + ".db");
+  common.clear_monitoring();  // One address could not serve runs side by side; `splitveil status` tells of each.
 }
 
 }  // namespace
@@ -48,8 +57,8 @@ absl::StatusOr<LocalRun> LoadLocalRun(const std::string& agreement_path, const s
   SPLITVEIL_ASSIGN_OR_RETURN(run.agreement, LoadAgreement(agreement_path));
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(label_config_path, run.label_config));
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(nonlabel_config_path, run.nonlabel_config));
-  PlaceFiles(label_config_path, "label_party", *run.label_config.mutable_party());
-  PlaceFiles(nonlabel_config_path, "nonlabel_party", *run.nonlabel_config.mutable_party());
+  PlaceFiles(label_config_path, "label_party", run.label_config);
+  PlaceFiles(nonlabel_config_path, "nonlabel_party", run.nonlabel_config);
   if (run.label_config.has_privacy_account()) {
     v1::PrivacyAccount& account = *run.label_config.mutable_privacy_account();
     account.set_path(AbsolutePath(label_config_path, account.path()));

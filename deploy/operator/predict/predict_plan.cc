@@ -44,7 +44,9 @@ absl::Status PointParty(const PredictOptions& options, v1::PartyCommon& party) {
     *path = AbsolutePath(from, *path);
   }
   party.set_status_socket(AbsolutePath(from, StatusSocketPath(party, from)));
-  if (!party.kept_alignment_path().empty()) {
+  if (!options.data_path.empty()) {  // One of other examples is not to replace the training's.
+    party.clear_kept_alignment_path();
+  } else if (!party.kept_alignment_path().empty()) {
     party.set_kept_alignment_path(AbsolutePath(from, party.kept_alignment_path()));
   }
   party.mutable_dataset()->set_path(options.data_path.empty() ? AbsolutePath(from, party.dataset().path())
@@ -59,6 +61,7 @@ absl::Status PointParty(const PredictOptions& options, v1::PartyCommon& party) {
   party.clear_checkpoint_path();
   party.clear_export_dir();
   party.clear_starts_anew();
+  party.clear_monitoring();  // Its page is of training, and its token lies beside the other configuration.
   return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -20,6 +21,18 @@ namespace splitveil {
 namespace {
 
 constexpr char kLabelParty[] = "label_party";
+
+// By the agreement that the party recorded.
+bool TrainsNothing(const PartyRecords& party) {
+  const auto config = nlohmann::json::parse(party.record.run.config_json, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json::json_pointer epochs("/agreement/epochs");
+  return config.is_object() && config.contains(epochs) && config[epochs] == 0;
+}
+
+bool HasNoStep(const PartyRecords& party) {
+  return party.steps.empty() && party.step_times.empty() && party.protections.empty() && party.leaks.empty() &&
+         party.epoch_leaks.empty();
+}
 
 template <typename Rows>
 absl::Status Take(absl::StatusOr<Rows> from, Rows& to) {
@@ -156,6 +169,11 @@ const PartyRecords* RunRecords::label_party() const {
 
 const PartyRecords* RunRecords::nonlabel_party() const {
   return parties.back().record.run.role == kLabelParty ? nullptr : &parties.back();
+}
+
+bool RunRecords::only_predicts() const {
+  return std::all_of(parties.begin(), parties.end(),
+                     [](const PartyRecords& party) { return TrainsNothing(party) && HasNoStep(party); });
 }
 
 std::string RunRecords::protection() const {

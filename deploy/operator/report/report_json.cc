@@ -234,8 +234,6 @@ Json VerdictJson(const RunVerdict& verdict) {
                         {"where", finding.where},
                         {"ledger", finding.holder_words()}});
   }
-  std::vector<std::string> lines = RankingLines(verdict.ranking);
-  lines.insert(lines.end(), verdict.attribute_lines.begin(), verdict.attribute_lines.end());
   Json remedies = Json::array();
   for (const Remedy& remedy : Remedies(verdict)) {
     remedies.push_back({{"words", remedy.words}, {"criteria", remedy.criteria}});
@@ -243,7 +241,7 @@ Json VerdictJson(const RunVerdict& verdict) {
   return {{"outcome", verdict.met()      ? "pass"
                       : verdict.failed() ? "fail"
                                          : "open"},
-          {"ranking_lines", std::move(lines)},
+          {"lines", RunLines(verdict)},
           {"findings", std::move(findings)},
           {"remedies", std::move(remedies)}};
 }

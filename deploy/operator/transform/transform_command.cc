@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/party_config/party_config.h"
@@ -43,7 +45,22 @@ void DropLabel(v1::TableSchema& schema) {
   schema = without;
 }
 
+// What is read is not to be replaced by what is written.
+absl::Status CheckCsv(const TransformFlags& flags) {
+  std::vector<std::string> sources = flags.options.rows.input_paths;
+  sources.push_back(absl::StrCat(flags.options.extend_dir, "/", flags.party, ".data"));
+  for (const std::string& source : sources) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(flags.csv, source, ignored)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("command line: --csv: expected another file than those that are read, found ", source));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ExitCode> Transform(const TransformFlags& flags) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckCsv(flags));
   PrepareOptions options = flags.options;
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(flags.schema, options.rows.schema));
   if (flags.unlabelled) {

@@ -13,15 +13,16 @@ function found(words) {
 const OUTCOMES = { pass: "met", fail: "not met", open: "neither met nor failed" };
 
 function policyTable(run) {
-  const { outcome, findings, remedies, ranking_lines: rankingLines } = run.policy;
+  const { outcome, findings, remedies, lines } = run.policy;
   const columns = [text("Criterion"), { head: "Limit", name: "Limit", class: "limit" }, { head: "Found", name: "Found", class: "found" }, text("Where")];
   const row = (finding) => [
     element("span", { class: "judged" }, pill(finding.outcome), element("span", {}, capital(finding.criterion))),
     finding.limit, found(finding.found), finding.where];
   const judged = findings.filter((finding) => finding.outcome !== "open");
   const open = findings.filter((finding) => finding.outcome === "open");
-  const node = panel(run, element("p", { class: "run-id" }, pill(outcome), " Policy " + OUTCOMES[outcome] + " by this run."),
-    element("ul", { class: "helps" }, ...rankingLines.map((line) => element("li", {}, capital(line) + "."))));
+  const policy = findings.length ? [pill(outcome), " Policy " + OUTCOMES[outcome] + " by this run."] : ["Held to no criterion."];
+  const node = panel(run, element("p", { class: "run-id" }, ...policy),
+    element("ul", { class: "helps" }, ...lines.map((line) => element("li", {}, capital(line) + "."))));
   node.classList.add("long");
   if (open.length) {
     node.append(element("p", {}, "This verdict covers " + judged.length + " of " + findings.length + " criteria. The other " +

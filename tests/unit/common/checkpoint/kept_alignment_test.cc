@@ -64,6 +64,17 @@ TEST_F(KeptAlignmentTest, OfOtherDataPeersOrTermsThereIsNone) {
   EXPECT_TRUE(store_.Find(*data_, other, now_).has_value());
 }
 
+// A sound file: nothing is to be said of it, though its rows are more than there are.
+TEST_F(KeptAlignmentTest, OfFewerRowsThereIsNoneInSilence) {
+  SmallTable table;
+  table.ids = {"a"};
+  table.numeric = {{1}};
+  table.categories.resize(1);
+  ::testing::internal::CaptureStderr();
+  EXPECT_FALSE(store_.Find(*table.Store(), agreement_, now_).has_value());
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
 TEST_F(KeptAlignmentTest, NeitherAnOldOneNorOneOfTheFutureIsUsed) {
   EXPECT_TRUE(store_.Find(*data_, agreement_, now_ + absl::Hours(24)).has_value());
   EXPECT_FALSE(store_.Find(*data_, agreement_, now_ + absl::Hours(24) + absl::Seconds(1)).has_value());

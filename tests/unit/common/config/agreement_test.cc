@@ -201,6 +201,8 @@ TEST(AgreementTest, ValidationNamesFieldExpectedAndFound) {
          a.set_test_after("7");
        },
        "split_by_group, test_after: expected one of them at most, found both"},
+      {[](auto& a) { a.set_test_after("soon"); },
+       "test_after: expected a number or a date such as 2024-06-01 or 2024-06-01T12:30:00Z, found \"soon\""},
       {[](auto& a) { a.set_validation_fraction(0.86); },
        "test_fraction, attribute_audit.auxiliary_fraction, validation_fraction: expected at most 0.95 together, found "
        "0.1, 0 and 0.86"},

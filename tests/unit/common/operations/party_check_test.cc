@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+
 #include "tests/testing/process/temp_folder.h"
 
 namespace splitveil {
@@ -70,6 +72,20 @@ TEST_F(PartyCheckTest, RefusesAnExportIntoAFile) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), config_ + ": party.export_dir: expected a folder, or a place for one, found " +
                                   folder_.File("model/new") + ": Not a directory");
+}
+
+TEST_F(PartyCheckTest, RefusesAPageWhereThePartyListens) {
+  const std::string port = "7443";  // Refused before anything listens.
+  for (const char* own : {"127.0.0.1:", "0.0.0.0:", "[::]:"}) {
+    party_.mutable_monitoring()->set_listen_address("127.0.0.1:" + port);
+    EXPECT_EQ(Check(own + port).message(),
+              absl::StrCat(config_,
+                           ": party.monitoring.listen_address: expected another address than the party's own "
+                           "listen_address \"",
+                           own, port, "\", found \"127.0.0.1:", port, "\": give one of them another port"));
+  }
+  party_.mutable_monitoring()->set_listen_address("127.0.0.1:0");
+  EXPECT_TRUE(Check("127.0.0.1:0").ok()) << Check("127.0.0.1:0");  // Each takes a free one.
 }
 
 TEST_F(PartyCheckTest, RefusesAnAddressThatIsNone) {

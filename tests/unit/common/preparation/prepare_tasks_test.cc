@@ -1,5 +1,6 @@
 // Tables whose labels are of several classes, or numbers.
 #include <cmath>
+#include <filesystem>
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
@@ -121,6 +122,31 @@ TEST(PrepareTasksTest, PreparesAndExtendsAPartysOwnTable) {
     options.parties = v1::TableSchema::NONLABEL_PARTY;
     EXPECT_THAT(std::string(Prepare(options).status().message()),
                 HasSubstr("expected no LABEL, CLASS_LABEL or TARGET, found one"));
+  }
+}
+
+// By whatever name: earlier data are what a model was trained on.
+TEST(PrepareTasksTest, NeverReplacesTheDataThatItExtendsOrApplies) {
+  const ScratchFolder folder;
+  PrepareOptions options = OptionsFor(folder, kTarget, Table({"30", "-10", "10"}));
+  options.parties = v1::TableSchema::LABEL_PARTY;
+  ASSERT_TRUE(Prepare(options).ok());
+  const std::string path = folder.Path("out/label_party.data");
+  const Digest before = (*Dataset::Open(path))->digest();
+  std::filesystem::create_directory_symlink(folder.Path("out"), folder.Path("link"));
+  options.extend_dir = options.out_dir;
+  options.rows.input_paths = {folder.Write("other", Table({"20", "-1"}))};
+  for (const bool only_applies : {false, true}) {
+    for (const char* out : {"out", "link"}) {
+      options.only_applies = only_applies;
+      options.out_dir = folder.Path(out);
+      const absl::Status status = Prepare(options).status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(std::string(status.message()),
+                  HasSubstr("/label_party.data: expected another file than the earlier data whose encoding is applied, "
+                            "found these: name another folder with --out"));
+      EXPECT_EQ((*Dataset::Open(path))->digest(), before);
+    }
   }
 }
 

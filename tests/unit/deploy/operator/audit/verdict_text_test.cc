@@ -79,6 +79,82 @@ TEST(AuditVerdictTest, ARunThatMeetsAnEmptyPolicyPasses) {
   EXPECT_TRUE(PolicyMet(verdicts)) << VerdictText(verdicts);
 }
 
+// What `splitveil predict` leaves.
+RunRecords Prediction() {
+  RunRecords run = RecordedRun();
+  PartyRecords& party = run.parties.front();
+  party.record.run.run_id = "run-1-predict";
+  party.record.run.protection = "none";
+  party.record.run.config_json = R"({"agreement":{"epochs":0}})";
+  party.steps.clear();
+  party.protections.clear();
+  party.leaks.clear();
+  party.epoch_leaks.clear();
+  return run;
+}
+
+v1::AuditPolicy StrictPolicy() {
+  v1::AuditPolicy policy;
+  policy.add_max_measured_leak()->set_max_mean(0.6);
+  policy.set_max_run_auc_bound(0.8);
+  policy.set_min_final_test_auc(0.7);
+  SetListDefaults(policy);
+  return policy;
+}
+
+TEST(AuditVerdictTest, ARunThatOnlyPredictsIsListedAndHeldToNothing) {
+  const std::vector<RunVerdict> verdicts = JudgeRuns({RecordedRun(), Prediction()}, StrictPolicy());
+  EXPECT_TRUE(PolicyMet(verdicts)) << VerdictText(verdicts);
+  EXPECT_THAT(VerdictText(verdicts),
+              HasSubstr("run run-1-predict, marvell(s=4)\npredicts only: nothing was released by "
+                        "the label party\npolicy met by this run against"));
+}
+
+TEST(AuditVerdictTest, APredictionMakesNoFailureGood) {
+  RunRecords failed = RecordedRun();
+  failed.parties.front().record.status = "failed";
+  EXPECT_TRUE(PolicyFailed(JudgeRuns({failed, Prediction()}, StrictPolicy())));
+}
+
+TEST(AuditVerdictTest, PredictionsAloneDecideNothing) {
+  const std::vector<RunVerdict> verdicts = JudgeRuns({Prediction()}, StrictPolicy());
+  EXPECT_FALSE(PolicyMet(verdicts));
+  EXPECT_FALSE(PolicyFailed(verdicts));
+  EXPECT_EQ(VerdictSummary(verdicts), "policy not decided: no run trained");
+}
+
+// The ledger must show it: an agreement of no epochs beside any trace of a step, or no step of an agreement that
+// trains, is no prediction.
+TEST(AuditVerdictTest, OnlyARunWithoutAnyStepPredictsOnly) {
+  const RunRecords trained = RecordedRun();
+  const PartyRecords& of_steps = trained.parties.front();
+  std::vector<RunRecords> runs(6, Prediction());
+  runs[0].parties.front().steps = of_steps.steps;
+  runs[1].parties.front().protections = of_steps.protections;
+  runs[2].parties.front().leaks = of_steps.leaks;
+  runs[3].parties.front().epoch_leaks = of_steps.epoch_leaks;
+  runs[4].parties.front().record.run.config_json = R"({"agreement":{"epochs":2}})";
+  runs[5].parties.push_back(of_steps);  // The peer knows of steps.
+  runs[5].parties.back().record.run.role = "nonlabel_party";
+  for (const RunRecords& run : runs) {
+    EXPECT_FALSE(run.only_predicts());
+    EXPECT_TRUE(PolicyFailed(JudgeRuns({trained, run}, StrictPolicy())));
+  }
+}
+
+// Activations are sent to be predicted from, too.
+TEST(AuditVerdictTest, APolicyThatBoundsActivationsBoundsThoseOfPredictions) {
+  RunRecords run = Prediction();
+  run.parties.front().record.run.role = "nonlabel_party";
+  v1::AuditPolicy policy = StrictPolicy();
+  policy.set_max_attribute_auc(0.6);
+  policy.set_max_activation_auc_bound(0.6);
+  const std::vector<RunVerdict> verdicts = JudgeRuns({run}, policy);
+  EXPECT_TRUE(PolicyFailed(verdicts));
+  EXPECT_THAT(VerdictText(verdicts), HasSubstr("FAIL  bound on any attribute per run (proved)"));
+  EXPECT_THAT(VerdictText(verdicts), Not(HasSubstr("AUC of attacks")));
+}
+
 RunVerdict WithoutTheLabelParty() {
   RunRecords run = RecordedRun();
   run.parties.front().record.run.role = "nonlabel_party";

@@ -21,7 +21,8 @@ using ::testing::SizeIs;
 constexpr char kParty[] = R"(party {
   identity { own_name: "OWN" peer_name: "PEER" certificate_path: "own.pem" private_key_path: "own.key"
              authority_path: "ca.pem" }
-  dataset { path: "unused" } optimizer { adam {} } ledger_path: "base.db" checkpoint_path: "base" })";
+  dataset { path: "unused" } optimizer { adam {} } ledger_path: "base.db" checkpoint_path: "base"
+  monitoring { token_path: "token" } })";
 constexpr char kProtections[] = R"(
   protection { name: "none" config { none {} } } protection { name: "marvell 0.1" config { marvell { sum_kl: 0.1 } } } )";
 
@@ -78,6 +79,8 @@ TEST_F(StreamPlanTest, ChainsTheDaysOfEachProtection) {
   EXPECT_EQ(second.label_config.party().dataset().path(), folder_.File("l2"));
   EXPECT_EQ(second.nonlabel_config.party().dataset().path(), folder_.File("n2"));
   EXPECT_FALSE(first.label_config.party().has_initial_checkpoint());
+  EXPECT_FALSE(first.label_config.party().has_monitoring());
+  EXPECT_FALSE(second.nonlabel_config.party().has_monitoring());
   EXPECT_EQ(second.label_config.party().initial_checkpoint(), "../Mon-1/label_party.checkpoint");
   EXPECT_EQ(second.nonlabel_config.party().initial_checkpoint(), "../Mon-1/nonlabel_party.checkpoint");
   EXPECT_EQ(second.nonlabel_config.party().checkpoint_path(), "nonlabel_party.checkpoint");

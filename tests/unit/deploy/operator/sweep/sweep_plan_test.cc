@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -73,6 +74,26 @@ TEST_F(SweepPlanTest, IsEveryProtectionWithEverySeedSeedBySeed) {
   EXPECT_EQ((*runs)[2].protection.config.marvell().s(), 0.25);
   EXPECT_EQ((*runs)[2].label_config.protection().marvell().s(), 0.25);
   EXPECT_EQ((*runs)[1].protection.name, "my own");
+}
+
+// A run's configurations lie in a folder of its own, several at a time.
+TEST_F(SweepPlanTest, ReadsWhatTheBaseNamesAndServesNoPage) {
+  const std::string party = absl::StrReplaceAll(
+      kParty, {{"reproducible_seed",
+                "monitoring { token_path: \"token\" } initial_checkpoint: \"before/c\" reproducible_seed"}});
+  Write("label.textproto", absl::StrCat(party, "model { torchscript_path: \"top.pt\" } protection { none {} }"));
+  Write("nonlabel.textproto",
+        absl::StrCat(party, "peer_address: \"elsewhere:1\" model { torchscript_path: \"bottom.pt\" }"));
+  const auto runs = Plan("marvell_s: 4 seeds: 3");
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  for (const SweepRun& run : *runs) {
+    EXPECT_EQ(run.label_config.model().torchscript_path(), folder_.File("top.pt"));
+    EXPECT_EQ(run.nonlabel_config.model().torchscript_path(), folder_.File("bottom.pt"));
+    for (const v1::PartyCommon& common : {run.label_config.party(), run.nonlabel_config.party()}) {
+      EXPECT_EQ(common.initial_checkpoint(), folder_.File("before/c"));
+      EXPECT_FALSE(common.has_monitoring());
+    }
+  }
 }
 
 TEST_F(SweepPlanTest, AddsTheReferencesThatSayWhatThereIsToLose) {

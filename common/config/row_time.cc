@@ -1,4 +1,4 @@
-#include "common/preparation/row_time.h"
+#include "common/config/row_time.h"
 
 #include <cmath>
 #include <string>

@@ -1,6 +1,6 @@
 // When a row was: cells of kind TIME, and the time from which on rows are for testing.
-#ifndef SPLITVEIL_COMMON_PREPARATION_ROW_TIME_H_
-#define SPLITVEIL_COMMON_PREPARATION_ROW_TIME_H_
+#ifndef SPLITVEIL_COMMON_CONFIG_ROW_TIME_H_
+#define SPLITVEIL_COMMON_CONFIG_ROW_TIME_H_
 
 #include <optional>
 
@@ -17,6 +17,9 @@ struct RowTime {
 };
 std::optional<RowTime> ParseRowTime(absl::string_view text);
 
+// What a text that is none should have been.
+inline constexpr char kRowTimeWords[] = "a number or a date such as 2024-06-01 or 2024-06-01T12:30:00Z";
+
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_COMMON_PREPARATION_ROW_TIME_H_
+#endif  // SPLITVEIL_COMMON_CONFIG_ROW_TIME_H_
