@@ -6,7 +6,7 @@
 
 namespace splitveil {
 
-void ColumnSummary::Add(const std::string& cell) {
+void ColumnSummary::Add(const std::string& cell, int64_t line) {
   ++rows_;
   if (cell.empty()) {
     ++empty_;
@@ -25,7 +25,9 @@ void ColumnSummary::Add(const std::string& cell) {
   if (hashes_.size() > kMaxTexts) {
     counts_.clear();
   } else if (is_new || !counts_.empty()) {
-    ++counts_[cell];
+    Occurrences& found = counts_[cell];
+    found.first_line = found.rows == 0 ? line : found.first_line;
+    ++found.rows;
   }
 }
 

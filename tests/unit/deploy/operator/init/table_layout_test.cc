@@ -101,6 +101,20 @@ TEST(TableLayoutTest, FailsWithTheFirstLineThatIsOdd) {
                                Not(HasSubstr("secret"))));
 }
 
+TEST(TableLayoutTest, FindsTheOddLineBelowQuotedNames) {
+  std::vector<std::string> lines = {"id,\"age, years\",\"income, \"\"net\"\"\""};
+  for (int row = 0; row < 150; ++row) {
+    lines.emplace_back("a,3,4");
+  }
+  lines[99] = "b,4,5,6";
+  EXPECT_THAT(Error(lines), HasSubstr("by comma the first has 3, and line 100 has 4: --skip_bad_rows"));
+  LayoutFlags flags;
+  flags.separator = ",";
+  EXPECT_THAT(Error(lines, flags), HasSubstr("line 100 has 4"));
+  lines[99] = "b,\"4,5";
+  EXPECT_THAT(Error(lines), HasSubstr("line 100 has a quoted cell that does not end on it"));
+}
+
 TEST(TableLayoutTest, PassesOverAFewOddLinesWhereThatIsAskedFor) {
   std::vector<std::string> lines = {"id,age"};
   for (int row = 0; row < 99; ++row) {
@@ -119,7 +133,9 @@ TEST(TableLayoutTest, PassesOverAFewOddLinesWhereThatIsAskedFor) {
 TEST(TableLayoutTest, FailsForAHeaderWithOneNameTwice) {
   LayoutFlags flags;
   flags.header = "yes";
-  EXPECT_THAT(Error({"id,age,age", "a,3,4"}, flags), HasSubstr("distinct names"));
+  EXPECT_THAT(Error({"id,age,age", "a,3,4"}, flags), HasSubstr("found \"age\" for columns 2 and 3"));
+  EXPECT_THAT(Error({"id,,age", "a,3,4"}, flags), HasSubstr("found none of column 2"));
+  EXPECT_THAT(Error({"id,age,age", "a,3,4"}), HasSubstr("as its cells 2 and 3 are the same"));
 }
 
 TEST(TableLayoutTest, NumbersAreWhatPreparedDataTake) {
