@@ -21,6 +21,7 @@ void ColumnSummary::Add(const std::string& cell, int64_t line) {
     integers_ += cell.find_first_of(".eE") == std::string::npos ? 1 : 0;
     padded_ += cell.size() > 1 && cell[0] == '0' && absl::ascii_isdigit(cell[1]) ? 1 : 0;
   }
+  dates_ += IsDate(cell) ? 1 : 0;
   const bool is_new = hashes_.insert(absl::Hash<std::string>()(cell)).second;
   if (hashes_.size() > kMaxTexts) {
     counts_.clear();

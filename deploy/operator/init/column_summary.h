@@ -35,6 +35,7 @@ class ColumnSummary {
   int64_t empty() const { return empty_; }
   int64_t numbers() const { return numbers_; }
   int64_t integers() const { return integers_; }
+  int64_t dates() const { return dates_; }
   // Numbers with zeros in front, as in "007" and "01234": codes.
   int64_t padded() const { return padded_; }
   // Cells that are a text which mostly means "missing", by text: kept apart from all other counts.
@@ -55,6 +56,7 @@ class ColumnSummary {
   int64_t numbers_ = 0;
   int64_t integers_ = 0;
   int64_t padded_ = 0;
+  int64_t dates_ = 0;
   std::map<std::string, int64_t> markers_;
   absl::flat_hash_set<uint64_t> hashes_;  // Of texts; two that share one count as one, once in 2^40 columns.
   std::map<std::string, Occurrences> counts_;

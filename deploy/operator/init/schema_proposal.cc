@@ -22,6 +22,7 @@ using Schema = v1::TableSchema;
 constexpr const char* kPositives[] = {"1", "1.0", "+1", "yes", "y", "true", "t", "positive", "pos"};
 constexpr const char* kNegatives[] = {"0", "0.0", "-1", "no", "n", "false", "f", "negative", "neg"};
 constexpr double kMostlyNumbers = 0.9;
+constexpr double kMostlyDates = 0.5;
 constexpr int64_t kFewCodes = 10;
 
 template <typename List>
@@ -38,6 +39,10 @@ const ColumnSummary* FindColumn(const TableSample& sample, const std::string& na
   const auto found = std::find_if(sample.columns.begin(), sample.columns.end(),
                                   [&](const ColumnSummary& column) { return column.name() == name; });
   return found == sample.columns.end() ? nullptr : &*found;
+}
+
+bool IsOfDates(const ColumnSummary& column) {
+  return static_cast<double>(column.dates()) > kMostlyDates * static_cast<double>(column.texts());
 }
 
 // Whether so many of the column's rows may be left out.
@@ -92,7 +97,7 @@ absl::StatusOr<std::string> FindId(const std::string& path, const TableSample& s
   std::vector<std::string> candidates;
   for (const ColumnSummary& column : sample.columns) {
     const bool fractions = column.numbers() > column.integers();
-    if (column.names_rows() && !fractions && column.name() != flags.label) {
+    if (column.names_rows() && !fractions && !IsOfDates(column) && column.name() != flags.label) {
       candidates.push_back(column.name());
     }
   }
@@ -273,6 +278,11 @@ absl::StatusOr<std::string> AddFeature(const std::string& path, const ColumnSumm
   if (column.distinct() < 2) {
     into.set_kind(Schema::IGNORE);
     return std::string("one value at most: it tells nothing");
+  }
+  if (IsOfDates(column) && !Has(flags.numeric, column.name())) {
+    // Nearly a name of the row, and as a category every later one is unseen.
+    into.set_kind(Schema::IGNORE);
+    return absl::StrCat("dates, ", distinct, "; kind TIME for a split by time (test_after), --categorical keeps it");
   }
   if (all_numbers && column.padded() > 0 && !Has(flags.numeric, column.name())) {
     into.set_kind(Schema::CATEGORICAL);

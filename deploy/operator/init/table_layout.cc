@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/charconv.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -21,6 +22,7 @@ namespace {
 constexpr char kSeparators[] = {',', ';', '\t', '|'};
 // No number is among them.
 constexpr const char* kMissing[] = {"NA", "N/A", "NaN", "nan", "na", "n/a", "null", "NULL", "Null", "?", "\\N", "#N/A"};
+constexpr const char* kDateForms[] = {"9999-99-99", "99.99.9999", "9.99.9999", "99.9.9999", "9.9.9999"};  // "/" as ".".
 constexpr size_t kFewTexts = 30;
 
 using Cells = std::vector<std::vector<std::string>>;
@@ -212,6 +214,18 @@ bool IsNumber(const std::string& cell) {
   const absl::from_chars_result result = absl::from_chars(cell.data(), end, number);
   return !cell.empty() && result.ec == std::errc() && result.ptr == end && std::isfinite(number) &&
          cell.find_first_of("xX") == std::string::npos;
+}
+
+bool IsDate(const std::string& cell) {
+  const size_t end = cell.find_first_of(" T");
+  if (end != std::string::npos && (end + 1 == cell.size() || !absl::ascii_isdigit(cell[end + 1]))) {
+    return false;
+  }
+  std::string form = cell.substr(0, end);
+  std::transform(form.begin(), form.end(), form.begin(), [](char c) {
+    return absl::ascii_isdigit(c) ? '9' : c == '/' ? '.' : c;
+  });
+  return std::find(std::begin(kDateForms), std::end(kDateForms), form) != std::end(kDateForms);
 }
 
 bool MeansMissing(const std::string& cell) {

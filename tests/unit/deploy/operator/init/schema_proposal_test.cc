@@ -201,6 +201,22 @@ TEST_F(SchemaProposalTest, WhatTellsNothingIsLeftOut) {
   EXPECT_THAT(Error(sample, false), HasSubstr("expected a column to learn from"));
 }
 
+TEST_F(SchemaProposalTest, DatesAreLeftOutUnlessTheyAreAskedFor) {
+  ColumnSummary seen("seen");
+  for (int row = 0; row < 100; ++row) {
+    seen.Add(absl::StrCat("2024-01-01 10:", 10 + row % 50, ":", 10 + row / 50),
+             row + 2);  // All differ: no id for that.
+  }
+  const TableSample sample = Sample({id_, income_, Column("born", {"24.12.1999", "1.2.1980", "", "?"}, 100), seen});
+  const SchemaProposal proposal = Propose(sample, false);
+  EXPECT_EQ(Kinds(proposal).at("born"), "IGNORE");
+  EXPECT_EQ(Kinds(proposal).at("seen"), "IGNORE");
+  EXPECT_EQ(proposal.why[2],
+            "dates, 2 distinct, 50.0% missing; kind TIME for a split by time (test_after), --categorical keeps it");
+  flags_.categorical = {"born"};
+  EXPECT_EQ(Kinds(Propose(sample, false)).at("born"), "CATEGORICAL");
+}
+
 TEST_F(SchemaProposalTest, AFewTextsAmongNumbersAreOneErrorThatNamesTheFlags) {
   Cells cells(20, "5");
   cells[3] = "secret";
