@@ -22,7 +22,6 @@ namespace splitveil {
 namespace {
 
 constexpr char kGroup[] = "Before a run";
-constexpr mode_t kPublicMode = 0666;  // Less the umask.
 constexpr char kOwnName[] = "run.textproto";
 
 struct AgreementFlags {

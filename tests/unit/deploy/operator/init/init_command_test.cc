@@ -94,6 +94,10 @@ TEST_F(InitCommandTest, PrivateFilesAreTheOwnersAlone) {
   for (const char* name : {"own.key", "party.textproto", "schema.textproto", "label_party.data"}) {
     EXPECT_EQ(ModeOf(At(std::string("bank/") + name)), 0600) << name;
   }
+  for (const char* name : {"own.pem", "run.textproto"}) {
+    EXPECT_EQ(ModeOf(At(std::string("bank/") + name)), 0644) << name;
+  }
+  EXPECT_EQ(ModeOf(At("bank")), 0755) << "whoever may write to it may replace the certificate";
 }
 
 TEST_F(InitCommandTest, PrintsNoCellOfTheTable) {
