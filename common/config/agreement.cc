@@ -196,10 +196,15 @@ absl::Status ValidateAttributeAudit(const v1::RunAgreement& agreement) {
 }  // namespace
 
 absl::StatusOr<v1::RunAgreement> LoadAgreement(const std::string& path) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string text, ReadTextConfig(path));
+  return ParseAgreement(text, path);
+}
+
+absl::StatusOr<v1::RunAgreement> ParseAgreement(absl::string_view text, const std::string& name) {
   v1::RunAgreement agreement;
-  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(path, agreement));
+  SPLITVEIL_RETURN_IF_ERROR(ParseTextConfig(text, name, agreement));
   if (const absl::Status status = ValidateAgreement(agreement); !status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+    return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
   }
   Canonicalize(agreement);
   return agreement;

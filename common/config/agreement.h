@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 #include "common/crypto/sha256.h"
 #include "common/leakage/attack_traits.h"
@@ -18,6 +19,9 @@ namespace splitveil {
 // Loads, validates (fields, and between fields) and canonicalises an agreement: every field set to its value or
 // default.
 absl::StatusOr<v1::RunAgreement> LoadAgreement(const std::string& path);
+
+// As LoadAgreement, from memory; `name` stands for the file in errors.
+absl::StatusOr<v1::RunAgreement> ParseAgreement(absl::string_view text, const std::string& name);
 
 // Sets every unset field to its default, submessages included, and audit.hint_counts where it is empty.
 void Canonicalize(v1::RunAgreement& agreement);

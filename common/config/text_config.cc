@@ -12,6 +12,7 @@
 
 #include "common/config/message_validator.h"
 #include "common/config/text_error.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -56,7 +57,7 @@ absl::Status ParseTextConfig(absl::string_view text, absl::string_view name, goo
   return ValidateParsedMessage(message, locations, name);
 }
 
-absl::Status LoadTextConfig(const std::string& path, google::protobuf::Message& message) {
+absl::StatusOr<std::string> ReadTextConfig(const std::string& path) {
   std::error_code error;
   const std::filesystem::file_status file = std::filesystem::status(path, error);
   if (!std::filesystem::exists(file)) {
@@ -71,10 +72,15 @@ absl::Status LoadTextConfig(const std::string& path, google::protobuf::Message& 
         absl::StrCat(path, ": expected a configuration of at most ", kMaxConfigBytes, " bytes, found ", bytes));
   }
   std::ifstream stream(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   if (!stream.is_open() || stream.bad()) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": expected a readable file, found one that cannot be read"));
   }
+  return text;
+}
+
+absl::Status LoadTextConfig(const std::string& path, google::protobuf::Message& message) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string text, ReadTextConfig(path));
   return ParseTextConfig(text, path, message);
 }
 

@@ -15,6 +15,10 @@ namespace splitveil {
 // InvalidArgument as one line: FILE:LINE:COLUMN: FIELD: expected …, found …, or FIELD: was renamed to NEW_NAME.
 absl::Status LoadTextConfig(const std::string& path, google::protobuf::Message& message);
 
+// What LoadTextConfig parses. Errors: NotFound; InvalidArgument for a folder, a file too large for a configuration and
+// one that cannot be read.
+absl::StatusOr<std::string> ReadTextConfig(const std::string& path);
+
 // As LoadTextConfig, from memory; `name` stands for the file in errors.
 absl::Status ParseTextConfig(absl::string_view text, absl::string_view name, google::protobuf::Message& message);
 

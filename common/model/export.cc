@@ -17,6 +17,7 @@
 #include "common/model/torch_boundary.h"
 #include "common/model/torchscript_file.h"
 #include "common/status/status_macros.h"
+#include "common/storage/make_folders.h"
 #include "common/storage/pending_file.h"
 
 namespace splitveil {
@@ -122,9 +123,7 @@ absl::Status WriteScript(const HalfScript& script, const std::string& result, co
 }  // namespace
 
 absl::Status PrepareExport(const ExportTarget& target) {
-  std::error_code error;
-  std::filesystem::create_directories(target.folder, error);
-  if (error) {
+  if (const std::error_code error = MakeFolders(target.folder); error) {
     return absl::InvalidArgumentError(
         absl::StrCat("export_dir: ", target.folder, ": expected a folder, or a place for one: ", error.message()));
   }

@@ -80,8 +80,12 @@ void AddProgress(const v1::GetStatusResponse& status, Metrics& metrics) {
   metrics.Counter("sent_bytes_total", "Payload of training messages sent.", static_cast<double>(status.bytes_sent()));
   metrics.Counter("received_bytes_total", "Payload of training messages received.",
                   static_cast<double>(status.bytes_received()));
-  metrics.Gauge("steps_per_second", "Over the latest half a minute of training.", status.steps_per_second());
-  metrics.Gauge("remaining_seconds", "Of training, at that rate; 0: not known.", status.seconds_left());
+  if (status.steps_per_second() > 0) {
+    metrics.Gauge("steps_per_second", "Over the latest half a minute of training.", status.steps_per_second());
+  }
+  if (status.seconds_left() > 0) {
+    metrics.Gauge("remaining_seconds", "Of training, at that rate.", status.seconds_left());
+  }
   for (const v1::CertificateEnd& end : status.certificates()) {
     metrics.Gauge("certificate_not_after_seconds", "When it ends, in seconds since 1970.",
                   static_cast<double>(end.not_after()), {{"certificate", end.certificate()}});

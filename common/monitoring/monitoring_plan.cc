@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
@@ -56,12 +57,17 @@ absl::StatusOr<Digest> ReadToken(const std::string& path) {
   const bool fits = token.size() >= kMinTokenBytes && token.size() <= kMaxTokenBytes &&
                     std::all_of(token.begin(), token.end(), absl::ascii_isgraph);
   const size_t size = token.size();
+  const bool has_return = absl::EndsWith(token, "\r");
   const Digest digest = Sha256(token);
   OPENSSL_cleanse(contents->data(), contents->size());
   return fits ? absl::StatusOr<Digest>(digest)
               : absl::InvalidArgumentError(absl::StrCat(
                     "party.monitoring.token_path: ", path, ": expected one line of ", kMinTokenBytes, " to ",
-                    kMaxTokenBytes, " printable characters without spaces, found ", size, " bytes or other ones"));
+                    kMaxTokenBytes, " printable characters without spaces, found ",
+                    has_return
+                        ? absl::StrCat("a carriage return at its end, as files of Windows have: `sed -i 's/\\r$//' ",
+                                       path, "` removes it")
+                        : absl::StrCat(size, " bytes or other ones")));
 }
 
 absl::StatusOr<MonitoringPlan> Plan(const v1::PartyCommon& party, const std::string& config_path) {

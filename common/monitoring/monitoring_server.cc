@@ -74,8 +74,12 @@ class MonitoringServer::Routes : private httplib::Server {
       response.set_content(MetricsText(Snapshot()), kMetricsContentType);
     });
     for (const auto& [name, act] : actions) {
-      Post(absl::StrCat("/", name),
-           [act = act](const httplib::Request&, httplib::Response& response) { Answer(act(), response); });
+      Post(absl::StrCat("/", name), [act = act](const httplib::Request& request, httplib::Response& response,
+                                                const httplib::ContentReader& body) {
+        if (HasNoUsedBody(request, body)) {
+          Answer(act(), response);
+        }
+      });
     }
   }
 
@@ -94,6 +98,13 @@ class MonitoringServer::Routes : private httplib::Server {
       -> decltype(self.process_request(connection, "", 0, "", 0, true, std::declval<bool&>(), nullptr)) {
     bool closed = false;
     return self.process_request(connection, "", 0, "", 0, /*close_connection=*/true, closed, nullptr);
+  }
+
+  // Passes over a body, which must not be too long. A request that announces none has none (RFC 9112, section 6.3);
+  // cpp-httplib would read until the client closes.
+  static bool HasNoUsedBody(const httplib::Request& request, const httplib::ContentReader& body) {
+    return (!request.has_header("Content-Length") && !request.has_header("Transfer-Encoding")) ||
+           body([](const char*, size_t) { return true; });
   }
 
   void AddFile(const char* path, const char* type, std::string contents) {

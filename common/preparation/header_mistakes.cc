@@ -5,9 +5,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 
 #include "common/naming/nearest_name.h"
+#include "common/naming/quoted_names.h"
 #include "common/preparation/cell_splitter.h"
 
 namespace splitveil {
@@ -65,12 +65,12 @@ std::string UnknownColumnMistake(const Schema& schema, absl::string_view line, c
   const size_t known = static_cast<size_t>(schema.columns_size()) - missing.size();
   if (2 * known < cells.size()) {
     return absl::StrCat("expected a header line with the columns of the schema, found one without ",
-                        absl::StrJoin(missing, ", "), HeaderSeparatorHint(schema, line));
+                        QuotedNames(missing), HeaderSeparatorHint(schema, line));
   }
-  const std::string still = missing.empty() ? "" : absl::StrCat(" (", absl::StrJoin(missing, ", "), " not found)");
+  const std::string still = missing.empty() ? "" : absl::StrCat(" (", QuotedNames(missing), " not found)");
   const std::string nearest = NearestName(name, missing);
   return absl::StrCat("expected a column of the schema", still, ", found \"", name.substr(0, kMaxName), "\"",
-                      nearest.empty() ? "" : absl::StrCat("; if it is ", nearest, ", rename one of them"),
+                      nearest.empty() ? "" : absl::StrCat("; if it is \"", nearest, "\", rename one of them"),
                       "; a column to leave out has kind: IGNORE");
 }
 

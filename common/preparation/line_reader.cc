@@ -108,6 +108,14 @@ absl::Status LineReader::Refill() {
   return absl::OkStatus();
 }
 
+absl::Status LineReader::CheckNoZeroByte(absl::string_view line) const {
+  return absl::StrContains(line, '\0')
+             ? ErrorAt(1,
+                       "expected text in UTF-8, found a zero byte, of which UTF-16 is full; `iconv -f UTF-16LE -t "
+                       "UTF-8` (or UTF-16BE) converts it")
+             : absl::OkStatus();
+}
+
 absl::Status LineReader::ErrorAt(int64_t column, absl::string_view message) const {
   return absl::InvalidArgumentError(absl::StrCat(name_, ":", line_number_, ":", column, ": ", message));
 }

@@ -53,6 +53,9 @@ class LineReader {
 
   // InvalidArgument "NAME:LINE:COLUMN: message" about the latest line. `column` counts cells from 1.
   absl::Status ErrorAt(int64_t column, absl::string_view message) const;
+  // That a line of text, the latest, has no zero byte, of which UTF-16 is full: InvalidArgument that says how to
+  // convert it.
+  absl::Status CheckNoZeroByte(absl::string_view line) const;
 
  private:
   LineReader(std::string name, int64_t max_line_bytes, std::unique_ptr<ByteSource> source);

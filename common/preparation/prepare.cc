@@ -18,6 +18,7 @@
 #include "common/preparation/seeded_draws.h"
 #include "common/preparation/shuffled_rows.h"
 #include "common/status/status_macros.h"
+#include "common/storage/make_folders.h"
 
 namespace splitveil {
 namespace {
@@ -307,9 +308,7 @@ absl::Status Preparation::Fit() {
 }
 
 absl::Status Preparation::OpenOutputs() {
-  std::error_code error;
-  std::filesystem::create_directories(options_.out_dir, error);
-  if (error) {
+  if (const std::error_code error = MakeFolders(options_.out_dir); error) {
     return absl::InvalidArgumentError(absl::StrCat(options_.out_dir, ": cannot be made a folder: ", error.message()));
   }
   for (Party& party : parties_) {

@@ -8,7 +8,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/charconv.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -125,11 +124,7 @@ absl::Status TableReader::ReadHeader() {
                             absl::StrCat(lines_->name(), ": expected a header line, found an empty file"))
                       : found.status();
   }
-  if (absl::StrContains(line, '\0')) {
-    return lines_->ErrorAt(1,
-                           "expected a header line in UTF-8, found a zero byte, of which UTF-16 is full; `iconv -f "
-                           "UTF-16LE -t UTF-8` (or UTF-16BE) converts it");
-  }
+  SPLITVEIL_RETURN_IF_ERROR(lines_->CheckNoZeroByte(line));
   if (!splitter_.Split(line, cells_)) {
     return lines_->ErrorAt(
         static_cast<int64_t>(cells_.size()) + 1,
@@ -143,7 +138,7 @@ absl::Status TableReader::ReadHeader() {
       return lines_->ErrorAt(number, UnknownColumnMistake(schema_, line, cells_, cell));
     }
     if (std::any_of(roles_.begin(), roles_.end(), [&](const Role& role) { return role.column == &*column; })) {
-      return lines_->ErrorAt(number, absl::StrCat("expected each column once, found ", column->name(), " again"));
+      return lines_->ErrorAt(number, absl::StrCat("expected each column once, found \"", column->name(), "\" again"));
     }
     roles_.push_back({&*column});
   }
@@ -159,7 +154,8 @@ absl::Status TableReader::AssignRoles() {
       if (column.optional()) {
         continue;
       }
-      return lines_->ErrorAt(1, absl::StrCat("expected a column ", column.name(), " in the header line, found none"));
+      return lines_->ErrorAt(1,
+                             absl::StrCat("expected a column \"", column.name(), "\" in the header line, found none"));
     }
     if (column.kind() == Schema::NUMERIC || column.kind() == Schema::CATEGORICAL) {
       auto& features = column.kind() == Schema::NUMERIC ? columns.numeric : columns.categorical;

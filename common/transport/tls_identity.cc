@@ -50,23 +50,6 @@ absl::StatusOr<std::string> ReadPem(const std::string& path) {
   return text;
 }
 
-// As PostgreSQL has it: a key of this user's is nobody else's to read, and one of root's at most its group's. A key
-// that others can read is theirs, too: a program that took it would hide that.
-absl::Status CheckOwnerAlone(const std::string& path) {
-  struct stat facts = {};
-  if (stat(path.c_str(), &facts) != 0) {
-    return NoPem(path);
-  }
-  const bool group_of_root = facts.st_uid == 0 && geteuid() != 0;
-  const mode_t others = S_IRWXO | (group_of_root ? S_IWGRP | S_IXGRP : S_IRWXG);
-  return (facts.st_mode & others) == 0
-             ? absl::OkStatus()
-             : absl::InvalidArgumentError(
-                   absl::StrFormat("%s: expected a private key that nobody but its owner may read, found mode %04o; "
-                                   "chmod 600, and a new key where others may have read this one",
-                                   path, facts.st_mode & 07777));
-}
-
 absl::Status In(const std::string& path, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
 }
@@ -147,6 +130,23 @@ absl::Status CheckTrust(const TlsIdentity& identity, const std::vector<X509Ptr>&
 
 }  // namespace
 
+// As PostgreSQL has it: a key of this user's is nobody else's to read, and one of root's at most its group's. A key
+// that others can read is theirs, too: a program that took it would hide that.
+absl::Status CheckKeyIsOwners(const std::string& path) {
+  struct stat facts = {};
+  if (stat(path.c_str(), &facts) != 0) {
+    return NoPem(path);
+  }
+  const bool group_of_root = facts.st_uid == 0 && geteuid() != 0;
+  const mode_t others = S_IRWXO | (group_of_root ? S_IWGRP | S_IXGRP : S_IRWXG);
+  return (facts.st_mode & others) == 0
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   absl::StrFormat("%s: expected a private key that nobody but its owner may read, found mode %04o; "
+                                   "chmod 600, and a new key where others may have read this one",
+                                   path, facts.st_mode & 07777));
+}
+
 absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const std::string& peer_name,
                                             const std::string& certificate_path, const std::string& private_key_path,
                                             const std::string& authority_path) {
@@ -158,7 +158,7 @@ absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const s
   const std::pair<const std::string*, std::string*> files[] = {{&certificate_path, &identity.certificate_pem},
                                                                {&private_key_path, &identity.private_key_pem},
                                                                {&authority_path, &identity.authority_pem}};
-  SPLITVEIL_RETURN_IF_ERROR(CheckOwnerAlone(private_key_path));
+  SPLITVEIL_RETURN_IF_ERROR(CheckKeyIsOwners(private_key_path));
   for (const auto& [path, pem] : files) {
     SPLITVEIL_ASSIGN_OR_RETURN(*pem, ReadPem(*path));
   }

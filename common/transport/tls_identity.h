@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "common/crypto/sha256.h"
@@ -28,6 +29,10 @@ struct TlsIdentity {
 absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const std::string& peer_name,
                                             const std::string& certificate_path, const std::string& private_key_path,
                                             const std::string& authority_path);
+
+// That nobody but its owner may read the file of a private key (its group may, where root owns it and this process is
+// not root's): NotFound, or InvalidArgument with the file and its mode.
+absl::Status CheckKeyIsOwners(const std::string& path);
 
 // Names who talks to whom: SHA-256 of the own certificate, the peer's name and the authority that vouches for it.
 Digest IdentitySha256(const TlsIdentity& identity);

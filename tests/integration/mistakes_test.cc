@@ -102,7 +102,8 @@ class PrepareMistakesTest : public ::testing::Test {
 
 TEST_F(PrepareMistakesTest, AnotherSeparatorIsNamed) {
   ExpectRefused(
-      "found one without id, bought, age, town; its separator seems to be \";\", the schema says \",\": with "
+      "found one without \"id\", \"bought\", \"age\", \"town\"; its separator seems to be \";\", the schema says "
+      "\",\": with "
       "separator: "
       "\";\" in the schema it has 4 columns",
       Replaced(table_, ",", ";"));
@@ -117,11 +118,11 @@ TEST_F(PrepareMistakesTest, AnotherSeparatorIsNamed) {
 }
 
 TEST_F(PrepareMistakesTest, AMissingRenamedOrFurtherColumnIsNamed) {
-  ExpectRefused("expected a column bought in the header line, found none", "id,age,town\na,1,x\n");
-  ExpectRefused("table:1:3: expected a column of the schema (age not found), found \"years\"",
+  ExpectRefused("expected a column \"bought\" in the header line, found none", "id,age,town\na,1,x\n");
+  ExpectRefused("table:1:3: expected a column of the schema (\"age\" not found), found \"years\"",
                 Replaced(table_, "age", "years"));
   ExpectRefused(
-      "table:1:4: expected a column of the schema (town not found), found \"towm\"; if it is town, rename one "
+      "table:1:4: expected a column of the schema (\"town\" not found), found \"towm\"; if it is \"town\", rename one "
       "of them; a column to leave out has kind: IGNORE",
       Replaced(table_, "town\n", "towm\n"));
   ExpectRefused("found \"phone\"; a column to leave out has kind: IGNORE", "phone," + table_);

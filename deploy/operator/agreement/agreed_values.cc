@@ -39,7 +39,7 @@ constexpr Meaning kMeanings[] = {
     {"split_by_group", "all rows of a group on one side; both tables need the column"},
     {"test_after", "rows from this time on are for testing; both tables need the column"},
     {"alignment.protocol", "both learn the shared ids and the size of the other's table"},
-    {"alignment.max_ids", "largest table accepted from the peer"},
+    {"alignment.max_ids", "largest table accepted from the peer; a larger one tests more ids and takes more memory"},
     {"alignment.chunk_ids", "ids per message"},
     {"alignment.min_shared_ids", "with fewer shared ids there is no run; guards against a peer with other ids"},
     {"alignment.max_shared_ids", "with more there is no run; guards against a peer that tests invented ids"},
@@ -109,6 +109,11 @@ Concern DisclosesMore(absl::string_view field, const v1::RunAgreement& agreement
       (field == "attribute_audit.attributes" && agreement.attribute_audit().attributes_size() > 0) ||
       (field == "cut_layer" && agreement.cut_layer() == kEmbeddingCut)) {
     return Concern::kFeatures;
+  }
+  if ((field == "epochs" && agreement.epochs() > kManyEpochs) ||
+      (field == "alignment.max_ids" &&
+       agreement.alignment().max_ids() > v1::AlignmentAgreement::default_instance().max_ids())) {
+    return Concern::kBoth;
   }
   return Concern::kNone;
 }

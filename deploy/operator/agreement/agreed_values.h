@@ -10,7 +10,11 @@
 namespace splitveil {
 
 // Whose secrets a value touches.
-enum class Concern { kNone, kLabels, kFeatures };
+enum class Concern { kNone, kLabels, kFeatures, kBoth };
+
+// More passes over the examples than these count as telling more: with noise that is stated per release each pass adds
+// to what leaks. The default and what `splitveil init` proposes are far below.
+inline constexpr int kManyEpochs = 100;
 
 struct AgreedValue {
   std::string field;          // "audit.disclosure".
@@ -18,7 +22,7 @@ struct AgreedValue {
   std::string default_value;  // Empty where it has none.
   bool is_default = false;
   const char* meaning = "";  // What it does, or what it discloses; empty where this folder does not know the field.
-  // Set where the value discloses more than the default does.
+  // Set where the value discloses more than the default does, epochs where they are more than kManyEpochs.
   Concern discloses_more = Concern::kNone;
 };
 

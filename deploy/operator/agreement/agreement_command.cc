@@ -22,7 +22,6 @@ namespace splitveil {
 namespace {
 
 constexpr char kGroup[] = "Before a run";
-constexpr mode_t kPublicMode = 0666;  // Less the umask.
 constexpr char kOwnName[] = "run.textproto";
 
 struct AgreementFlags {
@@ -43,8 +42,10 @@ void PrintFingerprint(const v1::RunAgreement& agreement) {
 void PrintDisclosures(const std::vector<AgreedValue>& values) {
   for (const AgreedValue& value : values) {
     if (value.discloses_more != Concern::kNone) {
-      std::printf("! %s tells more of the %s than the default does\n", value.field.c_str(),
-                  value.discloses_more == Concern::kLabels ? "label party's labels" : "non-label party's features");
+      std::printf("! %s tells more of %s than the default does\n", value.field.c_str(),
+                  value.discloses_more == Concern::kLabels     ? "the label party's labels"
+                  : value.discloses_more == Concern::kFeatures ? "the non-label party's features"
+                                                               : "either party's data");
     }
   }
 }
@@ -63,23 +64,24 @@ absl::StatusOr<ExitCode> Show(const AgreementFlags& flags) {
   return ExitCode::kDone;
 }
 
-// Takes the file as it is into this party's own folder.
-absl::Status Keep(const AgreementFlags& flags, const std::string& path) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.proposal));
-  if (flags.force || std::filesystem::exists(path)) {
+// Takes the proposal as it is into this party's own folder.
+absl::Status Keep(const std::string& text, const std::string& path, bool force) {
+  if (force || std::filesystem::exists(path)) {
     const absl::StatusOr<std::string> there = ReadFile(path);
     if (there.ok() && *there == text) {
       return absl::OkStatus();
     }
-    return flags.force ? WriteFile(path, text, kPublicMode)
-                       : absl::AlreadyExistsError(absl::StrCat(
-                             path, ": expected no agreement yet, or the same, found another; --force replaces it"));
+    return force ? WriteFile(path, text, kPublicMode)
+                 : absl::AlreadyExistsError(absl::StrCat(
+                       path, ": expected no agreement yet, or the same, found another; --force replaces it"));
   }
   return CreateFile(path, text, kPublicMode);
 }
 
 absl::StatusOr<ExitCode> Accept(const AgreementFlags& flags) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const v1::RunAgreement agreement, LoadAgreement(flags.proposal));
+  // Read once: what is kept is what was checked, whatever happens to the file meanwhile.
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string text, ReadTextConfig(flags.proposal));
+  SPLITVEIL_ASSIGN_OR_RETURN(const v1::RunAgreement agreement, ParseAgreement(text, flags.proposal));
   SPLITVEIL_ASSIGN_OR_RETURN(const PartyConfig config, LoadPartyConfig(flags.config));
   const std::vector<AgreedValue> values = AgreedValues(agreement);
   const std::string fingerprint = AgreementFingerprint(agreement);
@@ -94,11 +96,11 @@ absl::StatusOr<ExitCode> Accept(const AgreementFlags& flags) {
         absl::StrCat(flags.proposal, ": ", absl::StrJoin(refused, ", "),
                      ": expected values that tell no more of this party's data than the defaults, found others "
                      "(`splitveil agreement show` explains them); --allow=",
-                     refused.front(), " accepts that"));
+                     absl::StrJoin(refused, ","), " accepts that"));
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckAgainstOwn(agreement, config, flags.config));
   const std::string path = ResolvePath(flags.config, kOwnName);
-  SPLITVEIL_RETURN_IF_ERROR(Keep(flags, path));
+  SPLITVEIL_RETURN_IF_ERROR(Keep(text, path, flags.force));
   std::printf("%s", AgreedValuesText(values).c_str());
   PrintDisclosures(values);
   std::printf("%s: accepted\n", path.c_str());
@@ -137,8 +139,9 @@ void AddAgreementCommands(CommandLine& line) {
       ->type_name("DIGITS");
   accept_command
       .add_option("--allow", accept->allowed,
-                  "A field that may tell more of this party's data than its default does, such as audit.disclosure.")
-      ->type_name("FIELD");
+                  "Fields that may tell more of this party's data than their defaults do, such as audit.disclosure.")
+      ->delimiter(',')
+      ->type_name("FIELD,...");
   accept_command.add_flag("--force", accept->force, "Replace another agreement that was accepted before.");
 }
 

@@ -29,6 +29,14 @@ absl::Status CheckConfig(const v1::RunAgreement& agreement, const v1::NonLabelPa
 PreparedFor OwnerOf(const v1::LabelPartyConfig& /*config*/) { return PreparedFor::kLabelParty; }
 PreparedFor OwnerOf(const v1::NonLabelPartyConfig& /*config*/) { return PreparedFor::kNonLabelParty; }
 
+// Whether what the party's protection lets out is the same in however many epochs: planned for the whole run, or out in
+// the first of them.
+bool CoversAllEpochs(const v1::LabelPartyConfig& config) {
+  const v1::GradientProtection& protection = config.protection();
+  return protection.has_gaussian_label_dp() || protection.has_label_dp() || protection.marvell().has_run_budget();
+}
+bool CoversAllEpochs(const v1::NonLabelPartyConfig& config) { return !config.has_protection(); }
+
 }  // namespace
 
 absl::Status CheckAgainstOwn(const v1::RunAgreement& agreement, const PartyConfig& config,
@@ -47,9 +55,12 @@ absl::Status CheckAgainstOwn(const v1::RunAgreement& agreement, const PartyConfi
 std::vector<std::string> NotAllowed(const std::vector<AgreedValue>& values, const PartyConfig& config,
                                     const std::vector<std::string>& allowed) {
   const Concern own = std::holds_alternative<v1::LabelPartyConfig>(config) ? Concern::kLabels : Concern::kFeatures;
+  const bool any_epochs = std::visit([](const auto& party) { return CoversAllEpochs(party); }, config);
   std::vector<std::string> fields;
   for (const AgreedValue& value : values) {
-    if (value.discloses_more == own && std::find(allowed.begin(), allowed.end(), value.field) == allowed.end()) {
+    const bool concerns = value.discloses_more == own || value.discloses_more == Concern::kBoth;
+    if (concerns && !(any_epochs && value.field == "epochs") &&
+        std::find(allowed.begin(), allowed.end(), value.field) == allowed.end()) {
       fields.push_back(value.field);
     }
   }

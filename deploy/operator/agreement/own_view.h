@@ -20,7 +20,7 @@ absl::Status CheckAgainstOwn(const v1::RunAgreement& agreement, const PartyConfi
                              const std::string& config_path);
 
 // Fields of `values` that disclose more of this party's secrets than the defaults do, labels or features, and that
-// `allowed` does not name.
+// `allowed` does not name. Epochs are none of them where the party's own protection covers however many there are.
 std::vector<std::string> NotAllowed(const std::vector<AgreedValue>& values, const PartyConfig& config,
                                     const std::vector<std::string>& allowed);
 

@@ -3,19 +3,17 @@
 #include <unistd.h>
 
 #include <cstddef>
-#include <filesystem>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 
 #include "common/process/file.h"
+#include "common/storage/make_folders.h"
 
 namespace splitveil {
 
 absl::Status CreateFiles(const std::string& folder, const std::vector<NewFile>& files) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
+  if (const std::error_code error = MakeFolders(folder); error) {
     return absl::InvalidArgumentError(absl::StrCat(folder, ": cannot be made: ", error.message()));
   }
   for (size_t i = 0; i < files.size(); ++i) {

@@ -13,8 +13,6 @@
 
 namespace splitveil {
 
-inline constexpr mode_t kPublicMode = 0666;  // Less the umask.
-
 struct NewFile {
   std::string path;
   std::string contents;

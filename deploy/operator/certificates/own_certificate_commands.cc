@@ -14,6 +14,7 @@
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
 #include "common/transport/certificate_facts.h"
+#include "common/transport/tls_identity.h"
 
 namespace splitveil {
 namespace {
@@ -73,6 +74,7 @@ absl::StatusOr<ExitCode> SignOne(const OwnCertificateFlags& flags) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string request, ReadFile(flags.request));
   SPLITVEIL_ASSIGN_OR_RETURN(authority.certificate_pem, ReadFile(flags.authority));
   SPLITVEIL_ASSIGN_OR_RETURN(authority.private_key_pem, ReadFile(flags.authority_key));
+  SPLITVEIL_RETURN_IF_ERROR(CheckKeyIsOwners(flags.authority_key));
   SPLITVEIL_RETURN_IF_ERROR(In(flags.request, KeyOfRequest(request, flags.name).status()));
   const absl::StatusOr<std::string> certificate = SignRequest(authority, request, flags.name, flags.days);
   SPLITVEIL_RETURN_IF_ERROR(In(flags.authority, certificate.status()));

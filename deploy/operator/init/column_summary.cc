@@ -6,7 +6,7 @@
 
 namespace splitveil {
 
-void ColumnSummary::Add(const std::string& cell) {
+void ColumnSummary::Add(const std::string& cell, int64_t line) {
   ++rows_;
   if (cell.empty()) {
     ++empty_;
@@ -21,11 +21,14 @@ void ColumnSummary::Add(const std::string& cell) {
     integers_ += cell.find_first_of(".eE") == std::string::npos ? 1 : 0;
     padded_ += cell.size() > 1 && cell[0] == '0' && absl::ascii_isdigit(cell[1]) ? 1 : 0;
   }
+  dates_ += IsDate(cell) ? 1 : 0;
   const bool is_new = hashes_.insert(absl::Hash<std::string>()(cell)).second;
   if (hashes_.size() > kMaxTexts) {
     counts_.clear();
   } else if (is_new || !counts_.empty()) {
-    ++counts_[cell];
+    Occurrences& found = counts_[cell];
+    found.first_line = found.rows == 0 ? line : found.first_line;
+    ++found.rows;
   }
 }
 

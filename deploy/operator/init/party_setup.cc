@@ -1,5 +1,6 @@
 #include "deploy/operator/init/party_setup.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -66,6 +67,19 @@ absl::Status CheckPlace(const PartySetupOptions& options) {
           absl::StrCat(In(options, name),
                        ": expected no file of this name, found one; --force replaces it, --out names another "
                        "folder"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// That neither key nor certificate would be replaced: with --force neither.
+absl::Status CheckIdentityIsNew(const std::vector<NewFile>& identity) {
+  for (const NewFile& file : identity) {
+    if (Exists(file.path)) {
+      return absl::AlreadyExistsError(
+          absl::StrCat(file.path,
+                       ": expected no file of this name, found one; keys and certificates are never replaced: move it "
+                       "away, or --out names another folder"));
     }
   }
   return absl::OkStatus();
@@ -245,7 +259,9 @@ PartyChoices Choices(const PartySetupOptions& options, const SchemaProposal& pro
   return choices;
 }
 
-std::string ProposedAgreement(const PartySetupOptions& options, const PresetCut& cut, int64_t rows) {
+std::string ProposedAgreement(const PartySetupOptions& options, const PresetCut& cut, const TableSample& sample) {
+  // A table that is not looked at whole is a large one.
+  const int64_t rows = sample.whole ? sample.rows : std::max(sample.rows, kManyRows);
   AgreementChoices proposed = options.proposed;
   proposed.cut_layer = cut.cut_layer;
   proposed.cut_width = cut.cut_width;
@@ -254,46 +270,86 @@ std::string ProposedAgreement(const PartySetupOptions& options, const PresetCut&
   return AgreementFileText(proposed);
 }
 
+// All that is known before the table is prepared.
+struct PartyPlan {
+  std::optional<v1::RunAgreement> received;
+  v1::RunAgreement agreement;
+  v1::TableSchema schema;
+  std::vector<NewFile> texts, identity;
+};
+
+// The peer's certificate into what is to be written, unless it is there already.
+absl::Status AddPeerCertificate(const PartySetupOptions& options, std::vector<NewFile>& files) {
+  if (options.peer_certificate.empty()) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(std::string peer, ReadPeerCertificate(options));
+  const std::string path = In(options, "peer.pem");
+  if (const absl::StatusOr<std::string> there = ReadFile(path); !there.ok() || *there != peer) {
+    files.push_back({path, std::move(peer), kPublicMode});
+  }
+  return absl::OkStatus();
+}
+
+// Finds every mistake that can be found without writing anything.
+absl::StatusOr<PartyPlan> MakePlan(const PartySetupOptions& options) {
+  PartyPlan plan;
+  SPLITVEIL_RETURN_IF_ERROR(CheckPlace(options));
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.received, ReadProposal(options));
+  SPLITVEIL_ASSIGN_OR_RETURN(const PresetCut cut, ChooseModel(options, plan.received));
+  SPLITVEIL_RETURN_IF_ERROR(AddIdentity(options, plan.identity));
+  SPLITVEIL_RETURN_IF_ERROR(AddPeerCertificate(options, plan.identity));
+  SPLITVEIL_RETURN_IF_ERROR(CheckIdentityIsNew(plan.identity));
+  LayoutFlags layout = options.layout;
+  SchemaFlags schema = options.schema;
+  layout.skip_bad_rows = schema.skip_bad_rows = options.skip_bad_rows;
+  SPLITVEIL_ASSIGN_OR_RETURN(const TableSample sample, SampleTable(options.table, layout));
+  SPLITVEIL_ASSIGN_OR_RETURN(const SchemaProposal proposal,
+                             ProposeSchema(options.table, sample, options.choices.is_label_party, schema));
+  std::printf("%s%s", SampleText(options.table, sample).c_str(), ProposalText(proposal).c_str());
+  plan.schema = proposal.schema;
+  const std::string agreement_text = ProposedAgreement(options, cut, sample);
+  if (plan.received.has_value()) {
+    plan.agreement = *plan.received;
+  } else {
+    const std::string path = In(options, "run.textproto");
+    SPLITVEIL_ASSIGN_OR_RETURN(plan.agreement, ParseAgreement(agreement_text, path));
+    plan.texts.push_back({path, agreement_text, kPublicMode});
+  }
+  const std::string party_text = PartyFileText(Choices(options, proposal, cut));
+  SPLITVEIL_RETURN_IF_ERROR(CheckTexts(options, party_text, plan.agreement));
+  plan.texts.push_back({In(options, "schema.textproto"), SchemaFileText(proposal)});
+  plan.texts.push_back({In(options, "party.textproto"), party_text});
+  return plan;
+}
+
+absl::Status PrepareAndWrite(const PartySetupOptions& options, const PartyPlan& plan) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const PrepareResult prepared, PrepareTable(options, plan.schema, plan.received));
+  const PreparedParty& party = prepared.parties.front();
+  std::printf("%s: %lld rows, %lld of them for training\n", party.path.c_str(),
+              static_cast<long long>(party.preprocessing.rows()),
+              static_cast<long long>(party.preprocessing.training_rows()));
+  return WriteAll(options, plan.texts, plan.identity);
+}
+
 }  // namespace
 
 absl::Status SetUpParty(const PartySetupOptions& options) {
-  SPLITVEIL_RETURN_IF_ERROR(CheckPlace(options));
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<v1::RunAgreement> received, ReadProposal(options));
-  SPLITVEIL_ASSIGN_OR_RETURN(const PresetCut cut, ChooseModel(options, received));
-  std::vector<NewFile> identity;
-  SPLITVEIL_RETURN_IF_ERROR(AddIdentity(options, identity));
-  if (!options.peer_certificate.empty()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(std::string peer, ReadPeerCertificate(options));
-    identity.push_back({In(options, "peer.pem"), std::move(peer), kPublicMode});
+  SPLITVEIL_ASSIGN_OR_RETURN(const PartyPlan plan, MakePlan(options));
+  const std::string data = In(options, DataName(options));
+  const bool had_data = Exists(data), had_folder = Exists(options.out);
+  const absl::Status done = PrepareAndWrite(options, plan);
+  if (!done.ok()) {  // The next try finds the place as this one did.
+    std::error_code ignored;
+    if (!had_data) {
+      std::filesystem::remove(data, ignored);
+    }
+    if (!had_folder) {
+      std::filesystem::remove(options.out, ignored);
+    }
+    return done;
   }
-  LayoutFlags layout = options.layout;
-  layout.skip_bad_rows = options.skip_bad_rows;
-  SPLITVEIL_ASSIGN_OR_RETURN(const TableSample sample, SampleTable(options.table, layout));
-  SPLITVEIL_ASSIGN_OR_RETURN(const SchemaProposal proposal,
-                             ProposeSchema(options.table, sample, options.choices.is_label_party, options.schema));
-  std::printf("%s%s", SampleText(options.table, sample).c_str(), ProposalText(proposal).c_str());
-  SPLITVEIL_ASSIGN_OR_RETURN(const PrepareResult prepared, PrepareTable(options, proposal.schema, received));
-  std::printf("%s: %lld rows, %lld of them for training\n", prepared.parties.front().path.c_str(),
-              static_cast<long long>(prepared.parties.front().preprocessing.rows()),
-              static_cast<long long>(prepared.parties.front().preprocessing.training_rows()));
-  const std::string agreement_text = ProposedAgreement(options, cut, prepared.rows);
-  v1::RunAgreement agreement;
-  if (received.has_value()) {
-    agreement = *received;
-  } else {
-    SPLITVEIL_RETURN_IF_ERROR(ParseTextConfig(agreement_text, In(options, "run.textproto"), agreement));
-    Canonicalize(agreement);
-    SPLITVEIL_RETURN_IF_ERROR(ValidateAgreement(agreement));
-  }
-  const std::string party_text = PartyFileText(Choices(options, proposal, cut));
-  SPLITVEIL_RETURN_IF_ERROR(CheckTexts(options, party_text, agreement));
-  std::vector<NewFile> texts = {{In(options, "schema.textproto"), SchemaFileText(proposal)},
-                                {In(options, "party.textproto"), party_text}};
-  if (!received.has_value()) {
-    texts.push_back({In(options, "run.textproto"), agreement_text, kPublicMode});
-  }
-  SPLITVEIL_RETURN_IF_ERROR(WriteAll(options, texts, identity));
-  PrintNext(options, received, agreement);
+  PrintNext(options, plan.received, plan.agreement);
   return absl::OkStatus();
 }
 

@@ -10,8 +10,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 
+#include "common/naming/quoted_names.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -22,6 +22,7 @@ using Schema = v1::TableSchema;
 constexpr const char* kPositives[] = {"1", "1.0", "+1", "yes", "y", "true", "t", "positive", "pos"};
 constexpr const char* kNegatives[] = {"0", "0.0", "-1", "no", "n", "false", "f", "negative", "neg"};
 constexpr double kMostlyNumbers = 0.9;
+constexpr double kMostlyDates = 0.5;
 constexpr int64_t kFewCodes = 10;
 
 template <typename List>
@@ -40,14 +41,28 @@ const ColumnSummary* FindColumn(const TableSample& sample, const std::string& na
   return found == sample.columns.end() ? nullptr : &*found;
 }
 
+bool IsOfDates(const ColumnSummary& column) {
+  return static_cast<double>(column.dates()) > kMostlyDates * static_cast<double>(column.texts());
+}
+
+// Whether so many of the column's rows may be left out.
+bool MayLeaveOut(int64_t rows, const ColumnSummary& column, const SchemaFlags& flags) {
+  return rows == 0 ||
+         (flags.skip_bad_rows && static_cast<double>(rows) <= kOddLineShare * static_cast<double>(column.rows()));
+}
+
+// Behind what is said of a kind.
+std::string LeftOut(int64_t rows) {
+  return rows == 0 ? "" : absl::StrCat("; rows with another text, which --skip_bad_rows leaves out: ", rows);
+}
+
 // That flags name columns of the table, each in one role.
 absl::Status CheckNames(const std::string& path, const TableSample& sample, const SchemaFlags& flags) {
   std::set<std::string> named;
   const auto check = [&](const char* flag, const std::string& name) {
     if (FindColumn(sample, name) == nullptr) {
       return absl::InvalidArgumentError(absl::StrCat("command line: ", flag, ": expected a column of ", path, " (",
-                                                     absl::StrJoin(sample.layout.names, ", "), "), found \"", name,
-                                                     "\""));
+                                                     QuotedNames(sample.layout.names), "), found \"", name, "\""));
     }
     return named.insert(name).second
                ? absl::OkStatus()
@@ -73,7 +88,7 @@ absl::Status CheckNames(const std::string& path, const TableSample& sample, cons
 absl::StatusOr<std::string> FindId(const std::string& path, const TableSample& sample, const SchemaFlags& flags) {
   if (!flags.id.empty()) {
     const ColumnSummary& column = *FindColumn(sample, flags.id);
-    return column.names_rows()
+    return column.names_rows() || MayLeaveOut(column.rows() - column.distinct(), column, flags)
                ? absl::StatusOr<std::string>(flags.id)
                : Unclear(path, flags.id,
                          absl::StrCat("expected an id, another one in each row, found ", column.distinct(),
@@ -82,7 +97,7 @@ absl::StatusOr<std::string> FindId(const std::string& path, const TableSample& s
   std::vector<std::string> candidates;
   for (const ColumnSummary& column : sample.columns) {
     const bool fractions = column.numbers() > column.integers();
-    if (column.names_rows() && !fractions && column.name() != flags.label) {
+    if (column.names_rows() && !fractions && !IsOfDates(column) && column.name() != flags.label) {
       candidates.push_back(column.name());
     }
   }
@@ -92,13 +107,13 @@ absl::StatusOr<std::string> FindId(const std::string& path, const TableSample& s
   return Unclear(path, "",
                  candidates.empty()
                      ? absl::StrCat("expected a column with another id in each row, found none among ",
-                                    absl::StrJoin(sample.layout.names, ", "), "; --id=COLUMN names it")
+                                    QuotedNames(sample.layout.names), "; --id=COLUMN names it")
                      : absl::StrCat("expected one column with another value in each row, found ", candidates.size(),
-                                    ": ", absl::StrJoin(candidates, ", "), "; --id=COLUMN says which is the id"));
+                                    ": ", QuotedNames(candidates), "; --id=COLUMN says which is the id"));
 }
 
 std::string Columns(const std::vector<std::string>& names) {
-  return names.empty() ? "" : absl::StrCat("; columns with two values: ", absl::StrJoin(names, ", "));
+  return names.empty() ? "" : absl::StrCat("; columns with two values: ", QuotedNames(names));
 }
 
 absl::Status CheckLabelGiven(const std::string& path, const TableSample& sample, const SchemaFlags& flags) {
@@ -115,18 +130,43 @@ absl::Status CheckLabelGiven(const std::string& path, const TableSample& sample,
                  absl::StrCat("expected --label=COLUMN, the column to be predicted, found none", Columns(candidates)));
 }
 
+// The column's texts, the most frequent first.
+std::vector<std::pair<std::string, Occurrences>> ByFrequency(const ColumnSummary& column) {
+  std::vector<std::pair<std::string, Occurrences>> texts(column.counts().begin(), column.counts().end());
+  std::stable_sort(texts.begin(), texts.end(),
+                   [](const auto& a, const auto& b) { return a.second.rows > b.second.rows; });
+  return texts;
+}
+
+// A label with more than two values, or fewer.
+absl::Status NotTwoValues(const std::string& path, const ColumnSummary& column) {
+  const auto texts = ByFrequency(column);
+  const bool many = texts.size() > 2;
+  return Unclear(
+      path, column.name(),
+      absl::StrCat("expected a label of two values, found ", column.distinct(),
+                   many ? absl::StrCat(", the rarest in ", texts.back().second.rows, " of ", column.rows(),
+                                       " rows, first in line ", texts.back().second.first_line)
+                        : "",
+                   "; --label names another column, --class=TEXT (once a class) makes it one of several classes, "
+                   "--target_minimum and --target_maximum a number to be predicted",
+                   many ? ", --skip_bad_rows leaves out up to 5% of the rows" : ""));
+}
+
 // Texts of a label of two values into the schema; what is said of it.
 absl::StatusOr<std::string> TwoValues(const std::string& path, const ColumnSummary& column, const SchemaFlags& flags,
                                       Schema& schema) {
-  if (column.distinct() != 2) {
-    return Unclear(path, column.name(),
-                   absl::StrCat("expected a label of two values, found ", column.distinct(),
-                                "; --label names another column, --class=TEXT (once a class) makes it one of several "
-                                "classes, --target_minimum and --target_maximum a number to be predicted"));
+  const auto texts = ByFrequency(column);
+  if (texts.size() < 2) {
+    return NotTwoValues(path, column);
+  }
+  const auto& [first, first_found] = texts[0];
+  const auto& [second, second_found] = texts[1];
+  const int64_t others = column.texts() - first_found.rows - second_found.rows;
+  if (!MayLeaveOut(others, column, flags)) {
+    return NotTwoValues(path, column);
   }
   std::string positive = flags.positive, negative;
-  const std::string& first = column.counts().begin()->first;
-  const std::string& second = column.counts().rbegin()->first;
   if (positive.empty()) {
     const auto is = [](const auto& list, const std::string& text) { return Has(list, absl::AsciiStrToLower(text)); };
     positive = is(kPositives, first) && is(kNegatives, second)   ? first
@@ -144,23 +184,33 @@ absl::StatusOr<std::string> TwoValues(const std::string& path, const ColumnSumma
   negative = positive == first ? second : first;
   schema.add_positive(positive);
   schema.add_negative(negative);
-  return absl::StrFormat("two values, %.1f%% positive", 100.0 * static_cast<double>(column.counts().at(positive)) /
-                                                            static_cast<double>(column.texts()));
+  return absl::StrFormat(
+      "two values, %.1f%% positive%s",
+      100.0 * static_cast<double>(column.counts().at(positive).rows) / static_cast<double>(column.texts() - others),
+      LeftOut(others));
 }
 
 absl::StatusOr<std::string> AddClasses(const std::string& path, const ColumnSummary& column, const SchemaFlags& flags,
                                        Schema& schema) {
-  int64_t rows = 0;
+  int64_t others = column.texts();
   for (const std::string& text : flags.classes) {
     schema.add_classes(text);
     const auto found = column.counts().find(text);
-    rows += found == column.counts().end() ? 0 : found->second;
+    others -= found == column.counts().end() ? 0 : found->second.rows;
   }
-  return rows == column.texts()
-             ? absl::StatusOr<std::string>(absl::StrCat(flags.classes.size(), " classes"))
-             : Unclear(path, column.name(),
-                       absl::StrCat("expected every label to be one of the ", flags.classes.size(),
-                                    " classes of --class, found ", column.texts() - rows, " rows with others"));
+  if (MayLeaveOut(others, column, flags)) {
+    return absl::StrCat(flags.classes.size(), " classes", LeftOut(others));
+  }
+  int64_t first_line = 0;
+  for (const auto& [text, found] : column.counts()) {
+    if (!Has(flags.classes, text) && (first_line == 0 || found.first_line < first_line)) {
+      first_line = found.first_line;
+    }
+  }
+  return Unclear(
+      path, column.name(),
+      absl::StrCat("expected every label to be one of the ", flags.classes.size(), " classes of --class, found ",
+                   others, " rows with others", first_line > 0 ? absl::StrCat(", first in line ", first_line) : ""));
 }
 
 absl::StatusOr<std::string> AddTarget(const std::string& path, const ColumnSummary& column, const SchemaFlags& flags,
@@ -171,12 +221,13 @@ absl::StatusOr<std::string> AddTarget(const std::string& path, const ColumnSumma
     return absl::InvalidArgumentError(
         "command line: --target_minimum, --target_maximum: expected two numbers, the first below the second");
   }
-  if (column.numbers() != column.texts()) {
+  const int64_t others = column.texts() - column.numbers();
+  if (!MayLeaveOut(others, column, flags)) {
     return Unclear(path, column.name(), "expected numbers to be predicted, found other texts among them");
   }
   schema.set_target_minimum(minimum);
   schema.set_target_maximum(maximum);
-  return std::string("a number to be predicted, in the range that was given");
+  return absl::StrCat("a number to be predicted, in the range that was given", LeftOut(others));
 }
 
 absl::StatusOr<std::string> AddLabel(const std::string& path, const ColumnSummary& column, const SchemaFlags& flags,
@@ -211,7 +262,7 @@ absl::StatusOr<std::string> AddFeature(const std::string& path, const ColumnSumm
   int64_t missing = column.rows() - column.texts();
   for (const std::string& text : flags.missing) {
     const auto found = column.counts().find(text);
-    missing += found == column.counts().end() ? 0 : found->second;
+    missing += found == column.counts().end() ? 0 : found->second.rows;
   }
   const int64_t texts = column.rows() - missing;
   const bool all_numbers = texts > 0 && column.numbers() >= texts;
@@ -228,6 +279,11 @@ absl::StatusOr<std::string> AddFeature(const std::string& path, const ColumnSumm
     into.set_kind(Schema::IGNORE);
     return std::string("one value at most: it tells nothing");
   }
+  if (IsOfDates(column) && !Has(flags.numeric, column.name())) {
+    // Nearly a name of the row, and as a category every later one is unseen.
+    into.set_kind(Schema::IGNORE);
+    return absl::StrCat("dates, ", distinct, "; kind TIME for a split by time (test_after), --categorical keeps it");
+  }
   if (all_numbers && column.padded() > 0 && !Has(flags.numeric, column.name())) {
     into.set_kind(Schema::CATEGORICAL);
     return absl::StrCat("codes, as some have zeros in front, ", distinct);
@@ -237,13 +293,17 @@ absl::StatusOr<std::string> AddFeature(const std::string& path, const ColumnSumm
     const bool codes = column.integers() == column.numbers() && column.distinct() <= kFewCodes;
     return absl::StrCat("numbers, ", distinct, codes ? "; --categorical where they are codes" : "");
   }
+  const int64_t others = texts - column.numbers();
+  if (column.numbers() > 0 && MayLeaveOut(others, column, flags)) {
+    into.set_kind(Schema::NUMERIC);
+    return absl::StrCat("numbers, ", distinct, LeftOut(others));
+  }
   if (Has(flags.numeric, column.name()) ||
       static_cast<double>(column.numbers()) >= kMostlyNumbers * static_cast<double>(texts)) {
-    return Unclear(
-        path, column.name(),
-        absl::StrCat("expected numbers, found another text in ", texts - column.numbers(), " of ", column.rows(),
-                     " rows; --missing=TEXT says that it stands for a missing value, "
-                     "--categorical keeps the column as texts"));
+    return Unclear(path, column.name(),
+                   absl::StrCat("expected numbers, found another text in ", others, " of ", column.rows(),
+                                " rows; --missing=TEXT says that it stands for a missing value, "
+                                "--categorical keeps the column as texts"));
   }
   const bool free_text = 2 * column.distinct() > texts;
   into.set_kind(free_text ? Schema::IGNORE : Schema::CATEGORICAL);

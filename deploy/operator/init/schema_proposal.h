@@ -21,6 +21,8 @@ struct SchemaFlags {
   std::string target_minimum, target_maximum;
   std::vector<std::string> categorical, numeric, ignore;
   std::vector<std::string> missing;
+  // Rows that cannot be used may be among them, up to kOddLineShare: `prepare` leaves them out.
+  bool skip_bad_rows = false;
 };
 
 struct SchemaProposal {
@@ -32,9 +34,9 @@ struct SchemaProposal {
 
 // `has_label`: the table is the label party's. Columns keep their order. An id is the one column whose cells all differ
 // and are no fractions; a label has two values of which one is known to be the positive one (yes, true, 1), unless
-// flags say more; numbers are NUMERIC, texts that repeat CATEGORICAL, and what tells nothing (one value; another text
-// in most rows) IGNORE. Errors: InvalidArgument, one line that names the flag by which the user decides what the table
-// leaves open. Neither it nor `why` holds a cell.
+// flags say more; numbers are NUMERIC, texts that repeat CATEGORICAL, and dates and what tells nothing (one value;
+// another text in most rows) IGNORE. Errors: InvalidArgument, one line that names the flag by which the user decides
+// what the table leaves open. Neither it nor `why` holds a cell.
 absl::StatusOr<SchemaProposal> ProposeSchema(const std::string& path, const TableSample& sample, bool has_label,
                                              const SchemaFlags& flags);
 

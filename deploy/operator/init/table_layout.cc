@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/charconv.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -21,6 +22,7 @@ namespace {
 constexpr char kSeparators[] = {',', ';', '\t', '|'};
 // No number is among them.
 constexpr const char* kMissing[] = {"NA", "N/A", "NaN", "nan", "na", "n/a", "null", "NULL", "Null", "?", "\\N", "#N/A"};
+constexpr const char* kDateForms[] = {"9999-99-99", "99.99.9999", "9.99.9999", "99.9.9999", "9.9.9999"};  // "/" as ".".
 constexpr size_t kFewTexts = 30;
 
 using Cells = std::vector<std::vector<std::string>>;
@@ -69,20 +71,28 @@ size_t OddLines(const std::vector<std::string>& lines, const LayoutFlags& flags)
   return flags.skip_bad_rows ? static_cast<size_t>(kOddLineShare * static_cast<double>(lines.size())) : 0;
 }
 
-// What to say where no separator fits: of the one that cuts the first line into most cells, the first line that
-// differs.
-std::string OddLine(const std::vector<std::string>& lines) {
-  const auto cells_by = [](const std::string& line, char separator) {
-    return std::count(line.begin(), line.end(), separator) + 1;
-  };
-  const char best = *std::max_element(std::begin(kSeparators), std::end(kSeparators), [&](char a, char b) {
-    return cells_by(lines.front(), a) < cells_by(lines.front(), b);
-  });
-  const auto expected = cells_by(lines.front(), best);
+// As RFC 4180 has it; 0 where a quoted cell does not end.
+size_t CellsBy(const std::string& line, char separator) {
+  CellSplitter splitter(separator, /*quotes=*/true, /*trim=*/true);
+  std::vector<absl::string_view> cells;
+  return splitter.Split(line, cells) ? cells.size() : 0;
+}
+
+// The separator that cuts the line into most cells.
+char MostCells(const std::string& line) {
+  return *std::max_element(std::begin(kSeparators), std::end(kSeparators),
+                           [&](char a, char b) { return CellsBy(line, a) < CellsBy(line, b); });
+}
+
+// What to say where a separator does not fit: the first line that differs from the first.
+std::string OddLine(const std::vector<std::string>& lines, char separator) {
+  const size_t expected = CellsBy(lines.front(), separator);
   for (size_t line = 1; expected > 1 && line < lines.size(); ++line) {
-    if (cells_by(lines[line], best) != expected) {
-      return absl::StrCat("; by ", SeparatorName(best), " the first has ", expected, ", and line ", line + 1, " has ",
-                          cells_by(lines[line], best), ": --skip_bad_rows leaves such lines out");
+    const size_t found = CellsBy(lines[line], separator);
+    if (found != expected) {
+      return absl::StrCat("; by ", SeparatorName(separator), " the first has ", expected, ", and line ", line + 1,
+                          found == 0 ? " has a quoted cell that does not end on it" : absl::StrCat(" has ", found),
+                          ": --skip_bad_rows leaves such lines out");
     }
   }
   return "";
@@ -106,10 +116,10 @@ absl::StatusOr<Cells> FindSeparator(const std::string& name, const std::vector<s
     }
   }
   if (!best.has_value() || tie) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": expected lines of as many cells each, found ",
-                     tie ? "two separators that give them" : "none of comma, semicolon, tab and bar that gives them",
-                     "; --separator=TEXT says which it is (tab: \"\\t\")", tie ? "" : OddLine(lines)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, ": expected lines of as many cells each, found ",
+        tie ? "two separators that give them" : "none of comma, semicolon, tab and bar that gives them",
+        "; --separator=TEXT says which it is (tab: \"\\t\")", tie ? "" : OddLine(lines, MostCells(lines.front()))));
   }
   return *std::move(best);
 }
@@ -125,7 +135,7 @@ absl::StatusOr<Cells> SplitByFlag(const std::string& name, const std::vector<std
   if (!cells.has_value() || cells->front().size() < 2) {
     return absl::InvalidArgumentError(
         absl::StrCat(name, ": expected lines of as many cells each, two or more, found others with separator ",
-                     SeparatorName(separator[0])));
+                     SeparatorName(separator[0]), OddLine(lines, separator[0])));
   }
   return *std::move(cells);
 }
@@ -159,24 +169,39 @@ bool LooksLikeHeader(const Cells& cells) {
   return false;
 }
 
+// Two cells of the line that are the same, counted from 1; zeros where all differ.
+std::pair<size_t, size_t> SameCells(const std::vector<std::string>& line) {
+  for (size_t cell = 0; cell < line.size(); ++cell) {
+    const auto first = std::find(line.begin(), line.end(), line[cell]) - line.begin();
+    if (static_cast<size_t>(first) < cell) {
+      return {first + 1, cell + 1};
+    }
+  }
+  return {0, 0};
+}
+
 absl::Status TakeNames(const std::string& name, const Cells& cells, const LayoutFlags& flags, TableLayout& layout) {
   layout.header = flags.header.empty() ? LooksLikeHeader(cells) : flags.header == "yes";
-  if (flags.header.empty() && !layout.header) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name,
-                     ":1: expected a header line with the names of the columns, found one that may be a row; "
-                     "--header=yes says that it is a header, --header=no that the file has none"));
-  }
   const std::vector<std::string>& first = cells.front();
+  const auto [one, other] = SameCells(first);
+  if (flags.header.empty() && !layout.header) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, ":1: expected a header line with the names of the columns, found one that may be a row",
+        other > 0 ? absl::StrCat(", as its cells ", one, " and ", other, " are the same: rename one if they are names")
+                  : "",
+        "; --header=yes says that it is a header, --header=no that the file has none"));
+  }
   for (size_t column = 0; column < first.size(); ++column) {
     layout.names.push_back(layout.header ? first[column] : absl::StrCat("column_", column + 1));
   }
-  const std::set<std::string> distinct(layout.names.begin(), layout.names.end());
-  if (distinct.size() != layout.names.size() || distinct.count("") > 0) {
+  const auto empty = std::find(layout.names.begin(), layout.names.end(), "") - layout.names.begin();
+  const bool has_empty = static_cast<size_t>(empty) < layout.names.size();
+  if (has_empty || (layout.header && other > 0)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(name,
-                     ":1: expected a header line with distinct names, found an empty one or one twice; rename "
-                     "the columns, or --header=no where this is a row"));
+        absl::StrCat(name, ":1: expected a header line with distinct names, found ",
+                     has_empty ? absl::StrCat("none of column ", empty + 1)
+                               : absl::StrCat("\"", first[one - 1], "\" for columns ", one, " and ", other),
+                     "; rename the columns, or --header=no where this is a row"));
   }
   return absl::OkStatus();
 }
@@ -189,6 +214,18 @@ bool IsNumber(const std::string& cell) {
   const absl::from_chars_result result = absl::from_chars(cell.data(), end, number);
   return !cell.empty() && result.ec == std::errc() && result.ptr == end && std::isfinite(number) &&
          cell.find_first_of("xX") == std::string::npos;
+}
+
+bool IsDate(const std::string& cell) {
+  const size_t end = cell.find_first_of(" T");
+  if (end != std::string::npos && (end + 1 == cell.size() || !absl::ascii_isdigit(cell[end + 1]))) {
+    return false;
+  }
+  std::string form = cell.substr(0, end);
+  std::transform(form.begin(), form.end(), form.begin(), [](char c) {
+    return absl::ascii_isdigit(c) ? '9' : c == '/' ? '.' : c;
+  });
+  return std::find(std::begin(kDateForms), std::end(kDateForms), form) != std::end(kDateForms);
 }
 
 bool MeansMissing(const std::string& cell) {

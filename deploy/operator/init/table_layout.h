@@ -41,6 +41,9 @@ std::string SeparatorName(char separator);
 // A finite decimal number and nothing else, as prepared data take it.
 bool IsNumber(const std::string& cell);
 
+// Whether it has the form of a date, with a time of day or without: yyyy-mm-dd, dd.mm.yyyy or mm/dd/yyyy.
+bool IsDate(const std::string& cell);
+
 // Whether it is a text that databases, spreadsheets and statistics programs write for "missing": NA, null, ?, ....
 bool MeansMissing(const std::string& cell);
 

@@ -14,27 +14,28 @@ namespace {
 
 constexpr size_t kLayoutLines = 200;
 
-// Up to `limit` lines that are not empty; fewer at the end of the file.
-absl::Status ReadLines(LineReader& reader, size_t limit, std::vector<std::string>& lines) {
+// The first lines that are not empty.
+absl::StatusOr<std::vector<std::string>> FirstLines(const std::string& path) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LineReader> reader, LineReader::Open(path));
+  std::vector<std::string> lines;
   absl::string_view line;
-  while (lines.size() < limit) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const bool more, reader.Next(&line));
+  while (lines.size() < kLayoutLines) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool more, reader->Next(&line));
     if (!more) {
-      return absl::OkStatus();
+      break;
     }
+    SPLITVEIL_RETURN_IF_ERROR(reader->CheckNoZeroByte(line));
     if (!line.empty()) {
       lines.emplace_back(line);
     }
   }
-  return absl::OkStatus();
+  return lines;
 }
 
 }  // namespace
 
 absl::StatusOr<TableSample> SampleTable(const std::string& path, const LayoutFlags& flags) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LineReader> reader, LineReader::Open(path));
-  std::vector<std::string> first;
-  SPLITVEIL_RETURN_IF_ERROR(ReadLines(*reader, kLayoutLines, first));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<std::string> first, FirstLines(path));
   if (first.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": expected a table, found an empty file"));
   }
@@ -43,37 +44,37 @@ absl::StatusOr<TableSample> SampleTable(const std::string& path, const LayoutFla
   for (const std::string& name : sample.layout.names) {
     sample.columns.emplace_back(name);
   }
+  // From the start again: its line numbers are those of what it gives.
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LineReader> reader, LineReader::Open(path));
   CellSplitter splitter(sample.layout.separator, sample.layout.quotes, sample.layout.trim);
   std::vector<absl::string_view> cells;
   int64_t bytes = 0;
-  // The next line: of those read already, then of the file.
-  size_t next = sample.layout.header ? 1 : 0;
-  std::vector<std::string> line;
+  bool is_header = sample.layout.header;
+  absl::string_view line;
   while (true) {
-    line.clear();
-    if (next < first.size()) {
-      line.push_back(first[next++]);
-    } else {
-      SPLITVEIL_RETURN_IF_ERROR(ReadLines(*reader, 1, line));
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool more, reader->Next(&line));
+    if (more && (line.empty() || is_header)) {
+      is_header = is_header && line.empty();
+      continue;
     }
-    sample.whole = line.empty();
+    sample.whole = !more;
     if (sample.whole || sample.rows == kMaxSampledRows || bytes >= kMaxSampledBytes) {
       break;
     }
-    if (!splitter.Split(line.front(), cells) || cells.size() != sample.columns.size()) {
+    if (!splitter.Split(line, cells) || cells.size() != sample.columns.size()) {
       ++sample.odd_lines;
       if (flags.skip_bad_rows) {
         continue;  // `prepare` judges how many there may be.
       }
       return reader->ErrorAt(1, absl::StrCat("expected ", sample.columns.size(),
                                              " cells as in the lines before, found another number, or a quoted cell "
-                                             "that does not end on its line"));
+                                             "that does not end on its line; --skip_bad_rows leaves such lines out"));
     }
     for (size_t column = 0; column < cells.size(); ++column) {
-      sample.columns[column].Add(std::string(cells[column]));
+      sample.columns[column].Add(std::string(cells[column]), reader->line_number());
     }
     ++sample.rows;
-    bytes += static_cast<int64_t>(line.front().size());
+    bytes += static_cast<int64_t>(line.size());
   }
   if (sample.rows == 0) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": expected rows below the header line, found none"));

@@ -6,16 +6,15 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
+
+#include "common/storage/make_folders.h"
 
 namespace splitveil {
 
 absl::StatusOr<std::unique_ptr<FolderLock>> FolderLock::Take(const std::string& folder) {
-  std::error_code ignored;  // Opening the file says it.
-  std::filesystem::create_directories(folder, ignored);
+  MakeFolders(folder);  // Where it cannot, opening the file says it.
   const std::string path = folder + "/run.lock";
   const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor < 0) {

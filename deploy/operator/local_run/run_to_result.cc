@@ -11,6 +11,7 @@
 #include "common/process/file.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
+#include "common/storage/make_folders.h"
 
 namespace splitveil {
 namespace {
@@ -19,7 +20,7 @@ absl::Status MakeEmptyFolder(const std::string& folder) {
   std::error_code error;
   std::filesystem::remove_all(folder, error);
   if (!error) {
-    std::filesystem::create_directories(folder, error);
+    error = MakeFolders(folder);
   }
   return error ? absl::InvalidArgumentError(absl::StrCat(folder, ": cannot be made: ", error.message()))
                : absl::OkStatus();

@@ -6,7 +6,6 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <memory>
-#include <optional>
 #include <string>
 #include <variant>
 
@@ -39,11 +38,12 @@ struct StatusFlags {
   std::string config;
   std::string role;
   double timeout_seconds = 5;
-  std::string watch;  // Empty: ask once; "true" (the flag alone): kWatchSeconds.
+  std::string watch;                          // Empty or "true", as CLI11 has the flag alone: kWatchSeconds.
+  const CLI::Option* watch_option = nullptr;  // Not given: ask once.
 };
 
-// Whether the run had ended by then.
-absl::StatusOr<bool> Ask(const std::string& socket, absl::Duration limit, bool redraws) {
+// How the run had ended by then; empty: it goes on.
+absl::StatusOr<std::string> Ask(const std::string& socket, absl::Duration limit, bool redraws) {
   const SteadyTime deadline = SteadyAfter(limit);
   SPLITVEIL_ASSIGN_OR_RETURN(const SocketAddress address, SocketAddress::Of(socket));
   grpc::ChannelArguments arguments;
@@ -62,51 +62,56 @@ absl::StatusOr<bool> Ask(const std::string& socket, absl::Duration limit, bool r
                              CallUnary(health_service, &grpc::health::v1::Health::Stub::Check, {}, deadline));
   std::printf("%s%s", redraws ? kClearTerminal : "", StatusText(status, health.status()).c_str());
   std::fflush(stdout);
-  return !status.ended().empty();
+  return status.ended();
+}
+
+// As the party's own program, which says why.
+ExitCode ExitCodeOfRun(const std::string& ended) {
+  return ended == "completed" ? ExitCode::kDone
+         : ended == "stopped" ? ExitCode::kStopped
+         : ended == "halted"  ? ExitCode::kHalted
+                              : ExitCode::kInternal;
 }
 
 // Until the party is gone or the run has ended. A party that answered and then does not is no error: it has ended.
 absl::StatusOr<ExitCode> Watch(const std::string& socket, absl::Duration limit, absl::Duration pause) {
   const bool redraws = isatty(STDOUT_FILENO) == 1;
   for (bool answered = false;; answered = true) {
-    const absl::StatusOr<bool> ended = Ask(socket, limit, redraws);
+    const absl::StatusOr<std::string> ended = Ask(socket, limit, redraws);
     if (!ended.ok() && answered && absl::IsUnavailable(ended.status())) {
-      std::printf("the party has ended\n");
+      std::printf("the party answers no more: its own output and its ledger say how the run ended\n");
       return ExitCode::kDone;
     }
     SPLITVEIL_RETURN_IF_ERROR(ended.status());
-    if (*ended) {
-      return ExitCode::kDone;
+    if (!ended->empty()) {
+      std::printf("the run has ended: %s\n", ended->c_str());
+      return ExitCodeOfRun(*ended);
     }
     absl::SleepFor(pause);
   }
 }
 
-// nullopt: ask once.
-absl::StatusOr<std::optional<absl::Duration>> WatchPause(const std::string& watch) {
+absl::StatusOr<absl::Duration> WatchPause(const std::string& watch) {
   double seconds = kWatchSeconds;
-  if (watch.empty()) {
-    return std::optional<absl::Duration>();
-  }
-  if (watch != "true" &&
+  if (!watch.empty() && watch != "true" &&
       !(absl::SimpleAtod(watch, &seconds) && seconds >= kLeastWatchSeconds && seconds <= kMostWatchSeconds)) {
     return absl::InvalidArgumentError(absl::StrCat("command line: --watch: expected a number from ", kLeastWatchSeconds,
                                                    " to ", kMostWatchSeconds, ", found \"", watch, "\""));
   }
-  return std::optional<absl::Duration>(absl::Seconds(seconds));
+  return absl::Seconds(seconds);
 }
 
 absl::StatusOr<ExitCode> Status(const StatusFlags& flags) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<absl::Duration> pause, WatchPause(flags.watch));
+  SPLITVEIL_ASSIGN_OR_RETURN(const absl::Duration pause, WatchPause(flags.watch));
   SPLITVEIL_ASSIGN_OR_RETURN(const PartyConfig config, LoadPartyConfig(flags.config, flags.role));
   const std::string socket =
       std::visit([&](const auto& fields) { return StatusSocketPath(fields.party(), flags.config); }, config);
   const absl::Duration limit = absl::Seconds(flags.timeout_seconds);
-  if (!pause.has_value()) {
+  if (flags.watch_option->count() == 0) {
     SPLITVEIL_RETURN_IF_ERROR(Ask(socket, limit, /*redraws=*/false).status());
     return ExitCode::kDone;
   }
-  return Watch(socket, limit, *pause);
+  return Watch(socket, limit, pause);
 }
 
 }  // namespace
@@ -121,11 +126,14 @@ void AddStatusCommand(CommandLine& line) {
       ->type_name("PARTY")
       ->default_str("inferred from its fields")
       ->check(OneOf({kLabelPartyRole, kNonLabelPartyRole}));
-  command
-      .add_option("--watch", flags->watch,
-                  "Ask again every so many seconds, two where none are given, until the run has ended.")
-      ->type_name("SECONDS")
-      ->expected(0, 1);
+  flags->watch_option =
+      command
+          .add_option(
+              "--watch", flags->watch,
+              "Ask again every so many seconds, two where none are given, until the run has ended; exit 0 where it "
+              "is complete, 5 where it was halted, 6 where it was stopped, 1 where it failed.")
+          ->type_name("SECONDS")
+          ->expected(0, 1);
   command.add_option("--timeout_seconds", flags->timeout_seconds, "How long to wait for an answer.")
       ->type_name("SECONDS")
       ->check(NumberIn(0.1, 3600));

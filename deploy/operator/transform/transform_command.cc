@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/party_config/party_config.h"
 #include "deploy/operator/transform/data_table.h"
+#include "deploy/operator/transform/outside_fitted.h"
 
 #include "common/config/text_config.h"
 #include "common/preparation/prepare.h"
@@ -71,12 +72,13 @@ absl::StatusOr<ExitCode> Transform(const TransformFlags& flags) {
   options.test_fraction = options.validation_fraction = 0;
   SPLITVEIL_ASSIGN_OR_RETURN(const PrepareResult result, Prepare(options));
   const PreparedParty& party = result.parties.front();
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data, Dataset::Open(party.path));
   if (!flags.csv.empty()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data, Dataset::Open(party.path));
     SPLITVEIL_RETURN_IF_ERROR(WriteDataTable(flags.csv, *data));
   }
   std::printf("%s: %lld rows%s\n", party.path.c_str(), static_cast<long long>(party.preprocessing.rows()),
               party.preprocessing.unlabelled() ? ", without labels" : "");
+  std::printf("%s", OutsideFittedTable(*data).c_str());
   return ExitCode::kDone;
 }
 

@@ -58,6 +58,16 @@ v1::GetStatusResponse LabelParty() {
   return status;
 }
 
+TEST(MetricsTextTest, ARateThatIsNotKnownIsLeftOut) {
+  v1::GetStatusResponse status = Training("nonlabel_party");
+  EXPECT_THAT(MetricsText(status), Not(HasSubstr("steps_per_second")));
+  EXPECT_THAT(MetricsText(status), Not(HasSubstr("remaining_seconds")));
+  status.set_steps_per_second(4);
+  status.set_seconds_left(7);
+  EXPECT_THAT(MetricsText(status), HasSubstr("\nsplitveil_steps_per_second 4\n"));
+  EXPECT_THAT(MetricsText(status), HasSubstr("\nsplitveil_remaining_seconds 7\n"));
+}
+
 TEST(MetricsTextTest, HasEachFigureByItsName) {
   const std::string text = MetricsText(LabelParty());
   for (const char* line :

@@ -75,6 +75,8 @@ TEST_F(MonitoringPlanTest, ATokenIsALineOfItsOwnersAlone) {
     WriteToken(bad);
     ExpectRefused(Plan("127.0.0.1:1", "token"), "expected one line of 16 to 256 printable characters");
   }
+  WriteToken("0123456789abcdef\r\n");
+  ExpectRefused(Plan("127.0.0.1:1", "token"), "found a carriage return at its end");
   ExpectRefused(Plan("127.0.0.1:1", "none"), "none");
 }
 

@@ -134,6 +134,31 @@ TEST_F(MonitoringServerTest, HaltsOnceWithTheTokenAndFromThePage) {
   EXPECT_THAT(again->body, HasSubstr("expected a run under way"));
 }
 
+TEST_F(MonitoringServerTest, ARequestWithoutABodyNeedsNoLengthAndOneTooLongIsRefused) {
+  std::atomic<int> halts{0};
+  Start(Sha256(kToken), {{"halt", [&halts] {
+                            ++halts;
+                            return absl::OkStatus();
+                          }}});
+  const std::string host = absl::StrCat("127.0.0.1:", server_->port());
+  const std::string head = absl::StrCat("POST /halt HTTP/1.1\r\nHost: ", host, "\r\nAuthorization: Bearer ", kToken,
+                                        "\r\nX-Splitveil-Action: halt\r\nOrigin: http://", host, "\r\n");
+  const auto answer = [&](const std::string& rest) {
+    const int descriptor = Connect();
+    const std::string request = head + rest;
+    EXPECT_EQ(send(descriptor, request.data(), request.size(), MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
+    std::string all = ReadAll(descriptor);
+    close(descriptor);
+    return all;
+  };
+  EXPECT_THAT(answer("\r\n"), HasSubstr(" 200 "));
+  EXPECT_EQ(halts, 1);
+  EXPECT_THAT(answer("Content-Length: 5\r\n\r\n12345"), HasSubstr(" 200 "));
+  EXPECT_EQ(halts, 2);
+  EXPECT_THAT(answer("Content-Length: 2000\r\n\r\n" + std::string(2000, 'x')), HasSubstr(" 413 "));
+  EXPECT_EQ(halts, 2);
+}
+
 TEST_F(MonitoringServerTest, APartyThatCannotHaltHasNoSuchPlace) {
   Start(Sha256(kToken));
   EXPECT_EQ(client_

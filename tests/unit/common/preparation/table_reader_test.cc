@@ -151,7 +151,7 @@ TEST(TableReaderTest, ReadsTargetsAsTheyAre) {
 TEST(TableReaderTest, NamesAColumnThatTheSchemaDoesNot) {
   EXPECT_THAT(
       Read(kColumns, "id,y,amount,c\nk,1,5,x\n"),
-      ElementsAre(HasSubstr("table:1:3: expected a column of the schema (a not found), found \"amount\"; a column "
+      ElementsAre(HasSubstr("table:1:3: expected a column of the schema (\"a\" not found), found \"amount\"; a column "
                             "to leave out has kind: IGNORE")));
   EXPECT_THAT(Read(kColumns, "id,y,a,c,more\nk,1,5,x,z\n"),
               ElementsAre(HasSubstr("table:1:5: expected a column of the schema, found \"more\"")));
@@ -159,9 +159,9 @@ TEST(TableReaderTest, NamesAColumnThatTheSchemaDoesNot) {
 
 TEST(TableReaderTest, RefusesAHeaderThatDoesNotFitAndShowsNoData) {
   for (const auto& [header, message] :
-       std::vector<std::pair<std::string, std::string>>{{"id,y,a\n", "expected a column c"},
-                                                        {"SECRET,1,a,red\n", "found one without id, y, c"},
-                                                        {"id,y,a,c,a\n", "found a again"},
+       std::vector<std::pair<std::string, std::string>>{{"id,y,a\n", "expected a column \"c\""},
+                                                        {"SECRET,1,a,red\n", "found one without \"id\", \"y\", \"c\""},
+                                                        {"id,y,a,c,a\n", "found \"a\" again"},
                                                         {"\"id,y\n", "quoted cell"},
                                                         {"", "expected a header line, found an empty file"}}) {
     const std::vector<std::string> found = Read(kColumns, header);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 #include <map>
 #include <string>
@@ -93,6 +94,41 @@ TEST(AgreedValuesTest, EachPartyIsAskedForItsOwnSecretsAlone) {
   EXPECT_THAT(NotAllowed(values, v1::NonLabelPartyConfig(), {}), ElementsAre("cut_layer"));
   EXPECT_THAT(NotAllowed(values, v1::LabelPartyConfig(), {"audit.disclosure"}), IsEmpty());
   EXPECT_THAT(NotAllowed(values, v1::LabelPartyConfig(), {"cut_layer"}), ElementsAre("audit.disclosure"));
+}
+
+v1::LabelPartyConfig Protected(const char* protection) {
+  v1::LabelPartyConfig config;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(protection, config.mutable_protection())) << protection;
+  return config;
+}
+
+TEST(AgreedValuesTest, ManyEpochsAreAskedForWhereNoiseIsStatedPerRelease) {
+  v1::RunAgreement agreement = Agreement();
+  agreement.set_epochs(10);  // As `splitveil init` proposes for a small table.
+  EXPECT_THAT(NotAllowed(AgreedValues(agreement), Protected("none {}"), {}), IsEmpty());
+  agreement.set_epochs(100'000);
+  const auto values = AgreedValues(agreement);
+  for (const char* per_release : {"none {}", "iso { t: 1 }", "max_norm {}", "marvell { s: 4 }",
+                                  "sparsify { keep: 0.1 }", "discretize { bins: 4 }"}) {
+    EXPECT_THAT(NotAllowed(values, Protected(per_release), {}), ElementsAre("epochs")) << per_release;
+    EXPECT_THAT(NotAllowed(values, Protected(per_release), {"epochs"}), IsEmpty()) << per_release;
+  }
+  for (const char* whole_run :
+       {"marvell { run_budget {} }", "gaussian_label_dp { mu: 1 }", "label_dp { epsilon: 1 }"}) {
+    EXPECT_THAT(NotAllowed(values, Protected(whole_run), {}), IsEmpty()) << whole_run;
+  }
+  v1::NonLabelPartyConfig features;
+  EXPECT_THAT(NotAllowed(values, features, {}), IsEmpty()) << "activations leave without noise from the first epoch on";
+  features.mutable_protection();
+  EXPECT_THAT(NotAllowed(values, features, {}), ElementsAre("epochs"));
+}
+
+TEST(AgreedValuesTest, ALargerTableOfThePeersIsAskedForAtBothParties) {
+  v1::RunAgreement agreement = Agreement();
+  agreement.mutable_alignment()->set_max_ids(100'000'001);
+  const auto values = AgreedValues(agreement);
+  EXPECT_THAT(NotAllowed(values, v1::LabelPartyConfig(), {}), ElementsAre("alignment.max_ids"));
+  EXPECT_THAT(NotAllowed(values, v1::NonLabelPartyConfig(), {}), ElementsAre("alignment.max_ids"));
 }
 
 TEST(AgreedValuesTest, TheTableMarksWhatIsNotTheDefault) {

@@ -93,6 +93,21 @@ TEST_F(AgreementCommandTest, AProposalThatTellsMoreOfOnesDataIsRefusedUnlessAllo
               HasSubstr("! cut_layer tells more of the non-label party's features than the default does\n"));
 }
 
+TEST_F(AgreementCommandTest, ARefusalNamesAllThatWouldHaveToBeAllowed) {
+  WriteText(At("proposal.textproto"),
+            "run_name: \"June\" cut_layer: \"embedding\" cut_width: 1 batch_size: 64 epochs: 2 test_fraction: 0.2 "
+            "alignment { max_ids: 1000000000 }\n");
+  EXPECT_THAT(ExpectError(2, Accept()), HasSubstr("--allow=alignment.max_ids,cut_layer accepts that"));
+  EXPECT_THAT(ExpectDone(Accept({"--allow=alignment.max_ids,cut_layer"})),
+              HasSubstr("! alignment.max_ids tells more of either party's data than the default does\n"));
+}
+
+// A pipe gives its bytes once.
+TEST_F(AgreementCommandTest, WhatIsKeptIsWhatWasChecked) {
+  ExpectDone({"agreement", "accept", "--proposal=/dev/stdin", "--config=" + At("party.textproto")}, kProposal);
+  EXPECT_EQ(ReadFile(At("run.textproto")).value(), kProposal);
+}
+
 TEST_F(AgreementCommandTest, AProposalThatOnesDataOrModelCannotKeepIsRefused) {
   std::string changed = kProposal;
   changed.replace(changed.find("0.2"), 3, "0.3");

@@ -64,14 +64,16 @@ TEST_F(CertificatesTest, PartiesAreOfTheAuthorityWithTheirNamesAndKeys) {
   }
 }
 
-TEST_F(CertificatesTest, OnlyTheOwnerReadsPrivateKeys) {
+TEST_F(CertificatesTest, OnlyTheOwnerReadsPrivateKeysAndReplacesCertificates) {
   const mode_t before = umask(0);  // Hides nothing.
   ExpectDone(Arguments());
   umask(before);
   for (const char* name : {"authority", "label_party", "nonlabel_party"}) {
     EXPECT_EQ(ModeOf(out_ + "/" + name + ".key"), 0600) << name;
-    EXPECT_EQ(ModeOf(out_ + "/" + name + ".pem"), 0666) << name;
+    EXPECT_EQ(ModeOf(out_ + "/" + name + ".pem"), 0644) << name;
   }
+  EXPECT_EQ(ModeOf(out_), 0755);
+  EXPECT_EQ(ModeOf(folder_.File("new")), 0755);
 }
 
 TEST_F(CertificatesTest, ValidityIsInDays) {

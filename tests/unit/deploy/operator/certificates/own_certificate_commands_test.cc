@@ -66,6 +66,24 @@ TEST_F(OwnCertificateCommandsTest, TheAuthoritySignsForTheNameThatItSaysAlone) {
   EXPECT_THAT(ExpectError(2, sign), HasSubstr("expected --name, found none"));
 }
 
+TEST_F(OwnCertificateCommandsTest, AnAuthoritysKeyThatOthersMayReadSignsNothing) {
+  ExpectDone({"certificates", "authority", "--out=" + At("authority")});
+  ExpectDone({"certificates", "request", "--name=bank.example", "--out=" + At("bank")});
+  const std::vector<std::string> sign = {"certificates",
+                                         "sign",
+                                         "--request=" + At("bank/own.csr"),
+                                         "--name=bank.example",
+                                         "--authority=" + At("authority/authority.pem"),
+                                         "--authority_key=" + At("authority/authority.key"),
+                                         "--out=" + At("bank/own.pem")};
+  ASSERT_EQ(chmod(At("authority/authority.key").c_str(), 0640), 0);
+  EXPECT_THAT(ExpectError(2, sign), HasSubstr("authority.key: expected a private key that nobody but its owner may "
+                                              "read, found mode 0640"));
+  EXPECT_FALSE(std::filesystem::exists(At("bank/own.pem")));
+  ASSERT_EQ(chmod(At("authority/authority.key").c_str(), 0600), 0);
+  ExpectDone(sign);
+}
+
 TEST_F(OwnCertificateCommandsTest, SelfSignedCertificatesAreIdentitiesOfPartiesThatPinEachOther) {
   for (const std::string party : {"bank", "shop"}) {
     const std::string out =

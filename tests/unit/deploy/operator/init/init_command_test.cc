@@ -94,6 +94,10 @@ TEST_F(InitCommandTest, PrivateFilesAreTheOwnersAlone) {
   for (const char* name : {"own.key", "party.textproto", "schema.textproto", "label_party.data"}) {
     EXPECT_EQ(ModeOf(At(std::string("bank/") + name)), 0600) << name;
   }
+  for (const char* name : {"own.pem", "run.textproto"}) {
+    EXPECT_EQ(ModeOf(At(std::string("bank/") + name)), 0644) << name;
+  }
+  EXPECT_EQ(ModeOf(At("bank")), 0755) << "whoever may write to it may replace the certificate";
 }
 
 TEST_F(InitCommandTest, PrintsNoCellOfTheTable) {
@@ -160,6 +164,38 @@ TEST_F(InitCommandTest, FailsWithOneLineThatNamesTheFlag) {
               HasSubstr("shop.csv: expected certificates in PEM"));
   EXPECT_FALSE(std::filesystem::exists(At("bank")));
   EXPECT_FALSE(std::filesystem::exists(At("shop/own.key")));
+}
+
+TEST_F(InitCommandTest, AFailureLeavesNothingThatStopsTheNextTry) {
+  // ExpectError wants nothing on standard output, but what was found of the table is printed by then.
+  EXPECT_THAT(RunTool(Bank({"--batch_size=1"})).err, HasSubstr("batch_size: expected"));
+  EXPECT_FALSE(std::filesystem::exists(At("bank")));
+  WriteText(At("bank.csv"), "customer,income,defaulted\na,1,yes\nb,2,no\nc,3,no\n");  // Too few to be tested on.
+  EXPECT_EQ(RunTool(Bank({"--batch_size=4"})).exit_code, 2);
+  EXPECT_FALSE(std::filesystem::exists(At("bank")));
+  SetUp();
+  std::filesystem::create_directories(At("bank/party.textproto/full"));  // Cannot be replaced by a file.
+  EXPECT_EQ(RunTool(Bank({"--force"})).exit_code, 2);
+  EXPECT_FALSE(std::filesystem::exists(At("bank/label_party.data")));
+  std::filesystem::remove_all(At("bank"));
+  ExpectDone(Bank());
+}
+
+TEST_F(InitCommandTest, ABadLabelIsNamedByItsLineAndLeftOutWhereThatIsAskedFor) {
+  WriteText(At("bank.csv"), ReadFile(At("bank.csv")).value() + "last,1000,b1,hidden\n");
+  EXPECT_THAT(ExpectError(2, Bank()), HasSubstr("the rarest in 1 of 401 rows, first in line 402"));
+  EXPECT_THAT(ExpectDone(Bank({"--skip_bad_rows"})),
+              AllOf(HasSubstr("label_party.data: 400 rows"), Not(HasSubstr("hidden"))));
+}
+
+TEST_F(InitCommandTest, ACertificateOfThePeersThatIsThereAlreadyIsNoHarm) {
+  ExpectDone(Bank());
+  const std::string peer = "--peer_certificate=" + At("bank/own.pem");
+  ExpectDone(Shop({peer}));
+  ExpectDone(Shop({peer, "--force"}));
+  WriteText(At("shop/peer.pem"), "another");
+  EXPECT_THAT(RunTool(Shop({peer, "--force"})).err,
+              HasSubstr("shop/peer.pem: expected no file of this name, found one; keys and certificates are never"));
 }
 
 TEST_F(InitCommandTest, FailsForFlagsThatWouldHaveNoEffect) {

@@ -22,7 +22,7 @@ using Cells = std::vector<std::string>;
 ColumnSummary Column(const std::string& name, const Cells& cells, int rows) {
   ColumnSummary column(name);
   for (int row = 0; row < rows; ++row) {
-    column.Add(cells[row % cells.size()]);
+    column.Add(cells[row % cells.size()], row + 2);
   }
   return column;
 }
@@ -30,7 +30,7 @@ ColumnSummary Column(const std::string& name, const Cells& cells, int rows) {
 ColumnSummary Ids(const std::string& name, int rows) {
   ColumnSummary column(name);
   for (int row = 0; row < rows; ++row) {
-    column.Add(absl::StrCat("C", row));
+    column.Add(absl::StrCat("C", row), row + 2);
   }
   return column;
 }
@@ -117,7 +117,34 @@ TEST_F(SchemaProposalTest, ALabelOfThreeValuesIsOneErrorThatNamesTheFlags) {
   EXPECT_EQ(Kinds(proposal).at("region"), "CLASS_LABEL");
   EXPECT_THAT(proposal.schema.classes(), ElementsAre("north", "south", "east"));
   flags_.classes = {"north", "south", "west"};
-  EXPECT_THAT(Error(Sample({id_, region_}), true), HasSubstr("found 33 rows with others"));
+  EXPECT_THAT(Error(Sample({id_, region_}), true), HasSubstr("found 33 rows with others, first in line 4"));
+}
+
+TEST_F(SchemaProposalTest, ABadLabelAmongManyIsNamedByItsLineAndLeftOutWhereThatIsAskedFor) {
+  flags_.label = "defaulted";
+  ColumnSummary column("defaulted");
+  for (int row = 0; row < 100; ++row) {
+    column.Add(row == 61 || row == 70 ? "secret" : row % 3 == 0 ? "yes" : "no", row + 2);
+  }
+  EXPECT_THAT(Error(Sample({id_, column}), true),
+              AllOf(HasSubstr("found 3, the rarest in 2 of 100 rows, first in line 63"), HasSubstr("--skip_bad_rows"),
+                    Not(HasSubstr("secret"))));
+  flags_.skip_bad_rows = true;
+  const SchemaProposal proposal = Propose(Sample({id_, column}), true);
+  EXPECT_THAT(proposal.schema.positive(), ElementsAre("yes"));
+  EXPECT_THAT(proposal.why.back(),
+              HasSubstr("two values, 34.7% positive; rows with another text, which --skip_bad_rows leaves out: 2"));
+  flags_.label = "region";
+  EXPECT_THAT(Error(Sample({id_, region_}), true), HasSubstr("found 3, the rarest in 33 of 100 rows"))
+      << "far above 5%";
+}
+
+TEST_F(SchemaProposalTest, AFewTextsAmongNumbersAreLeftOutWhereThatIsAskedFor) {
+  Cells cells(20, "5");
+  cells[3] = "secret";
+  cells[4] = "6";
+  flags_.skip_bad_rows = true;
+  EXPECT_EQ(Kinds(Propose(Sample({id_, Column("age", cells, 100)}), false)).at("age"), "NUMERIC");
 }
 
 TEST_F(SchemaProposalTest, ANumberIsPredictedInTheRangeThatWasGiven) {
@@ -133,7 +160,7 @@ TEST_F(SchemaProposalTest, ANumberIsPredictedInTheRangeThatWasGiven) {
 
 TEST_F(SchemaProposalTest, ALabelIsNeverGuessed) {
   EXPECT_THAT(Error(Sample({id_, defaulted_, region_}), true),
-              AllOf(HasSubstr("expected --label=COLUMN"), HasSubstr("columns with two values: defaulted")));
+              AllOf(HasSubstr("expected --label=COLUMN"), HasSubstr("columns with two values: \"defaulted\"")));
 }
 
 TEST_F(SchemaProposalTest, TheNonLabelPartyHasNone) {
@@ -143,7 +170,7 @@ TEST_F(SchemaProposalTest, TheNonLabelPartyHasNone) {
 
 TEST_F(SchemaProposalTest, SeveralIdsOrNoneAreOneErrorThatNamesTheFlag) {
   EXPECT_THAT(Error(Sample({id_, Ids("account", 100), region_}), false),
-              AllOf(HasSubstr("found 2: customer, account"), HasSubstr("--id=COLUMN"), Not(HasSubstr("C17"))));
+              AllOf(HasSubstr("found 2: \"customer\", \"account\""), HasSubstr("--id=COLUMN"), Not(HasSubstr("C17"))));
   EXPECT_THAT(Error(Sample({region_, income_}), false), HasSubstr("--id=COLUMN names it"));
   flags_.id = "account";
   EXPECT_EQ(Kinds(Propose(Sample({id_, Ids("account", 100), region_}), false)).at("customer"), "IGNORE");
@@ -154,7 +181,7 @@ TEST_F(SchemaProposalTest, SeveralIdsOrNoneAreOneErrorThatNamesTheFlag) {
 TEST_F(SchemaProposalTest, FractionsAreNoId) {
   ColumnSummary amounts("amount");
   for (int row = 0; row < 100; ++row) {
-    amounts.Add(absl::StrCat(row, ".25"));
+    amounts.Add(absl::StrCat(row, ".25"), row + 2);
   }
   EXPECT_EQ(Kinds(Propose(Sample({id_, amounts}), false)).at("amount"), "NUMERIC");
 }
@@ -162,7 +189,7 @@ TEST_F(SchemaProposalTest, FractionsAreNoId) {
 TEST_F(SchemaProposalTest, WhatTellsNothingIsLeftOut) {
   ColumnSummary notes("note");
   for (int row = 0; row < 100; ++row) {
-    notes.Add(absl::StrCat("text ", row / 3 * 2 + (row % 3 > 0)));
+    notes.Add(absl::StrCat("text ", row / 3 * 2 + (row % 3 > 0)), row + 2);
   }
   const TableSample sample = Sample({id_, income_, Column("country", {"DE"}, 100), notes});
   EXPECT_EQ(Kinds(Propose(sample, false)).at("country"), "IGNORE");
@@ -172,6 +199,22 @@ TEST_F(SchemaProposalTest, WhatTellsNothingIsLeftOut) {
   flags_.categorical.clear();
   flags_.ignore = {"income"};
   EXPECT_THAT(Error(sample, false), HasSubstr("expected a column to learn from"));
+}
+
+TEST_F(SchemaProposalTest, DatesAreLeftOutUnlessTheyAreAskedFor) {
+  ColumnSummary seen("seen");
+  for (int row = 0; row < 100; ++row) {
+    seen.Add(absl::StrCat("2024-01-01 10:", 10 + row % 50, ":", 10 + row / 50),
+             row + 2);  // All differ: no id for that.
+  }
+  const TableSample sample = Sample({id_, income_, Column("born", {"24.12.1999", "1.2.1980", "", "?"}, 100), seen});
+  const SchemaProposal proposal = Propose(sample, false);
+  EXPECT_EQ(Kinds(proposal).at("born"), "IGNORE");
+  EXPECT_EQ(Kinds(proposal).at("seen"), "IGNORE");
+  EXPECT_EQ(proposal.why[2],
+            "dates, 2 distinct, 50.0% missing; kind TIME for a split by time (test_after), --categorical keeps it");
+  flags_.categorical = {"born"};
+  EXPECT_EQ(Kinds(Propose(sample, false)).at("born"), "CATEGORICAL");
 }
 
 TEST_F(SchemaProposalTest, AFewTextsAmongNumbersAreOneErrorThatNamesTheFlags) {
@@ -199,7 +242,7 @@ TEST_F(SchemaProposalTest, NumbersWithZerosInFrontAreCodes) {
 TEST_F(SchemaProposalTest, FlagsMustNameColumnsOnce) {
   flags_.ignore = {"incme"};
   EXPECT_THAT(Error(Sample({id_, income_}), false),
-              HasSubstr("--ignore: expected a column of t.csv (customer, income)"));
+              HasSubstr("--ignore: expected a column of t.csv (\"customer\", \"income\")"));
   flags_.ignore = {"income"};
   flags_.categorical = {"income"};
   EXPECT_THAT(Error(Sample({id_, income_}), false), HasSubstr("found \"income\" in two"));

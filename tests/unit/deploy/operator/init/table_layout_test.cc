@@ -101,6 +101,20 @@ TEST(TableLayoutTest, FailsWithTheFirstLineThatIsOdd) {
                                Not(HasSubstr("secret"))));
 }
 
+TEST(TableLayoutTest, FindsTheOddLineBelowQuotedNames) {
+  std::vector<std::string> lines = {"id,\"age, years\",\"income, \"\"net\"\"\""};
+  for (int row = 0; row < 150; ++row) {
+    lines.emplace_back("a,3,4");
+  }
+  lines[99] = "b,4,5,6";
+  EXPECT_THAT(Error(lines), HasSubstr("by comma the first has 3, and line 100 has 4: --skip_bad_rows"));
+  LayoutFlags flags;
+  flags.separator = ",";
+  EXPECT_THAT(Error(lines, flags), HasSubstr("line 100 has 4"));
+  lines[99] = "b,\"4,5";
+  EXPECT_THAT(Error(lines), HasSubstr("line 100 has a quoted cell that does not end on it"));
+}
+
 TEST(TableLayoutTest, PassesOverAFewOddLinesWhereThatIsAskedFor) {
   std::vector<std::string> lines = {"id,age"};
   for (int row = 0; row < 99; ++row) {
@@ -119,7 +133,20 @@ TEST(TableLayoutTest, PassesOverAFewOddLinesWhereThatIsAskedFor) {
 TEST(TableLayoutTest, FailsForAHeaderWithOneNameTwice) {
   LayoutFlags flags;
   flags.header = "yes";
-  EXPECT_THAT(Error({"id,age,age", "a,3,4"}, flags), HasSubstr("distinct names"));
+  EXPECT_THAT(Error({"id,age,age", "a,3,4"}, flags), HasSubstr("found \"age\" for columns 2 and 3"));
+  EXPECT_THAT(Error({"id,,age", "a,3,4"}, flags), HasSubstr("found none of column 2"));
+  EXPECT_THAT(Error({"id,age,age", "a,3,4"}), HasSubstr("as its cells 2 and 3 are the same"));
+}
+
+TEST(TableLayoutTest, TellsDatesFromCodesAndTexts) {
+  for (const char* date : {"2024-06-01", "2024-06-01 12:30", "2024-06-01T12:30:05Z", "24.12.2024", "1.2.2024",
+                           "06/01/2024", "6/1/2024 9:15"}) {
+    EXPECT_TRUE(IsDate(date)) << date;
+  }
+  for (const char* text :
+       {"", "20240601", "2024-06", "24.12", "1.5", "2024-06-01 at noon", "2024-06-01T", "a-b-c", "555-12-3456"}) {
+    EXPECT_FALSE(IsDate(text)) << text;
+  }
 }
 
 TEST(TableLayoutTest, NumbersAreWhatPreparedDataTake) {

@@ -76,6 +76,13 @@ TEST_F(TableSampleTest, AnOddLineIsAnErrorThatSaysWhereUnlessItIsToBeSkipped) {
   EXPECT_EQ(skipped->odd_lines, 1);
 }
 
+TEST_F(TableSampleTest, CountsLinesAsTheFileDoes) {
+  const auto sample = Of("\nid,won\n\na,yes\nb,no\n\nc,no\nd,yes\ne,no\n");
+  ASSERT_TRUE(sample.ok()) << sample.status();
+  EXPECT_EQ(sample->columns[1].counts().at("yes").first_line, 4);
+  EXPECT_EQ(sample->columns[1].counts().at("no").first_line, 5);
+}
+
 TEST_F(TableSampleTest, FailsForFilesWithoutRows) {
   EXPECT_THAT(std::string(Of("").status().message()), HasSubstr("found an empty file"));
   LayoutFlags flags;
@@ -83,6 +90,7 @@ TEST_F(TableSampleTest, FailsForFilesWithoutRows) {
   EXPECT_THAT(std::string(Of("id,age\n", flags).status().message()), HasSubstr("expected rows below the header"));
   EXPECT_EQ(SampleTable(folder_.File("none.csv"), {}).status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(Of("\xff\xfei").status().message()), HasSubstr("UTF-16"));
+  EXPECT_THAT(std::string(Of(std::string("i\0d\0\n\0", 6)).status().message()), HasSubstr("`iconv -f UTF-16LE"));
 }
 
 }  // namespace

@@ -47,6 +47,25 @@ TEST_F(PrepareCommandTest, WritesBothPartiesAndPrintsWhatIsInThem) {
   EXPECT_TRUE(std::filesystem::exists(folder_.File("d/nonlabel_party.data")));
 }
 
+TEST_F(PrepareCommandTest, TransformSaysWhichColumnsLieOutsideOfWhatWasFitted) {
+  WriteText(
+      folder_.File("s"),
+      "columns { name: \"id\" kind: ID } columns { name: \"age\" kind: NUMERIC } columns { name: \"region\" kind: "
+      "CATEGORICAL }");
+  std::string table = "id,age,region\n";
+  for (int row = 0; row < 200; ++row) {
+    table += "a" + std::to_string(row) + "," + std::to_string(row % 50) + (row % 2 == 0 ? ",north\n" : ",south\n");
+  }
+  WriteText(folder_.File("t.csv"), table);
+  WriteText(folder_.File("new.csv"), "id,age,region\nb,900,west\nc,20,north\nd,21,\ne,22,north\n");
+  ExpectDone({"prepare", "--format=table", "--party=nonlabel_party", "--schema=" + folder_.File("s"),
+              "--input=" + folder_.File("t.csv"), "--out=" + folder_.File("d")});
+  EXPECT_THAT(
+      ExpectDone({"transform", "--party=nonlabel_party", "--schema=" + folder_.File("s"),
+                  "--fitted=" + folder_.File("d"), "--input=" + folder_.File("new.csv"), "--out=" + folder_.File("n")}),
+      HasSubstr("  column  outside of what was fitted\n  age      25.0% clipped\n  region   50.0% unseen\n"));
+}
+
 TEST_F(PrepareCommandTest, ExtendsEarlierData) {
   const std::string table = Criteo();
   const std::vector<std::string> common = {"prepare", "--format=criteo", "--test_fraction=0",

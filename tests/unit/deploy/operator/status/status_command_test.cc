@@ -105,6 +105,18 @@ TEST_F(StatusTest, WatchesUntilTheRunHasEnded) {
   EXPECT_THAT(ExpectDone(arguments), HasSubstr("SERVING, closed"));
 }
 
+TEST_F(StatusTest, ARunThatDidNotCompleteIsNoSuccessToWhoeverWatchesIt) {
+  std::vector<std::string> arguments = Ask();
+  arguments.push_back("--watch");
+  for (const auto& [ended, exit_code] : {std::pair("failed", 1), std::pair("halted", 5), std::pair("stopped", 6)}) {
+    arguments.back() = arguments.back() == "--watch" ? "--watch=0.1" : "--watch";
+    service_.answer.set_ended(ended);
+    const ChildResult watched = RunTool(arguments);
+    EXPECT_EQ(watched.exit_code, exit_code) << ended;
+    EXPECT_THAT(watched.out, HasSubstr(std::string("the run has ended: ") + ended));
+  }
+}
+
 TEST_F(StatusTest, ShowsThatAPartyDoesNotServe) {
   Serve(label_config_);
   server_->server->GetHealthCheckService()->SetServingStatus(false);
