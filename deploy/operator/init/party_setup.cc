@@ -338,7 +338,7 @@ absl::Status SetUpParty(const PartySetupOptions& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(const PartyPlan plan, MakePlan(options));
   const std::string data = In(options, DataName(options));
   const bool had_data = Exists(data), had_folder = Exists(options.out);
-  const absl::Status done = PrepareAndWrite(options, plan);
+  absl::Status done = PrepareAndWrite(options, plan);
   if (!done.ok()) {  // The next try finds the place as this one did.
     std::error_code ignored;
     if (!had_data) {
