@@ -49,8 +49,8 @@ class Reconnector {
   const absl::Status& given_up() const { return given_up_; }
   // A call has succeeded, or a message has come. Errors: those of the record.
   absl::Status Reached();
-  // A message of a stream has come after so many seconds, the connection held: logged and recorded where that was a
-  // stall. Errors: those of the record.
+  // A message of a stream, or the answer to a call of every batch, has come after so many seconds, the connection held:
+  // logged and recorded where that was a stall. Errors: those of the record.
   absl::Status Waited(double seconds);
 
   // The result of `call`, which is made again for as long as it finds the connection lost. `call` returns a Status or a

@@ -132,7 +132,17 @@ absl::StatusOr<std::unique_ptr<TrainingStream>> ResumingPeer::Train() {
 }
 
 absl::StatusOr<v1::ScoreBatchResponse> ResumingPeer::ScoreBatch(const v1::ScoreBatchRequest& request) {
-  return reconnector_->Persist([&] { return peer_->ScoreBatch(request); });
+  double waited = 0;  // In the call that was answered: it comes between any two batches, and may stall as they may.
+  absl::StatusOr<v1::ScoreBatchResponse> response = reconnector_->Persist([&] {
+    const SteadyTime since = SteadyNow();
+    absl::StatusOr<v1::ScoreBatchResponse> answer = peer_->ScoreBatch(request);
+    waited = SecondsSince(since);
+    return answer;
+  });
+  if (response.ok()) {
+    SPLITVEIL_RETURN_IF_ERROR(reconnector_->Waited(waited));
+  }
+  return response;
 }
 
 absl::StatusOr<v1::AuxiliaryLabelsResponse> ResumingPeer::AuxiliaryLabels(const v1::AuxiliaryLabelsRequest& request) {
