@@ -57,6 +57,24 @@ ReleaseGuard::ReleaseGuard(std::unique_ptr<GradientProtection> protection, Relea
       answer_accountant_(answers.any() ? examples : 0),
       earlier_sum_kl_(earlier_sum_kl) {}
 
+double ReleaseGuard::max_sum_kl() const {
+  double least = GradientProtection::kAsConfigured;
+  for (const AnswerJournal::RaisedNoise& raised : raised_) {
+    least = std::min(least, raised.max_sum_kl);
+  }
+  return least;
+}
+
+double ReleaseGuard::MaxSumKlOf(const ReleasedBatch& batch) const {
+  double least = GradientProtection::kAsConfigured;
+  for (const AnswerJournal::RaisedNoise& raised : raised_) {
+    if (std::pair(raised.from.epoch, raised.from.batch) <= std::pair(batch.epoch, batch.batch)) {
+      least = std::min(least, raised.max_sum_kl);
+    }
+  }
+  return least;
+}
+
 double ReleaseGuard::AnswerSumKl(const ReleasedBatch& batch) const {
   const bool is_due =
       !batch.is_disclosure_lowered && answers_.IsDue(batch.step, static_cast<int64_t>(batch.labels.size()));
@@ -95,7 +113,7 @@ absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const Re
   ReleaseFigures figures;
   figures.epoch = static_cast<uint32_t>(batch.epoch);
   figures.exposed_sum_kl = earlier_sum_kl_ + accountant_.MaxOf(batch.positions) + AnswersOn(batch);
-  double max_sum_kl = max_sum_kl_;
+  double max_sum_kl = MaxSumKlOf(batch);
   std::string raised_for = "the operator's limit";
   for (;; ++figures.times_raised) {
     const absl::Status status = Try(facts, batch, head, max_sum_kl, figures, guarded);

@@ -2,12 +2,12 @@
 #ifndef SPLITVEIL_LABEL_PARTY_SESSION_RELEASE_GUARD_H_
 #define SPLITVEIL_LABEL_PARTY_SESSION_RELEASE_GUARD_H_
 
-#include <algorithm>
 #include <cereal/access.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,6 +20,7 @@
 #include "label_party/policy/release_gate.h"
 #include "label_party/policy/rounded_answers.h"
 #include "label_party/protection/gradient_protection.h"
+#include "label_party/session/answer_journal.h"
 
 namespace splitveil {
 
@@ -66,11 +67,11 @@ class ReleaseGuard {
   // Whether Account will note in `batch` that the attack module's scores of it get an answer.
   bool IsAnswerDue(const ReleasedBatch& batch) const { return AnswerSumKl(batch) > 0; }
 
-  // From the next batch on every release has a divergence of at most `sum_kl`, positive and finite; a larger one than
-  // before changes nothing. Only where CanRaiseNoise. Part of a checkpoint: a step is repeated under the limit it had.
-  void LimitSumKl(double sum_kl) { max_sum_kl_ = std::min(max_sum_kl_, sum_kl); }
-  // Infinite: as configured.
-  double max_sum_kl() const { return max_sum_kl_; }
+  // Limits every release from that batch on, for good; only where CanRaiseNoise. A run that is continued is told all
+  // that its journal has, so that a step is repeated under the limit that it had.
+  void RaiseNoise(const AnswerJournal::RaisedNoise& raised) { raised_.push_back(raised); }
+  // The least divergence that a release is limited to by all of them; infinite: as configured.
+  double max_sum_kl() const;
 
   // What earlier runs released, once that is known better than when this was made.
   void SetEarlierSumKl(double sum_kl) { earlier_sum_kl_ = sum_kl; }
@@ -85,7 +86,7 @@ class ReleaseGuard {
   friend class cereal::access;
   template <typename Archive>
   void serialize(Archive& archive) {
-    archive(accountant_, answers_, answer_accountant_, earlier_sum_kl_, max_sum_kl_);
+    archive(accountant_, answers_, answer_accountant_, earlier_sum_kl_);
   }
 
   // One plan, and what the gate says to it: drawn where the plan itself passes. Errors: FailedPrecondition where
@@ -93,6 +94,8 @@ class ReleaseGuard {
   absl::Status Try(const BatchFacts& facts, const ReleasedBatch& batch, const ReleasingHead& head, double max_sum_kl,
                    ReleaseFigures& figures, GuardedBatch& guarded);
 
+  // By what has begun with `batch`, or before it.
+  double MaxSumKlOf(const ReleasedBatch& batch) const;
   // Of the answer that is due on `batch`; 0 where none is.
   double AnswerSumKl(const ReleasedBatch& batch) const;
   // The largest sum of what is disclosed of an example of `batch` beside its gradients, this batch's answer included.
@@ -104,7 +107,7 @@ class ReleaseGuard {
   RoundedAnswers answers_;
   LeakageAccountant answer_accountant_;  // Of no examples where none is ever due.
   double earlier_sum_kl_;
-  double max_sum_kl_ = GradientProtection::kAsConfigured;  // Of a release, by LimitSumKl.
+  std::vector<AnswerJournal::RaisedNoise> raised_;
 };
 
 }  // namespace splitveil

@@ -309,12 +309,12 @@ absl::Status RunTraining::RaiseNoise() {
     return absl::FailedPreconditionError("raise noise: expected gradients that leave with noise, found none");
   }
   const AnswerJournal::RaisedNoise raised = {NextToBeDecided(),
-                                             std::min(training_.step->max_sum_kl(), result.latest_sum_kl) / 2};
+                                             std::min(training_.guard->max_sum_kl(), result.latest_sum_kl) / 2};
   // On the disk before anything else: a run that is continued must not disclose more.
   if (AnswerJournal* const journal = parts_.records->journal(); journal != nullptr) {
     SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(journal->RaiseNoise(raised)));
   }
-  training_.step->RaiseNoise(raised);
+  training_.guard->RaiseNoise(raised);
   return RecordAtOnce("operator_raise_noise",
                       absl::StrFormat("from epoch %d batch %d on: bound on the AUC of a step at most %.4f (Theorem 1)",
                                       raised.from.epoch, raised.from.batch, AucBound(raised.max_sum_kl)));

@@ -254,13 +254,14 @@ absl::Status RecordAnswers(const v1::RunAgreement& agreement, Ledger& ledger) {
                                          agreement.epochs(), " on an example: counted among its releases"));
 }
 
-void RestoreWhatTheOperatorChanged(const AnswerJournal& journal, TrainingStep& step, LeakAuditor& auditor) {
+void RestoreWhatTheOperatorChanged(const AnswerJournal& journal, TrainingStep& step, ReleaseGuard& guard,
+                                   LeakAuditor& auditor) {
   if (const std::optional<AnswerJournal::Batch> from = journal.lowered_from(); from.has_value()) {
     step.LowerDisclosureFrom(from->epoch, from->batch);
     auditor.LowerDisclosure();
   }
   for (const AnswerJournal::RaisedNoise& raised : journal.raised()) {
-    step.RaiseNoise(raised);
+    guard.RaiseNoise(raised);
   }
 }
 
@@ -330,7 +331,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   if (inputs.is_continued) {
     SPLITVEIL_RETURN_IF_ERROR(training.Restore(inputs.resumed->progress(), *inputs.auditor));
     if (inputs.journal != nullptr) {
-      RestoreWhatTheOperatorChanged(*inputs.journal, *training.step, *inputs.auditor);
+      RestoreWhatTheOperatorChanged(*inputs.journal, *training.step, *training.guard, *inputs.auditor);
     }
     return training;
   }

@@ -114,7 +114,6 @@ absl::StatusOr<SharedGradients> TrainingStep::Answer() {
     ReleasedBatch& released = batch.own.released;
     released.is_disclosure_lowered =
         lowered_from_.has_value() && std::make_pair(released.epoch, released.batch) >= *lowered_from_;
-    LimitSumKlOf(released);
     SPLITVEIL_RETURN_IF_ERROR(JournalActivations(batch));
     // Clean gradients -> what may leave -> bytes, of the whole batch.
     SPLITVEIL_RETURN_IF_ERROR(RegulariseAndClip(batch));
@@ -136,22 +135,6 @@ absl::StatusOr<SharedGradients> TrainingStep::Answer() {
     inbound_.reset();
   }
   return SharedGradients(sent->begin() + static_cast<std::ptrdiff_t>(sent_before), sent->end());
-}
-
-double TrainingStep::max_sum_kl() const {
-  double least = guard_->max_sum_kl();
-  for (const AnswerJournal::RaisedNoise& raised : raised_) {
-    least = std::min(least, raised.max_sum_kl);
-  }
-  return least;
-}
-
-void TrainingStep::LimitSumKlOf(const ReleasedBatch& released) {
-  for (const AnswerJournal::RaisedNoise& raised : raised_) {
-    if (std::pair(raised.from.epoch, raised.from.batch) <= std::pair(released.epoch, released.batch)) {
-      guard_->LimitSumKl(raised.max_sum_kl);
-    }
-  }
 }
 
 absl::Status TrainingStep::PrimeGuard(const InboundBatch& batch) {

@@ -64,10 +64,6 @@ class TrainingStep {
   // and every answer says so.
   void LowerDisclosureFrom(uint32_t epoch, uint32_t batch) { lowered_from_ = {epoch, batch}; }
   bool is_disclosure_lowered() const { return lowered_from_.has_value(); }
-  // From that batch on, and for good. Only where CanRaiseNoise.
-  void RaiseNoise(const AnswerJournal::RaisedNoise& raised) { raised_.push_back(raised); }
-  // The least that a release may have once all that was asked for has begun.
-  double max_sum_kl() const;
 
   // Finishes the latest batch that Answer has completed, once. True where there was one.
   absl::StatusOr<bool> Learn();
@@ -116,8 +112,6 @@ class TrainingStep {
   // Until a batch of both classes comes: tells the protection what each example of the batch would send with either
   // label.
   absl::Status PrimeGuard(const InboundBatch& batch);
-  // What the operator has asked for begins where it is to begin.
-  void LimitSumKlOf(const ReleasedBatch& released);
   // Loss and clean gradients of rows that a model computes together.
   absl::Status Differentiate(const RowRange& rows, InboundBatch& batch);
   TrainingTargets TargetsOf(const LocalBatch& own, const RowRange& rows) const;
@@ -150,8 +144,7 @@ class TrainingStep {
   LeakAuditor* const auditor_;
   StepRecorder* const recorder_;
   Digest hint_key_;                                            // Secret: which positives of a batch are hints.
-  std::optional<std::pair<uint32_t, uint32_t>> lowered_from_;  // Epoch, batch; kept in the journal,
-  std::vector<AnswerJournal::RaisedNoise> raised_;             // as are these.
+  std::optional<std::pair<uint32_t, uint32_t>> lowered_from_;  // Epoch, batch; kept in the journal.
   std::optional<InboundBatch> inbound_;
   std::optional<AnsweredBatch> answered_;
 };
