@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/process/file.h"
 #include "tests/integration/attribute_run.h"
 #include "tests/testing/process/child_process.h"
 #include "tests/testing/two_party_run.h"
@@ -76,6 +77,40 @@ TEST_F(AttributeAttackTest, ReadsAnAttributeThatTheFeaturesShowAndTheNonLabelPar
   }
   EXPECT_THAT(run_.nonlabel->Errors(), HasSubstr("attribute sex"));
   EXPECT_THAT(run_.nonlabel->Errors(), HasSubstr("floor 0.6"));
+}
+
+// The non-label party steps by perturbed gradients and its own L_p together; each ledger shows its party's protection,
+// and one report shows both.
+TEST_F(AttributeAttackTest, BothPartiesProtectWhatLeavesThemInOneRun) {
+  run_.label_config.mutable_protection()->mutable_marvell()->set_s(4);
+  v1::ActivationProtection& protection = *run_.nonlabel_config.mutable_protection();
+  protection.mutable_pareto()->set_threshold(0.1);
+  protection.set_noise_sigma(1);
+  protection.add_attributes("sex");
+  run_.StartLabelParty();
+  run_.StartNonLabelParty();
+  ASSERT_EQ(run_.nonlabel->Wait(), 0) << run_.nonlabel->Errors();
+  ASSERT_EQ(run_.label->Wait(), 0) << run_.label->Errors();
+  const std::string label = run_.ledger("label_party"), nonlabel = run_.ledger("nonlabel_party");
+  const double steps = Query(label, "SELECT count(*) FROM step");
+  EXPECT_GT(steps, 0);
+  EXPECT_EQ(Query(label, "SELECT count(*) FROM protection WHERE method LIKE 'marvell%' AND sum_kl > 0 AND sum_kl < 10"),
+            steps);
+  EXPECT_EQ(Query(nonlabel, "SELECT count(*) FROM privacy_loss WHERE threshold = 0.1"), steps);
+  EXPECT_LE(Query(nonlabel, "SELECT max(privacy_loss) FROM privacy_loss"), 0.15);  // Threshold and slack.
+  const std::string last =
+      absl::StrCat(" FROM attribute_leak WHERE epoch = ", kEpochs - 1, " AND examples = 'test' AND attack = ");
+  for (const char* const attack : {"'basic'", "'linear_probe'"}) {  // 0.94 and more where nothing protects.
+    EXPECT_LT(Query(nonlabel, absl::StrCat("SELECT auc", last, attack)), 0.85) << attack;
+  }
+  // The task is learnt through both: the table's classes lie two standard deviations apart.
+  EXPECT_GT(Query(label, "SELECT max(auc) FROM evaluation WHERE split = 'test'"), 0.75);
+  const std::string report = run_.folder + "/report.html";
+  TwoPartyRun::Tool({"report", "--ledger=" + label, "--ledger=" + nonlabel, "--out=" + report});
+  const std::string page = *ReadFile(report);
+  for (const char* const shown : {"marvell(s=4)", "pareto(", "conditional_likelihood_ratio", "linear_probe"}) {
+    EXPECT_THAT(page, HasSubstr(shown));
+  }
 }
 
 TEST_F(AttributeAttackTest, RefusesWhatDoesNotFitTheAgreementBeforeItListens) {
