@@ -1,12 +1,5 @@
 // Both programs over a network that falls apart and comes together again, under the transport: nobody is told, packets
-// just stop. Needs root, and SPLITVEIL_WAN_EMULATOR: a program that connects network namespaces,
-// `PROGRAM NAMESPACE:DEVICE:ADDRESS/BITS:DELAY_MS:JITTER_MS:MBIT:LOSS_PERCENT ...`, prints "ready" and then reads
-// `down PORT` and `up PORT` on standard input. SPLITVEIL_PARTITION_RUNS=20 asks for more runs.
-#include <fcntl.h>
-#include <sched.h>
-#include <unistd.h>
-
-#include <cstdio>
+// just stop. Needs what emulated_network.h says. SPLITVEIL_PARTITION_RUNS=20 asks for more runs.
 #include <cstdlib>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,82 +9,22 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 
 #include "tests/integration/interrupted_run.h"
+#include "tests/testing/process/emulated_network.h"
 
 namespace splitveil::testing {
 namespace {
 
 constexpr char kNoticed[] = "SELECT count(*) FROM event WHERE kind IN ('interrupted', 'stalled')";
 
-// Two namespaces, for one process of tests at a time, and what connects them.
-class PartedNetwork {
- public:
-  explicit PartedNetwork(const std::string& emulator) {
-    for (const std::string& side : {label_, nonlabel_}) {
-      Run("ip netns add " + side);
-      Run("ip -n " + side + " link set lo up");
-    }
-    // 5 ms either way, 100 Mbit/s, nothing lost.
-    commands_ = popen(absl::StrFormat("%s %s:wan0:%s/24:5:0:100:0 %s:wan0:10.97.31.2/24:5:0:100:0 >%s", emulator,
-                                      label_, kLabelAddress, nonlabel_, files_.File("emulator"))
-                          .c_str(),
-                      "w");
-    for (const SteadyTime deadline = SteadyAfter(absl::Seconds(20));
-         ReadWholeFile(files_.File("emulator")).find("ready") == std::string::npos && SteadyNow() < deadline;) {
-      absl::SleepFor(absl::Milliseconds(10));
-    }
-  }
-  ~PartedNetwork() {
-    EnterNamespaceOf(own_);
-    Send("quit");
-    pclose(commands_);
-    Run("ip netns delete " + label_);
-    Run("ip netns delete " + nonlabel_);
-    close(own_);
-  }
-  PartedNetwork(const PartedNetwork&) = delete;
-  PartedNetwork& operator=(const PartedNetwork&) = delete;
-
-  // What this thread starts from now on is there.
-  void EnterLabel() const { Enter(label_); }
-  void EnterNonLabel() const { Enter(nonlabel_); }
-  void Part(absl::Duration length) {
-    Send("down 1");
-    absl::SleepFor(length);
-    Send("up 1");
-  }
-
-  static constexpr char kLabelAddress[] = "10.97.31.1";
-
- private:
-  static void Run(const std::string& command) { EXPECT_EQ(std::system(command.c_str()), 0) << command; }
-  static void EnterNamespaceOf(int descriptor) { EXPECT_EQ(setns(descriptor, CLONE_NEWNET), 0); }
-  static void Enter(const std::string& name) {
-    const int descriptor = open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC);
-    EnterNamespaceOf(descriptor);
-    close(descriptor);
-  }
-  void Send(const char* command) {
-    std::fprintf(commands_, "%s\n", command);
-    std::fflush(commands_);
-  }
-
-  const int own_ = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-  const TempFolder files_;
-  const std::string label_ = absl::StrCat("splitveil-l", getpid()), nonlabel_ = absl::StrCat("splitveil-n", getpid());
-  std::FILE* commands_ = nullptr;
-};
-
 class PartitionsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const char* const emulator = std::getenv("SPLITVEIL_WAN_EMULATOR");
-    if (emulator == nullptr || geteuid() != 0) {
-      GTEST_SKIP() << "SPLITVEIL_WAN_EMULATOR names no program that connects network namespaces, or this is not root";
+    if (const std::string missing = EmulatedNetwork::Missing(); !missing.empty()) {
+      GTEST_SKIP() << missing;
     }
-    network_ = std::make_unique<PartedNetwork>(emulator);
+    network_ = std::make_unique<EmulatedNetwork>(EmulatedLink{.round_trip_ms = 20, .mbps = 100});
   }
 
   // Long enough to fall apart in: some seconds.
@@ -99,7 +32,7 @@ class PartitionsTest : public ::testing::Test {
     auto run = std::make_unique<InterruptedRun>(/*in_flight_batches=*/1, /*rows=*/8000);
     run->ForBoth([](v1::RunAgreement& agreement) { agreement.set_batch_size(64); });
     run->run.label_config.set_listen_address("0.0.0.0:0");
-    run->run.label_host = PartedNetwork::kLabelAddress;
+    run->run.label_host = EmulatedNetwork::kLabelAddress;
     return run;
   }
 
@@ -111,7 +44,7 @@ class PartitionsTest : public ::testing::Test {
     run.run.StartNonLabelParty();
   }
 
-  std::unique_ptr<PartedNetwork> network_;
+  std::unique_ptr<EmulatedNetwork> network_;
 };
 
 TEST_F(PartitionsTest, WheneverTheNetworkFallsApartTheRunIsTheSame) {
