@@ -99,6 +99,11 @@ double ReleaseGate::max_run_sum_kl() const {
   return least;
 }
 
+bool ReleaseGate::enforces_run_limit() const {
+  return std::any_of(run_limits_.begin(), run_limits_.end(),
+                     [](const RunLimit& limit) { return limit.action != v1::WARN; });
+}
+
 GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
   Verdict verdict(figures.times_raised);
   // Theorem 1 is the looser one where the figures are those of labels.

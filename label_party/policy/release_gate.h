@@ -57,6 +57,8 @@ class ReleaseGate {
   // The divergence of all releases of an example together that the least of the run's limits allows; infinite: it has
   // none.
   double max_run_sum_kl() const;
+  // Whether passing one of the run's limits does more than warn.
+  bool enforces_run_limit() const;
   // Whether a decision can keep a batch from leaving as it is.
   bool can_block() const;
   // Whether the measured leak can make a difference; measuring costs a pass over the batch before it leaves.

@@ -247,6 +247,7 @@ absl::Status ServeRun(LabelPartyPlan& plan, StillAllowed& allowed) {
   options.only_continues = !allowed.new_runs;
   options.alignments_left = allowed.alignments;
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PrivacyAccount> account, OpenAccount(plan, *options.data));
+  options.account_id = account == nullptr ? "" : account->id();
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise,
                              OpenNoise(plan, !options.checkpoints.unfinished.empty()));
   SPLITVEIL_ASSIGN_OR_RETURN(options.protection, MakeProtection(ProtectionOf(plan), std::move(noise),

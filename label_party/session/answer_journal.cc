@@ -1,6 +1,7 @@
 #include "label_party/session/answer_journal.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,7 +59,12 @@ absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Open(const std::st
     const std::string what = absl::StrCat(path, ": cannot be opened: ", std::strerror(errno));
     return errno == ENOENT ? absl::NotFoundError(what) : absl::InvalidArgumentError(what);
   }
-  File file(fdopen(descriptor, (flags & O_ACCMODE) == O_RDONLY ? "r" : "r+"));
+  const bool is_read = (flags & O_ACCMODE) == O_RDONLY;
+  if (!is_read && flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    close(descriptor);
+    return absl::InvalidArgumentError(absl::StrCat(path, ": expected no other process that runs it, found one"));
+  }
+  File file(fdopen(descriptor, is_read ? "r" : "r+"));
   if (file == nullptr) {
     close(descriptor);
     return Failed(path, "opened");
@@ -66,54 +72,78 @@ absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Open(const std::st
   return std::unique_ptr<AnswerJournal>(new AnswerJournal(path, std::move(file)));
 }
 
-absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Begin(const std::string& path) {
+absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Begin(const std::string& path,
+                                                                    const std::string& account) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<AnswerJournal> journal, Open(path, O_RDWR | O_CREAT | O_EXCL));
   SPLITVEIL_RETURN_IF_ERROR(SyncFolderOf(path));
-  return journal;
-}
-
-absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Continue(const std::string& path, uint32_t epoch,
-                                                                       uint32_t batch) {
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<AnswerJournal> journal, Open(path, O_RDWR));
-  SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(epoch, batch));
-  const int64_t whole = journal->records_ * static_cast<int64_t>(sizeof(Record));
-  std::FILE* const file = journal->file_.get();
-  if (ftruncate(fileno(file), static_cast<off_t>(whole)) != 0 || std::fseek(file, 0, SEEK_END) != 0) {
-    return Failed(path, "written");
+  if (!account.empty()) {
+    SPLITVEIL_RETURN_IF_ERROR(journal->Write({Kind::kAccount, 0, 0, 0, Sha256(account), 0}));
   }
   return journal;
 }
 
-void AnswerJournal::RemoveOthers(const std::string& checkpoint_path, const std::vector<std::string>& run_ids) {
+absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Continue(const std::string& path,
+                                                                       const std::string& account, uint32_t epoch,
+                                                                       uint32_t batch) {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<AnswerJournal> journal, Open(path, O_RDWR));
+  SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(epoch, batch));
+  const Outline& outline = journal->outline_;
+  if (!outline.empty && (account.empty() ? outline.account.has_value() : !outline.IsCountedBy(account))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": expected the privacy account that counted the run before it was broken off, found ",
+        account.empty() ? "none" : "another", ": that file is to be restored, or both begin anew (starts_anew)"));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(journal->GoToEnd());
+  return journal;
+}
+
+absl::StatusOr<std::vector<std::string>> AnswerJournal::AllOf(const std::string& checkpoint_path) {
   const std::filesystem::path path = checkpoint_path;
   const std::string prefix = path.filename().string() + kSuffix;
   std::error_code error;
   std::filesystem::directory_iterator files(path.has_parent_path() ? path.parent_path() : ".", error);
-  std::vector<std::filesystem::path> others;
+  std::vector<std::string> journals;
   for (; !error && files != std::filesystem::directory_iterator(); files.increment(error)) {
     const std::string name = files->path().filename().string();
-    const bool kept = std::any_of(run_ids.begin(), run_ids.end(), [&](const std::string& run_id) {
-      return absl::EndsWith(PathOf(checkpoint_path, run_id), name);
-    });
-    if (absl::StartsWith(name, prefix) && name.size() == prefix.size() + kDigits && !kept) {
-      others.push_back(files->path());
+    if (absl::StartsWith(name, prefix) && name.size() == prefix.size() + kDigits) {
+      journals.push_back(path.parent_path() / name);
     }
   }
-  for (const std::filesystem::path& other : others) {
-    std::filesystem::remove(other, error);
+  return error ? absl::StatusOr<std::vector<std::string>>(absl::InternalError(
+                     absl::StrCat(checkpoint_path, ": its folder cannot be read: ", error.message())))
+               : std::move(journals);
+}
+
+void AnswerJournal::RemoveOthers(const std::string& checkpoint_path, const std::vector<std::string>& run_ids) {
+  for (const std::string& journal : AllOf(checkpoint_path).value_or(std::vector<std::string>())) {
+    const bool kept = std::any_of(run_ids.begin(), run_ids.end(), [&](const std::string& run_id) {
+      return PathOf(checkpoint_path, run_id) == journal;
+    });
+    std::error_code error;
+    if (!kept) {
+      std::filesystem::remove(journal, error);
+    }
   }
 }
 
-absl::StatusOr<double> AnswerJournal::LargestSumKl(const std::string& path) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<AnswerJournal> journal, Open(path, O_RDONLY));
+absl::Status AnswerJournal::Settle(const std::string& path) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<AnswerJournal> journal, Open(path, O_RDWR));
   SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(std::numeric_limits<uint32_t>::max(), 0));
-  return journal->largest_sum_kl_;
+  SPLITVEIL_RETURN_IF_ERROR(journal->GoToEnd());
+  return journal->Settle();
 }
 
-absl::StatusOr<bool> AnswerJournal::IsEmpty(const std::string& path) {
+absl::StatusOr<AnswerJournal::Outline> AnswerJournal::Read(const std::string& path) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<AnswerJournal> journal, Open(path, O_RDONLY));
   SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(std::numeric_limits<uint32_t>::max(), 0));
-  return journal->empty();
+  return journal->outline_;
+}
+
+absl::Status AnswerJournal::GoToEnd() {
+  const int64_t whole = records_ * static_cast<int64_t>(sizeof(Record));
+  return ftruncate(fileno(file_.get()), static_cast<off_t>(whole)) == 0 && std::fseek(file_.get(), 0, SEEK_END) == 0
+             ? absl::OkStatus()
+             : Failed(path_, "written");
 }
 
 absl::Status AnswerJournal::ReadFrom(uint32_t epoch, uint32_t batch) {
@@ -142,8 +172,17 @@ const AnswerJournal::Record* AnswerJournal::Before(Kind kind, uint32_t epoch, ui
 }
 
 void AnswerJournal::Count(const Record& record) {
+  if (record.kind == Kind::kAccount) {
+    outline_.account = record.digest;
+    return;
+  }
+  if (record.kind == Kind::kSettled) {
+    outline_.settled = true;
+    return;
+  }
+  outline_.empty = false;
   if (record.kind != Kind::kRaised) {
-    largest_sum_kl_ = LargerOf(largest_sum_kl_, record.sum_kl);
+    outline_.largest_sum_kl = LargerOf(outline_.largest_sum_kl, record.sum_kl);
   }
 }
 
@@ -151,15 +190,25 @@ absl::Status AnswerJournal::Write(const Record& record) {
   if (Before(record.kind, record.epoch, record.batch) != nullptr) {
     return absl::OkStatus();
   }
+  const bool was_empty = empty();
   Count(record);
   if (std::fwrite(&record, sizeof(record), 1, file_.get()) != 1 || std::fflush(file_.get()) != 0) {
     return Failed(path_, "written");
   }
-  return ++records_ == 1 ? Sync() : absl::OkStatus();
+  ++records_;
+  return was_empty && !empty() ? Sync() : absl::OkStatus();
 }
 
 absl::Status AnswerJournal::Sync() {
   return fdatasync(fileno(file_.get())) == 0 ? absl::OkStatus() : Failed(path_, "made durable");
+}
+
+absl::Status AnswerJournal::Settle() {
+  if (outline_.settled) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_RETURN_IF_ERROR(Write({Kind::kSettled, 0, 0, 0, {}, 0}));
+  return Sync();
 }
 
 absl::Status AnswerJournal::Take(uint32_t epoch, uint32_t batch, const Digest& activations) {
@@ -219,7 +268,8 @@ AnswerJournal::Batch AnswerJournal::FirstUnanswered(const Batch& next) const {
 
 absl::Status AnswerJournal::ReleaseUnprotected() {
   constexpr double kUnbounded = std::numeric_limits<double>::infinity();
-  return largest_sum_kl_ == kUnbounded ? absl::OkStatus() : Write({Kind::kUnprotected, 0, 0, 0, {}, kUnbounded});
+  return outline_.largest_sum_kl == kUnbounded ? absl::OkStatus()
+                                               : Write({Kind::kUnprotected, 0, 0, 0, {}, kUnbounded});
 }
 
 }  // namespace splitveil

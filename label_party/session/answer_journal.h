@@ -25,7 +25,12 @@ namespace splitveil {
 // and its answer before it leaves: a step that was begun is never taken for other activations, and one that was
 // answered never gets other bytes, whatever the reason (architecture rule 2). So are the activations of an evaluation
 // whose answer may say that training stops. Where the operator has lowered the disclosure level or raised the noise, so
-// is the batch from which on: what left before is repeated as it was.
+// is the batch from which on: what left before is repeated as it was. The first record of a run whose releases a
+// privacy account counts says which.
+//
+// A journal that says that something has left stands in the way of every other run with these checkpoints, whatever has
+// become of the checkpoints themselves, until it is settled: the run is complete, or another one has begun that counts
+// its releases or that the operator has allowed. A run whose journal is settled is not continued.
 //
 // A file for each run, beside its checkpoints; of 56 bytes per record, two records per step, little-endian: kind,
 // epoch, batch and flags (u32 each), SHA-256 of what came or leaves, the largest divergence of all releases of one
@@ -33,31 +38,44 @@ namespace splitveil {
 // each answer, so that it survives the process. On the disk, where it also survives the loss of power, are its name,
 // its first record, which says that something has left, and, with each checkpoint, what came before it. What was
 // answered since then a power cut may take: to wait for the disk at every step would cost milliseconds of each, and no
-// peer can cause one. Not thread-safe.
+// peer can cause one. One process at a time may write to it. Not thread-safe.
 class AnswerJournal {
  public:
   // That of run `run_id`, whose checkpoints have this path: "PATH.answered." and 16 hexadecimal digits of the SHA-256
   // of its id.
   static std::string PathOf(const std::string& checkpoint_path, const std::string& run_id);
 
-  // Of a run that begins. Errors: NotFound, InvalidArgument where the file cannot be made, or is there already;
-  // Internal where its name cannot be made durable.
-  static absl::StatusOr<std::unique_ptr<AnswerJournal>> Begin(const std::string& path);
+  // Of a run that begins. `account`: the id of the privacy account that counts it; empty: none does. Errors: NotFound,
+  // InvalidArgument where the file cannot be made, or is there already; Internal where its name cannot be made durable.
+  static absl::StatusOr<std::unique_ptr<AnswerJournal>> Begin(const std::string& path, const std::string& account);
   // Of one that goes on at batch (epoch, batch). What a crash has left of a last record is cut off. Errors: as Begin;
-  // NotFound, too, where there is none: then nothing says what was answered, and the run cannot go on.
-  static absl::StatusOr<std::unique_ptr<AnswerJournal>> Continue(const std::string& path, uint32_t epoch,
-                                                                 uint32_t batch);
-  // Removes the journals beside `checkpoint_path` of all runs but these, of which no checkpoint is left. One that
-  // cannot be removed stays.
+  // NotFound, too, where there is none: then nothing says what was answered, and the run cannot go on; InvalidArgument,
+  // too, where another process writes to it or another account, or none, has counted what left.
+  static absl::StatusOr<std::unique_ptr<AnswerJournal>> Continue(const std::string& path, const std::string& account,
+                                                                 uint32_t epoch, uint32_t batch);
+  // The journals beside `checkpoint_path`, of whatever run. Errors: Internal where the folder cannot be read.
+  static absl::StatusOr<std::vector<std::string>> AllOf(const std::string& checkpoint_path);
+  // Of these, removes those of all runs but `run_ids`, of which no checkpoint is left. One that cannot be removed
+  // stays.
   static void RemoveOthers(const std::string& checkpoint_path, const std::vector<std::string>& run_ids);
-  // The largest sum of any answer in the journal at `path`; 0 where nothing was answered. Errors: NotFound where there
-  // is no journal; InvalidArgument, Internal where it cannot be read.
-  static absl::StatusOr<double> LargestSumKl(const std::string& path);
-  // Whether the journal at `path` says that nothing was begun, so that nothing has left. Errors: as LargestSumKl.
-  static absl::StatusOr<bool> IsEmpty(const std::string& path);
+  // That what the journal at `path` says has left no longer stands in the way. Errors: as Continue.
+  static absl::Status Settle(const std::string& path);
 
-  // As IsEmpty, of this run.
-  bool empty() const { return records_ == 0; }
+  struct Outline {
+    bool empty = true;  // Nothing was begun, so that nothing has left.
+    bool settled = false;
+    double largest_sum_kl = 0;      // Of any answer.
+    std::optional<Digest> account;  // SHA-256 of its id; nullopt: none counts the run.
+
+    bool IsCountedBy(const std::string& id) const { return !id.empty() && account == Sha256(id); }
+  };
+  // Of the journal at `path`. Errors: NotFound where there is none; InvalidArgument, Internal where it cannot be read.
+  static absl::StatusOr<Outline> Read(const std::string& path);
+
+  // As Outline.empty, of this run.
+  bool empty() const { return outline_.empty; }
+  // See above. Errors: Internal where it cannot be written.
+  absl::Status Settle();
 
   // All of batch (epoch, batch) has come: that it did not come with other activations before. Errors: AlreadyExists
   // where it did; Internal where it cannot be written.
@@ -108,7 +126,7 @@ class AnswerJournal {
   absl::Status ReleaseUnprotected();
 
  private:
-  enum class Kind : uint32_t { kTaken = 1, kAnswered, kEvaluated, kUnprotected, kLowered, kRaised };
+  enum class Kind : uint32_t { kTaken = 1, kAnswered, kEvaluated, kUnprotected, kLowered, kRaised, kAccount, kSettled };
   struct Record {
     Kind kind = Kind::kTaken;
     uint32_t epoch = 0, batch = 0;
@@ -123,21 +141,23 @@ class AnswerJournal {
   using File = std::unique_ptr<std::FILE, Closer>;
 
   AnswerJournal(std::string path, File file) : path_(std::move(path)), file_(std::move(file)) {}
-  // `flags`: of open(2), besides those that every journal has.
+  // `flags`: of open(2), besides those that every journal has. To be written to, it is locked.
   static absl::StatusOr<std::unique_ptr<AnswerJournal>> Open(const std::string& path, int flags);
   // Counts the whole records, and keeps what lies at or after (epoch, batch). Errors: Internal where it cannot be read.
   absl::Status ReadFrom(uint32_t epoch, uint32_t batch);
   // The record of this kind from before the run went on; null: none.
   const Record* Before(Kind kind, uint32_t epoch, uint32_t batch) const;
-  // Of answers, in largest_sum_kl_.
+  // What a record, read or written, says of the run.
   void Count(const Record& record);
+  // Cuts off what is no whole record; what is written next comes after them.
+  absl::Status GoToEnd();
   // Writes what is not known.
   absl::Status Write(const Record& record);
 
   const std::string path_;
   const File file_;
   std::map<Key, Record> before_;  // What was answered before the run went on and is to be repeated.
-  double largest_sum_kl_ = 0;     // Of all answers.
+  Outline outline_;
   std::optional<Batch> lowered_from_;
   std::vector<RaisedNoise> raised_;
   int64_t records_ = 0;

@@ -46,8 +46,12 @@ absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionO
 }
 
 LabelSession::LabelSession(LabelSessionOptions options, SeedExchange seed)
-    : run_{std::move(options.agreement), std::move(options.config), std::move(options.data),
-           std::move(options.known_attributes), options.status},
+    : run_{std::move(options.agreement),
+           std::move(options.config),
+           std::move(options.data),
+           std::move(options.known_attributes),
+           options.status,
+           std::move(options.account_id)},
       records_(&run_, std::move(options.checkpoints), std::move(options.ledger_path)),
       presence_(&run_.agreement.deadlines(), std::move(options.clock)),
       end_(&protocol_, &ended_),

@@ -79,6 +79,7 @@ struct LabelSessionOptions {
   CheckpointPlan checkpoints;
   AlignmentStore alignments;
   Protection protection;
+  std::string account_id;  // PrivacyAccount::id of the account that `protection` debits; empty: none.
   // The session takes the place of one whose peer opened it again once something may have left: a new run, with other
   // noise and an account of its own, would be the peer's to have as often as it likes.
   bool only_continues = false;

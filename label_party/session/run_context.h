@@ -3,6 +3,7 @@
 #define SPLITVEIL_LABEL_PARTY_SESSION_RUN_CONTEXT_H_
 
 #include <memory>
+#include <string>
 
 #include "common/dataset/dataset.h"
 #include "common/operations/run_status.h"
@@ -18,6 +19,7 @@ struct RunContext {
   const std::shared_ptr<const Dataset> data;
   const std::shared_ptr<const Dataset> known_attributes;  // Null: no attacks on attributes are agreed.
   RunStatus* const status;                                // Not owned; must outlive the run.
+  const std::string account_id;                           // Of the privacy account; empty: none counts the run.
 };
 
 }  // namespace splitveil

@@ -14,6 +14,8 @@
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/telemetry/one_line.h"
+#include "label_party/policy/release_gate.h"
+#include "label_party/protection/run_budget.h"
 
 namespace splitveil {
 namespace {
@@ -27,18 +29,14 @@ RunRecords::RunRecords(const RunContext* run, CheckpointPlan checkpoints, std::s
 
 absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
   for (const std::shared_ptr<const Checkpoint>& unfinished : checkpoints_.unfinished) {
-    if (absl::c_linear_search(request.unfinished(), unfinished->name())) {
+    if (absl::c_linear_search(request.unfinished(), unfinished->name()) && !IsSettled(*unfinished)) {
       checkpoint_ = unfinished;
       continues_ = true;
       return absl::OkStatus();
     }
   }
   const std::string& theirs = request.resumed_from();
-  if (checkpoints_.broken_off != nullptr) {
-    SPLITVEIL_RETURN_IF_ERROR(CheckMayBeginAnew(theirs));
-    LogWarning("a run was broken off, ", checkpoints_.broken_off->name(),
-               ", which cannot be continued by what both parties have: a new run begins");
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckMayBeginAnew(theirs));
   if (checkpoints_.resumes() == theirs.empty()) {
     return absl::FailedPreconditionError(
         theirs.empty() ? "resumed_from: expected a checkpoint at both parties, found one at the label party alone"
@@ -55,27 +53,52 @@ absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
   return absl::OkStatus();
 }
 
-absl::Status RunRecords::CheckMayBeginAnew(const std::string& resumed_from) const {
-  const Checkpoint& latest = *checkpoints_.broken_off;
-  const std::string& run_id = latest.header().run_id();
-  const bool nothing_to_protect = run_->config.protection().has_none();
-  const bool counted = run_->config.has_privacy_account();  // The same noise once more, or a debit.
-  // What that run has released is then counted by this one (CountedSumKl).
+bool RunRecords::IsSettled(const Checkpoint& checkpoint) const {
+  const absl::StatusOr<AnswerJournal::Outline> journal =
+      AnswerJournal::Read(AnswerJournal::PathOf(checkpoints_.path, checkpoint.header().run_id()));
+  return journal.ok() && journal->settled;
+}
+
+absl::StatusOr<bool> RunRecords::AddsUp(const std::string& journal, const std::string& resumed_from) const {
   const std::shared_ptr<const Checkpoint> goes_on_from = FindCheckpoint(checkpoints_.initial, resumed_from);
-  const bool adds_up = goes_on_from != nullptr && goes_on_from->header().run_id() == run_id;
-  if (nothing_to_protect || counted || adds_up) {
+  if (goes_on_from == nullptr || AnswerJournal::PathOf(checkpoints_.path, goes_on_from->header().run_id()) != journal) {
+    return false;
+  }
+  v1::GradientProtection protection = run_->config.protection();
+  FillPlannedEpochs(run_->agreement.epochs(), protection);
+  SPLITVEIL_ASSIGN_OR_RETURN(const ReleaseGate gate, ReleaseGate::Create(run_->config.release(), protection));
+  return gate.enforces_run_limit();
+}
+
+absl::Status RunRecords::CheckMayBeginAnew(const std::string& resumed_from) const {
+  const bool nothing_to_protect = run_->config.protection().has_none();
+  if (!writes_checkpoints() || run_->config.party().starts_anew() || nothing_to_protect) {
     return absl::OkStatus();
   }
-  const absl::StatusOr<bool> nothing_left = AnswerJournal::IsEmpty(AnswerJournal::PathOf(checkpoints_.path, run_id));
-  return nothing_left.value_or(false)
-             ? absl::OkStatus()
-             : absl::FailedPreconditionError(absl::StrCat(
-                   "unfinished: expected a checkpoint of ", latest.name(),
-                   ", which was broken off after gradients had ",
-                   "left, found none that both have and that is of this agreement: a new run would release its "
-                   "examples "
-                   "again with other noise. The non-label party's checkpoints and the agreement are to be restored, or "
-                   "the label party is to allow it (starts_anew)"));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<std::string> journals, AnswerJournal::AllOf(checkpoints_.path));
+  if (checkpoints_.broken_off != nullptr) {  // Also where its journal is missing.
+    journals.push_back(AnswerJournal::PathOf(checkpoints_.path, checkpoints_.broken_off->header().run_id()));
+  }
+  for (const std::string& path : journals) {
+    const absl::StatusOr<AnswerJournal::Outline> journal = AnswerJournal::Read(path);
+    if (journal.ok() && (journal->empty || journal->settled)) {
+      continue;
+    }
+    // The same noise once more, or a debit; or what was released counts as this run's.
+    const bool is_counted = journal.ok() && journal->IsCountedBy(run_->account_id);
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool adds_up, AddsUp(path, resumed_from));
+    if (!is_counted && !adds_up) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "unfinished: expected a checkpoint of the run that was broken off after gradients had left (", path,
+          "), found none that both have and that is of this agreement: a new run would release its examples again with "
+          "other noise. The non-label party's checkpoints and the agreement are to be restored, or the label party is "
+          "to allow it (starts_anew)"));
+    }
+    LogWarning(
+        "a run was broken off after gradients had left (", path,
+        "), which cannot be continued by what both parties have: a new run begins, and what has left is counted");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RunRecords::Begin(RunRow row) {
@@ -101,16 +124,21 @@ absl::Status RunRecords::BeginLedger(RunRow row) {
 
 absl::Status RunRecords::BeginJournal() {
   const std::string& beside = checkpoints_.path;
+  const std::string path = AnswerJournal::PathOf(beside, run_id_);
   if (continues_) {
-    SPLITVEIL_ASSIGN_OR_RETURN(
-        journal_, AnswerJournal::Continue(AnswerJournal::PathOf(beside, run_id_), checkpoint_->header().epochs(),
-                                          checkpoint_->header().batches()));
+    const v1::CheckpointHeader& place = checkpoint_->header();
+    SPLITVEIL_ASSIGN_OR_RETURN(journal_,
+                               AnswerJournal::Continue(path, run_->account_id, place.epochs(), place.batches()));
     return absl::OkStatus();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<std::string> earlier, AnswerJournal::AllOf(beside));
+  for (const std::string& journal : earlier) {
+    SPLITVEIL_RETURN_IF_ERROR(AnswerJournal::Settle(journal));
   }
   if (const absl::StatusOr<std::vector<std::string>> runs = RunsAt(beside); runs.ok()) {
     AnswerJournal::RemoveOthers(beside, *runs);
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(journal_, AnswerJournal::Begin(AnswerJournal::PathOf(beside, run_id_)));
+  SPLITVEIL_ASSIGN_OR_RETURN(journal_, AnswerJournal::Begin(path, run_->account_id));
   return absl::OkStatus();
 }
 
@@ -138,10 +166,10 @@ absl::StatusOr<double> RunRecords::CountedSumKl() const {
     if (!header.label_party().privacy_account().empty()) {
       continue;  // All of the run was counted there before anything left.
     }
-    const absl::StatusOr<double> after =
-        AnswerJournal::LargestSumKl(AnswerJournal::PathOf(PathOfLatest(checkpoint->path()), header.run_id()));
+    const absl::StatusOr<AnswerJournal::Outline> after =
+        AnswerJournal::Read(AnswerJournal::PathOf(PathOfLatest(checkpoint->path()), header.run_id()));
     if (after.ok()) {
-      counted = std::max(counted, *after);
+      counted = std::max(counted, after->largest_sum_kl);
     } else if (!absl::IsNotFound(after.status())) {
       return after.status();
     } else if (!IsComplete(header.run_id(), checkpoints_.initial)) {
@@ -154,8 +182,10 @@ absl::StatusOr<double> RunRecords::CountedSumKl() const {
   return counted;
 }
 
-void RunRecords::MarkComplete() const {
-  if (const absl::Status marked = checkpoints_.MarkComplete(run_id_); !marked.ok()) {
+void RunRecords::MarkComplete() {
+  absl::Status marked = journal_ == nullptr ? absl::OkStatus() : journal_->Settle();
+  marked.Update(checkpoints_.MarkComplete(run_id_));
+  if (!marked.ok()) {
     LogWarning("the checkpoint of a complete run cannot be marked as such: ", marked.message());
   }
 }

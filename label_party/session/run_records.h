@@ -73,11 +73,15 @@ class RunRecords {
   absl::Status WriteCheckpoint(const Place& place, const ModelState& model, SteadyTime since);
   // Both parties know that the run is complete: its checkpoints say that nothing is left to be continued. Where that
   // cannot be written, the log says so: the peer, which has none to continue, stands in the way of that, too.
-  void MarkComplete() const;
+  void MarkComplete();
 
  private:
-  // The latest run was broken off, and nothing to continue it from is at both parties. `resumed_from`: the peer's.
-  // Errors: as ChooseCheckpoint.
+  bool IsSettled(const Checkpoint& checkpoint) const;
+  // Whether what `journal` says has left is counted by a run that starts from the weights of the peer's `resumed_from`
+  // (CountedSumKl), and within a limit: without one, the peer could have as many new runs as it likes.
+  absl::StatusOr<bool> AddsUp(const std::string& journal, const std::string& resumed_from) const;
+  // No broken run is continued: none may stand in the way of a new one. Asked of the disk, where another process may
+  // have left a run since this one began. `resumed_from`: the peer's. Errors: as ChooseCheckpoint.
   absl::Status CheckMayBeginAnew(const std::string& resumed_from) const;
   absl::Status BeginLedger(RunRow row);
   absl::Status BeginJournal();

@@ -136,6 +136,7 @@ LabelSessionOptions SmallRun::LabelOptions() {
         {config.path(), config.label_set(), config.max_lifetime_auc_bound(), LabelKindOf(label_data.task)});
     EXPECT_TRUE(opened.ok()) << opened.status();
     account = *std::move(opened);
+    options.account_id = account->id();
   }
   v1::GradientProtection config = label_config.protection();
   FillPlannedEpochs(agreement.epochs(), config);

@@ -11,6 +11,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "common/process/file.h"
 #include "tests/testing/process/temp_folder.h"
@@ -49,14 +50,14 @@ TEST_F(AnswerJournalTest, LiesBesideTheCheckpointIsOfOneRunAndItsOwnersAlone) {
   // printf run-1 | sha256sum
   EXPECT_EQ(path_, files_.File("half.answered.4e65d3fbe8ad6535"));
   EXPECT_NE(AnswerJournal::PathOf(files_.File("half"), "run-2"), path_);
-  ASSERT_TRUE(AnswerJournal::Begin(path_).ok());
+  ASSERT_TRUE(AnswerJournal::Begin(path_, "").ok());
   struct stat facts = {};
   ASSERT_EQ(stat(path_.c_str(), &facts), 0);
   EXPECT_EQ(facts.st_mode & 0777, 0600);
 }
 
 TEST_F(AnswerJournalTest, ItsFirstRecordIsOnTheDiskBeforeAnythingLeaves) {
-  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
+  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_, "");
   EXPECT_TRUE(journal->empty());
   synced = 0;
   EXPECT_TRUE(journal->Take(0, 0, ours_).ok());
@@ -69,7 +70,7 @@ TEST_F(AnswerJournalTest, ItsFirstRecordIsOnTheDiskBeforeAnythingLeaves) {
 }
 
 TEST_F(AnswerJournalTest, ADiskThatTakesNothingIsAnError) {
-  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
+  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_, "");
   sync_fails = true;
   const absl::Status status = journal->Take(0, 0, ours_);
   const absl::Status again = journal->Sync();
@@ -80,23 +81,23 @@ TEST_F(AnswerJournalTest, ADiskThatTakesNothingIsAnError) {
 }
 
 TEST_F(AnswerJournalTest, SaysWhetherAnythingHasLeft) {
-  EXPECT_TRUE(absl::IsNotFound(AnswerJournal::IsEmpty(path_).status()));
+  EXPECT_TRUE(absl::IsNotFound(AnswerJournal::Read(path_).status()));
   {
-    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
-    EXPECT_TRUE(*AnswerJournal::IsEmpty(path_));
+    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_, "");
+    EXPECT_TRUE(AnswerJournal::Read(path_)->empty);
     EXPECT_TRUE(journal->Take(3, 0, ours_).ok());
   }
-  EXPECT_FALSE(*AnswerJournal::IsEmpty(path_));
-  EXPECT_FALSE((*AnswerJournal::Continue(path_, 7, 0))->empty());
+  EXPECT_FALSE(AnswerJournal::Read(path_)->empty);
+  EXPECT_FALSE((*AnswerJournal::Continue(path_, "", 7, 0))->empty());
 }
 
 TEST_F(AnswerJournalTest, ARepeatedStepIsTakenWithTheSameActivationsAlone) {
   {
-    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
+    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_, "");
     EXPECT_TRUE(journal->Take(0, 5, ours_).ok());
     EXPECT_TRUE(journal->Take(1, 0, ours_).ok());
   }  // As if killed: nothing else is written at the end.
-  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, 0, 5);
+  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, "", 0, 5);
   EXPECT_TRUE(journal->Take(0, 5, ours_).ok());
   const absl::Status status = journal->Take(1, 0, others_);
   EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
@@ -106,11 +107,11 @@ TEST_F(AnswerJournalTest, ARepeatedStepIsTakenWithTheSameActivationsAlone) {
 
 TEST_F(AnswerJournalTest, ARepeatedStepGetsTheSameAnswerAlone) {
   {
-    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
+    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_, "");
     EXPECT_TRUE(journal->Answer(0, 5, ReplyOf(ours_)).ok());
     EXPECT_TRUE(journal->Take(0, 6, ours_).ok());  // And was killed before it was answered.
   }
-  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, 0, 5);
+  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, "", 0, 5);
   EXPECT_TRUE(journal->Answer(0, 5, ReplyOf(ours_)).ok());
   const absl::Status status = journal->Answer(0, 5, ReplyOf(others_));
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -120,23 +121,23 @@ TEST_F(AnswerJournalTest, ARepeatedStepGetsTheSameAnswerAlone) {
 
 TEST_F(AnswerJournalTest, ALoweredDisclosureStaysSoWhereverTheRunGoesOn) {
   {
-    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
+    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_, "");
     EXPECT_FALSE(journal->lowered_from().has_value());
     EXPECT_TRUE(journal->LowerDisclosure(2, 7).ok());
     EXPECT_TRUE(journal->LowerDisclosure(3, 0).ok());  // The first holds.
   }
   for (const uint32_t epoch : {0, 2, 9}) {
-    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, epoch, 0);
+    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, "", epoch, 0);
     ASSERT_TRUE(journal->lowered_from().has_value());
     EXPECT_EQ(journal->lowered_from()->epoch, 2);
     EXPECT_EQ(journal->lowered_from()->batch, 7);
   }
-  EXPECT_EQ(*AnswerJournal::LargestSumKl(path_), 0);
+  EXPECT_EQ(AnswerJournal::Read(path_)->largest_sum_kl, 0);
 }
 
 TEST_F(AnswerJournalTest, NoiseThatWasRaisedIsNoAnswerAndStaysSoWhereverTheRunGoesOn) {
   {
-    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
+    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_, "");
     EXPECT_TRUE(journal->Answer(2, 6, ReplyOf(ours_)).ok());
     EXPECT_EQ(journal->FirstUnanswered({2, 7}).batch, 7);
     EXPECT_TRUE(journal->RaiseNoise({{2, 7}, 0.5}).ok());
@@ -145,33 +146,33 @@ TEST_F(AnswerJournalTest, NoiseThatWasRaisedIsNoAnswerAndStaysSoWhereverTheRunGo
     EXPECT_EQ(journal->raised().size(), 2);
   }
   for (const uint32_t epoch : {0, 2, 9}) {
-    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, epoch, 0);
+    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, "", epoch, 0);
     ASSERT_EQ(journal->raised().size(), 2);
     EXPECT_EQ(journal->raised()[1].from.epoch, 2);
     EXPECT_EQ(journal->raised()[1].from.batch, 7);
     EXPECT_EQ(journal->raised()[1].max_sum_kl, 0.25);
     EXPECT_EQ(journal->FirstUnanswered({epoch, 0}).batch, epoch == 9 ? 0 : 7);
   }
-  EXPECT_EQ(*AnswerJournal::LargestSumKl(path_), ReplyOf(ours_).sum_kl);
+  EXPECT_EQ(AnswerJournal::Read(path_)->largest_sum_kl, ReplyOf(ours_).sum_kl);
 }
 
 TEST_F(AnswerJournalTest, TellsWhichScoresWereAnswered) {
   {
-    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
+    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_, "");
     EXPECT_TRUE(journal->Answer(0, 5, ReplyOf(ours_)).ok());
     EXPECT_TRUE(journal->Answer(1, 0, ReplyOf(ours_, 0, /*scores_answered=*/true)).ok());
     EXPECT_FALSE(journal->ScoresAnswered(1, 0));  // In this part of the run it is the auditor's to know.
   }
-  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, 0, 0);
+  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, "", 0, 0);
   EXPECT_TRUE(journal->ScoresAnswered(1, 0));
   EXPECT_FALSE(journal->ScoresAnswered(0, 5));
   EXPECT_FALSE(journal->ScoresAnswered(1, 1));
 }
 
 TEST_F(AnswerJournalTest, ARepeatedEvaluationIsOfTheSameActivationsAlone) {
-  ASSERT_TRUE((*AnswerJournal::Begin(path_))->Evaluate(1, ours_).ok());
+  ASSERT_TRUE((*AnswerJournal::Begin(path_, ""))->Evaluate(1, ours_).ok());
   for (const uint32_t batches : {0, 7}) {  // However much of the epoch is repeated.
-    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, 1, batches);
+    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, "", 1, batches);
     EXPECT_TRUE(journal->Evaluate(1, ours_).ok());
     const absl::Status status = journal->Evaluate(1, others_);
     EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
@@ -182,15 +183,15 @@ TEST_F(AnswerJournalTest, ARepeatedEvaluationIsOfTheSameActivationsAlone) {
 }
 
 TEST_F(AnswerJournalTest, WhatLiesBeforeTheCheckpointIsNotAskedAgain) {
-  ASSERT_TRUE((*AnswerJournal::Begin(path_))->Answer(0, 5, ReplyOf(ours_, 0, true)).ok());
-  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, 0, 6);
+  ASSERT_TRUE((*AnswerJournal::Begin(path_, ""))->Answer(0, 5, ReplyOf(ours_, 0, true)).ok());
+  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, "", 0, 6);
   EXPECT_FALSE(journal->ScoresAnswered(0, 5));
 }
 
 TEST_F(AnswerJournalTest, ARunMayBeBrokenOffMoreThanOnceAndTheFileDoesNotGrow) {
-  ASSERT_TRUE((*AnswerJournal::Begin(path_))->Take(0, 0, ours_).ok());
-  ASSERT_TRUE((*AnswerJournal::Continue(path_, 0, 0))->Take(0, 1, ours_).ok());
-  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, 0, 0);
+  ASSERT_TRUE((*AnswerJournal::Begin(path_, ""))->Take(0, 0, ours_).ok());
+  ASSERT_TRUE((*AnswerJournal::Continue(path_, "", 0, 0))->Take(0, 1, ours_).ok());
+  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, "", 0, 0);
   EXPECT_FALSE(journal->Take(0, 0, others_).ok());
   EXPECT_FALSE(journal->Take(0, 1, others_).ok());
   EXPECT_TRUE(journal->Take(0, 1, ours_).ok());
@@ -199,29 +200,86 @@ TEST_F(AnswerJournalTest, ARunMayBeBrokenOffMoreThanOnceAndTheFileDoesNotGrow) {
 
 TEST_F(AnswerJournalTest, ARecordThatACrashCutShortIsCutOff) {
   {
-    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
+    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_, "");
     ASSERT_TRUE(journal->Take(0, 0, ours_).ok());
     ASSERT_TRUE(journal->Take(0, 1, ours_).ok());
   }
   std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 7);
-  ASSERT_TRUE((*AnswerJournal::Continue(path_, 0, 0))->Take(0, 2, ours_).ok());
-  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, 0, 0);
+  ASSERT_TRUE((*AnswerJournal::Continue(path_, "", 0, 0))->Take(0, 2, ours_).ok());
+  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Continue(path_, "", 0, 0);
   EXPECT_FALSE(journal->Take(0, 0, others_).ok());
   EXPECT_TRUE(journal->Take(0, 1, others_).ok());  // Nothing had been decided of it.
   EXPECT_FALSE(journal->Take(0, 2, others_).ok());
 }
 
 TEST_F(AnswerJournalTest, TellsTheLargestSumOfWhatLeft) {
-  EXPECT_EQ(AnswerJournal::LargestSumKl(path_).status().code(), absl::StatusCode::kNotFound);
-  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_);
-  EXPECT_EQ(*AnswerJournal::LargestSumKl(path_), 0);
+  EXPECT_EQ(AnswerJournal::Read(path_).status().code(), absl::StatusCode::kNotFound);
+  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_, "");
+  EXPECT_EQ(AnswerJournal::Read(path_)->largest_sum_kl, 0);
   ASSERT_TRUE(journal->Answer(0, 0, ReplyOf(ours_, 0.5)).ok());
   ASSERT_TRUE(journal->Answer(0, 1, ReplyOf(ours_, 0.25)).ok());
-  EXPECT_EQ(*AnswerJournal::LargestSumKl(path_), 0.5);
+  EXPECT_EQ(AnswerJournal::Read(path_)->largest_sum_kl, 0.5);
   ASSERT_TRUE(journal->ReleaseUnprotected().ok());
   ASSERT_TRUE(journal->ReleaseUnprotected().ok());
-  EXPECT_EQ(*AnswerJournal::LargestSumKl(path_), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(AnswerJournal::Read(path_)->largest_sum_kl, std::numeric_limits<double>::infinity());
   EXPECT_EQ(std::filesystem::file_size(path_), 3 * 56);
+}
+
+TEST_F(AnswerJournalTest, KnowsTheAccountThatCountsTheRunAndGoesOnUnderNoOther) {
+  {
+    const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_, "ours");
+    EXPECT_TRUE(journal->empty());  // Of what has left.
+    EXPECT_TRUE(AnswerJournal::Read(path_)->empty);
+    EXPECT_TRUE(journal->Take(0, 0, ours_).ok());
+  }
+  EXPECT_TRUE(AnswerJournal::Read(path_)->IsCountedBy("ours"));
+  EXPECT_FALSE(AnswerJournal::Read(path_)->IsCountedBy("another"));
+  EXPECT_FALSE(AnswerJournal::Read(path_)->IsCountedBy(""));
+  EXPECT_FALSE((*AnswerJournal::Continue(path_, "ours", 0, 0))->Take(0, 0, others_).ok());
+  for (const auto& [account, found] : {std::pair("another", "found another"), std::pair("", "found none")}) {
+    const absl::Status status = AnswerJournal::Continue(path_, account, 0, 0).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(found));
+  }
+}
+
+TEST_F(AnswerJournalTest, OneOfARunThatNoAccountCountsIsNoneOfAnAccount) {
+  ASSERT_TRUE((*AnswerJournal::Begin(path_, ""))->Take(0, 0, ours_).ok());
+  EXPECT_FALSE(AnswerJournal::Read(path_)->IsCountedBy("ours"));
+  EXPECT_FALSE(AnswerJournal::Continue(path_, "ours", 0, 0).ok());
+}
+
+TEST_F(AnswerJournalTest, ASettledOneStillTellsWhatHasLeft) {
+  ASSERT_TRUE((*AnswerJournal::Begin(path_, ""))->Answer(0, 0, ReplyOf(ours_, 0.5)).ok());
+  EXPECT_FALSE(AnswerJournal::Read(path_)->settled);
+  std::filesystem::resize_file(path_, std::filesystem::file_size(path_) + 7);  // A crash had cut a record short.
+  ASSERT_TRUE(AnswerJournal::Settle(path_).ok());
+  ASSERT_TRUE(AnswerJournal::Settle(path_).ok());
+  EXPECT_EQ(std::filesystem::file_size(path_), 2 * 56);
+  const AnswerJournal::Outline outline = *AnswerJournal::Read(path_);
+  EXPECT_TRUE(outline.settled);
+  EXPECT_FALSE(outline.empty);
+  EXPECT_EQ(outline.largest_sum_kl, 0.5);
+  EXPECT_TRUE(absl::IsNotFound(AnswerJournal::Settle(path_ + "0")));
+}
+
+TEST_F(AnswerJournalTest, IsWrittenByOneProcessAtATime) {
+  const std::unique_ptr<AnswerJournal> journal = *AnswerJournal::Begin(path_, "");
+  ASSERT_TRUE(journal->Take(0, 0, ours_).ok());
+  for (const absl::Status& status : {AnswerJournal::Continue(path_, "", 0, 0).status(), AnswerJournal::Settle(path_)}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("expected no other process that runs it"));
+  }
+  EXPECT_FALSE(AnswerJournal::Read(path_)->empty);
+}
+
+TEST_F(AnswerJournalTest, AllBesideACheckpointAreFoundWhetherItIsThereOrNot) {
+  EXPECT_TRUE(AnswerJournal::AllOf(files_.File("half"))->empty());
+  ASSERT_TRUE(AnswerJournal::Begin(path_, "").ok());
+  ASSERT_TRUE(WriteFile(files_.File("half.answered.by"), "").ok());
+  ASSERT_TRUE(AnswerJournal::Begin(AnswerJournal::PathOf(files_.File("other"), "run-1"), "").ok());
+  EXPECT_THAT(*AnswerJournal::AllOf(files_.File("half")), ::testing::ElementsAre(path_));
+  EXPECT_FALSE(AnswerJournal::AllOf(files_.File("no/half")).ok());
 }
 
 TEST_F(AnswerJournalTest, ThoseOfRunsWithoutCheckpointsAreRemovedAndNothingElse) {
@@ -238,14 +296,14 @@ TEST_F(AnswerJournalTest, ThoseOfRunsWithoutCheckpointsAreRemovedAndNothingElse)
 }
 
 TEST_F(AnswerJournalTest, OneThatIsThereIsNeverEmptiedAndOneThatIsMissingOrALinkIsRefused) {
-  EXPECT_EQ(AnswerJournal::Continue(path_, 0, 0).status().code(), absl::StatusCode::kNotFound);
-  ASSERT_TRUE((*AnswerJournal::Begin(path_))->Take(0, 0, ours_).ok());
-  EXPECT_EQ(AnswerJournal::Begin(path_).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_FALSE((*AnswerJournal::Continue(path_, 0, 0))->Take(0, 0, others_).ok());
+  EXPECT_EQ(AnswerJournal::Continue(path_, "", 0, 0).status().code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE((*AnswerJournal::Begin(path_, ""))->Take(0, 0, ours_).ok());
+  EXPECT_EQ(AnswerJournal::Begin(path_, "").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE((*AnswerJournal::Continue(path_, "", 0, 0))->Take(0, 0, others_).ok());
   const std::string link = files_.File("link");
   std::filesystem::create_symlink(path_, link);
-  EXPECT_EQ(AnswerJournal::Continue(link, 0, 0).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(AnswerJournal::Begin(files_.File("no/folder")).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(AnswerJournal::Continue(link, "", 0, 0).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(AnswerJournal::Begin(files_.File("no/folder"), "").status().code(), absl::StatusCode::kNotFound);
 }
 
 }  // namespace

@@ -193,16 +193,63 @@ class BrokenOffRunTest : public LabelSessionLifeTest {
     run_.label_checkpoints.broken_off = run_.label_checkpoints.unfinished.front();
     ASSERT_EQ(run_.label_checkpoints.broken_off->name(), run_id_ + "/0");
   }
-  static constexpr char kRefused[] = "which was broken off after gradients had left, found none that both have";
+  // With an account that is at `file`.
+  void CountLabels(const std::string& file) {
+    run_.agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
+    run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(2);
+    run_.label_config.mutable_privacy_account()->set_path(run_.files.File(file));
+    run_.label_config.mutable_privacy_account()->set_label_set("small");
+  }
+  // As PlanCheckpoints finds it.
+  void TellToStartAnew() {
+    run_.label_config.mutable_party()->set_starts_anew(true);
+    run_.label_checkpoints.unfinished.clear();
+    run_.label_checkpoints.broken_off = nullptr;
+  }
+  static constexpr char kRefused[] = "the run that was broken off after gradients had left";
 };
 
 TEST_F(BrokenOffRunTest, IsNotReleasedOnceMoreWithOtherNoise) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   BreakOff(1);
   ExpectOpenRefused(kRefused);
-  run_.label_checkpoints.unfinished.clear();  // starts_anew
-  run_.label_checkpoints.broken_off = nullptr;
+  TellToStartAnew();
   Start();
+}
+
+TEST_F(BrokenOffRunTest, NorWhereItsCheckpointsAreGoneOrDamaged) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  BreakOff(1);
+  run_.label_checkpoints.unfinished.clear();
+  run_.label_checkpoints.broken_off = nullptr;
+  ExpectOpenRefused(kRefused);
+}
+
+// Of which no checkpoint is written before its epoch is trained.
+TEST_F(BrokenOffRunTest, NorUnderProgressiveValidation) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  run_.label_checkpoints.path = path_;
+  ProgressiveValidation();
+  ASSERT_TRUE(session_->FinishEvaluation(EvaluateAll(0)).ok());
+  ASSERT_TRUE(session_->Train(Activations(0, 0)).ok());
+  session_.reset();
+  ASSERT_FALSE(std::filesystem::exists(path_));
+  ExpectOpenRefused(kRefused);
+}
+
+// Its steps would come once more, and what the one in its place released would be counted nowhere.
+TEST_F(BrokenOffRunTest, IsNotContinuedAfterAnotherHasTakenItsPlace) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  BreakOff(1);
+  const std::vector<std::shared_ptr<const Checkpoint>> first = run_.label_checkpoints.unfinished;
+  TellToStartAnew();
+  Start();
+  ASSERT_TRUE(session_->Train(Activations(0, 0)).ok());
+  session_.reset();
+  run_.label_config.mutable_party()->clear_starts_anew();
+  run_.label_checkpoints.unfinished = first;
+  unfinished_ = {first.front()->name()};
+  ExpectOpenRefused(kRefused);
 }
 
 // All of it was trained: what the peer has not said is that it is content.
@@ -219,8 +266,11 @@ TEST_F(BrokenOffRunTest, NorAfterItsLastEvaluation) {
   run_.label_checkpoints.broken_off = run_.label_checkpoints.unfinished.front();
   ASSERT_EQ(run_.label_checkpoints.broken_off->name(), run_id_ + "/2");
   ExpectOpenRefused(kRefused);
-  ResumeFrom(path_);  // From its weights: then what it released is counted.
+  ResumeFrom(path_);  // From its weights: then what it released is counted, but what is counted must have a limit.
   continues_ = run_id_ + "/2";
+  ExpectOpenRefused(kRefused);
+  run_.label_config.mutable_release()->set_max_run_auc_bound(0.99);
+  run_.label_config.mutable_release()->set_action(v1::HALT);
   Start();
 }
 
@@ -252,12 +302,34 @@ TEST_F(BrokenOffRunTest, MayBeginAnewWhereNothingIsProtected) {
 }
 
 TEST_F(BrokenOffRunTest, MayBeginAnewWhereAnAccountCounts) {
-  run_.agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
-  run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(2);
-  run_.label_config.mutable_privacy_account()->set_path(run_.files.File("labels.account.db"));
-  run_.label_config.mutable_privacy_account()->set_label_set("small");
+  CountLabels("labels.account.db");
   BreakOff(1);
   Start();
+}
+
+TEST_F(BrokenOffRunTest, MayNotBeginAnewWhereAnotherAccountHasCounted) {
+  CountLabels("labels.account.db");
+  BreakOff(1);
+  CountLabels("another.account.db");
+  ExpectOpenRefused(kRefused);
+}
+
+TEST_F(BrokenOffRunTest, NorWhereNoneHas) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  BreakOff(1);
+  CountLabels("labels.account.db");
+  ExpectOpenRefused(kRefused);
+}
+
+// The other account has another key: the same labels would leave with other noise, and twice.
+TEST_F(BrokenOffRunTest, DoesNotGoOnUnderAnotherAccount) {
+  CountLabels("labels.account.db");
+  BreakOff(1);
+  CountLabels("another.account.db");
+  unfinished_ = {run_id_ + "/0"};
+  Create();
+  const absl::Status status = session_->Open(OpenRequest()).status();
+  EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kInvalidInput) << status;
 }
 
 TEST_F(ContinuedSessionTest, APeerThatOpensAgainWithinARunIsToldToComeBackForItsCheckpoint) {

@@ -39,6 +39,13 @@ class LabelSessionLifeTest : public LabelSessionTest {
     return run_id_;
   }
 
+  // The peer of LeaveCheckpoints knows that the run is complete.
+  void Farewell() {
+    v1::CloseRequest close = CloseRequest();
+    close.set_answered(true);
+    EXPECT_TRUE(session_->Close(close).ok());
+  }
+
   void ResumeFrom(const std::string& path) { run_.label_checkpoints.initial = {*Checkpoint::Open(path)}; }
 
   // Opens the run that left this checkpoint, so that it goes on.

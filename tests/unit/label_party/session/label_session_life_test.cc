@@ -36,11 +36,9 @@ TEST_F(LabelSessionLifeTest, LeavesTheModelOfEachEpochAndTheOneBefore) {
 
 TEST_F(LabelSessionLifeTest, ACloseThatComesAgainIsAnsweredUntilThePeerKnows) {
   LeaveCheckpoints();
-  v1::CloseRequest close = CloseRequest();
-  EXPECT_TRUE(session_->Close(close).ok());  // The answer to the first was lost.
+  EXPECT_TRUE(session_->Close(CloseRequest()).ok());  // The answer to the first was lost.
   session_->AwaitFarewell(absl::Milliseconds(10), [] { return false; });
-  close.set_answered(true);
-  EXPECT_TRUE(session_->Close(close).ok());
+  Farewell();
   session_->AwaitFarewell(absl::Hours(1), [] { return false; });
   EXPECT_TRUE(session_->completed());
 }
@@ -141,6 +139,7 @@ TEST_F(LabelSessionLifeTest, TheRunsLimitCountsTheRunsBefore) {
 TEST_F(LabelSessionLifeTest, AnOlderCheckpointHandsNothingBack) {
   run_.label_config.mutable_protection()->mutable_marvell()->set_sum_kl(0.5);
   continues_ = LeaveCheckpoints() + "/1";
+  Farewell();
   run_.label_checkpoints.initial = {*Checkpoint::Open(path_), *Checkpoint::Open(path_ + ".1")};
   LeaveCheckpoints();
   // Two epochs before, and two more; the older checkpoint alone would make it 1.5.
@@ -150,6 +149,7 @@ TEST_F(LabelSessionLifeTest, AnOlderCheckpointHandsNothingBack) {
 TEST_F(LabelSessionLifeTest, TheResultTellsWhatARunAndAllBeforeItCameTo) {
   run_.label_config.mutable_protection()->mutable_marvell()->set_sum_kl(0.5);
   continues_ = LeaveCheckpoints() + "/2";
+  Farewell();
   ResumeFrom(path_);
   LeaveCheckpoints();
   EXPECT_NEAR((*Checkpoint::Open(path_))->header().label_party().cumulative_sum_kl(), 2.0, 1e-6);
