@@ -9,7 +9,15 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/string_view.h"
+
 namespace splitveil {
+namespace {
+
+constexpr absl::string_view kRange = "range:";
+
+}  // namespace
 
 HttpConnection::HttpConnection(Descriptor socket, SSL_CTX* tls, int stop, SteadyTime deadline)
     : socket_(std::move(socket)),
@@ -71,6 +79,15 @@ bool HttpConnection::Begin() {
          Persist(POLLIN, [this] { return static_cast<ssize_t>(SSL_accept(ssl_.get())); }) == 1;
 }
 
+bool HttpConnection::IsRange(char byte) {
+  if (matched_ == kRange.size()) {
+    return true;
+  }
+  const bool goes_on = matched_ < kRange.size() && absl::ascii_tolower(byte) == kRange[matched_];
+  matched_ = byte == '\n' ? 0 : goes_on ? matched_ + 1 : kRange.size() + 1;
+  return matched_ == kRange.size();
+}
+
 ssize_t HttpConnection::read(char* data, size_t size) {
   if (begin_ == end_) {
     const size_t wanted = std::min(buffer_.size(), kMaxRequestBytes - read_bytes_);
@@ -89,7 +106,11 @@ ssize_t HttpConnection::read(char* data, size_t size) {
     read_bytes_ += end_;
   }
   const size_t given = std::min(size, end_ - begin_);
-  std::copy_n(buffer_.begin() + static_cast<ptrdiff_t>(begin_), given, data);
+  const auto* const first = buffer_.begin() + begin_;
+  if (std::any_of(first, first + given, [this](char byte) { return IsRange(byte); })) {
+    return -1;
+  }
+  std::copy_n(first, given, data);
   begin_ += given;
   return static_cast<ssize_t>(given);
 }

@@ -17,7 +17,9 @@
 namespace splitveil {
 
 // What cpp-httplib reads a request from and writes its answer to. Whatever the client does, it lasts until the deadline
-// at most, and reads kMaxRequestBytes at most. Not thread-safe.
+// at most, and reads kMaxRequestBytes at most, up to the field name of a Range: cpp-httplib would answer with a part
+// for each of thousands of ranges, and before that reads them by std::regex, whose recursion overflows a stack of 2
+// MiB. It answers such a request with 400. Not thread-safe.
 class HttpConnection final : public httplib::Stream {
  public:
   static constexpr size_t kMaxRequestBytes = 16 << 10;
@@ -44,6 +46,8 @@ class HttpConnection final : public httplib::Stream {
   // `call` until it does something: its result, or -1. `events`: what it waits for without TLS.
   template <typename Call>
   ssize_t Persist(int events, const Call& call) const;
+  // Whether a line of the bytes read so far begins with "Range:", once `byte` is read.
+  bool IsRange(char byte);
 
   const Descriptor socket_;
   const int stop_;
@@ -51,6 +55,7 @@ class HttpConnection final : public httplib::Stream {
   const std::unique_ptr<SSL, void (*)(SSL*)> ssl_;  // Null: no TLS.
   std::array<char, 4096> buffer_ = {};
   size_t begin_ = 0, end_ = 0, read_bytes_ = 0;
+  size_t matched_ = 0;  // Bytes of the line so far, where it begins as "Range:" does; else more than that has.
 };
 
 }  // namespace splitveil

@@ -186,6 +186,35 @@ TEST_F(MonitoringServerTest, ARequestIsNoLongerThanItsLimit) {
   EXPECT_EQ(client_->Get("/metrics")->status, 200);
 }
 
+// A range more costs the client three bytes, and would cost the party the whole file once more; reading thousands of
+// them costs megabytes of stack.
+TEST_F(MonitoringServerTest, RefusesRangesBeforeAnythingIsMadeOfThem) {
+  Start(Sha256(kToken));
+  const auto answer = [&](const std::string& fields) {
+    const int descriptor = Connect();
+    const std::string request = absl::StrCat("GET /console.js HTTP/1.1\r\nHost: 127.0.0.1\r\n", fields, "\r\n");
+    EXPECT_EQ(send(descriptor, request.data(), request.size(), MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
+    std::string all = ReadAll(descriptor);
+    close(descriptor);
+    return all;
+  };
+  std::string many = "Range: bytes=0-", shortest = "rANGE: bytes=-1";  // About as long as a line may be.
+  for (int i = 0; i < 2600; ++i) {
+    many += ",0-";
+  }
+  for (int i = 0; i < 4000; ++i) {
+    shortest += ",-";
+  }
+  for (const std::string& range : {std::string("Range: bytes=0-9"), std::string("RANGE:bytes=9-0"), many, shortest}) {
+    const std::string refused = answer("Accept: */*\r\n" + range + "\r\n");
+    EXPECT_THAT(refused.substr(0, 40), HasSubstr(" 400 ")) << range.substr(0, 30);
+    EXPECT_LT(refused.size(), 500) << range.substr(0, 30);
+  }
+  const std::string whole = answer("If-Range: x\r\nX-Range: 1\r\nRanges: 2\r\nAccept: Range: 3\r\n");
+  EXPECT_THAT(whole.substr(0, 40), HasSubstr(" 200 "));
+  EXPECT_THAT(whole, HasSubstr("\"use strict\""));
+}
+
 // More than there are threads, all silent: whoever comes is served once the time of the first is over.
 TEST_F(MonitoringServerTest, SilentConnectionsAreGivenUp) {
   limit_ = absl::Milliseconds(200);
