@@ -2,12 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <memory>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -16,10 +18,14 @@
 #include "deploy/operator/party_config/party_config.h"
 #include "deploy/operator/status/status_text.h"
 
+#include "common/config/text_config.h"
+#include "common/ledger/ledger_database.h"
+#include "common/ledger/ledger_reader.h"
 #include "common/operations/operator_server.h"
 #include "common/operations/party_program.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
+#include "common/telemetry/one_line.h"
 #include "common/transport/grpc_deadline.h"
 #include "common/transport/unary_call.h"
 
@@ -42,8 +48,8 @@ struct StatusFlags {
   const CLI::Option* watch_option = nullptr;  // Not given: ask once.
 };
 
-// How the run had ended by then; empty: it goes on.
-absl::StatusOr<std::string> Ask(const std::string& socket, absl::Duration limit, bool redraws) {
+// What the party answers, which is shown.
+absl::StatusOr<v1::GetStatusResponse> Ask(const std::string& socket, absl::Duration limit, bool redraws) {
   const SteadyTime deadline = SteadyAfter(limit);
   SPLITVEIL_ASSIGN_OR_RETURN(const SocketAddress address, SocketAddress::Of(socket));
   grpc::ChannelArguments arguments;
@@ -62,7 +68,7 @@ absl::StatusOr<std::string> Ask(const std::string& socket, absl::Duration limit,
                              CallUnary(health_service, &grpc::health::v1::Health::Stub::Check, {}, deadline));
   std::printf("%s%s", redraws ? kClearTerminal : "", StatusText(status, health.status()).c_str());
   std::fflush(stdout);
-  return status.ended();
+  return status;
 }
 
 // As the party's own program, which says why.
@@ -73,20 +79,52 @@ ExitCode ExitCodeOfRun(const std::string& ended) {
                               : ExitCode::kInternal;
 }
 
-// Until the party is gone or the run has ended. A party that answered and then does not is no error: it has ended.
-absl::StatusOr<ExitCode> Watch(const std::string& socket, absl::Duration limit, absl::Duration pause) {
+// The party that is watched, as its configuration has it.
+struct WatchedParty {
+  std::string socket, ledger;
+};
+
+// Of a party that answers no more: how its ledger says that the run ended which it was in. `run_id`: empty where it had
+// named none yet; then the latest that ended since `began`, as ledgers write times.
+absl::StatusOr<ExitCode> ReadEnd(const std::string& ledger, const std::string& run_id, const std::string& began) {
+  const absl::StatusOr<std::unique_ptr<LedgerReader>> reader = LedgerReader::Open(ledger);
+  const absl::StatusOr<std::vector<RunRecord>> runs =
+      reader.ok() ? (*reader)->Runs() : absl::StatusOr<std::vector<RunRecord>>(reader.status());
+  if (!runs.ok()) {
+    return absl::InternalError(
+        absl::StrCat("the party answers no more, and how its run ended cannot be read: ", runs.status().message()));
+  }
+  const auto found = std::find_if(runs->rbegin(), runs->rend(), [&](const RunRecord& record) {
+    return run_id.empty() ? record.finished_at >= began : record.run.run_id == run_id;
+  });
+  if (found == runs->rend()) {
+    return absl::InternalError(absl::StrCat("the party answers no more: ", ledger, ": expected ",
+                                            run_id.empty() ? "a run that ended since" : absl::StrCat("run ", run_id),
+                                            ", found none"));
+  }
+  const std::string line =
+      absl::StrCat("the party answers no more: run ", found->run.run_id, " is \"", found->status, "\" in ", ledger,
+                   found->finished_at.empty() ? ", so it ended without a word" : "");
+  std::printf("%s\n", OneLine(line).c_str());
+  return ExitCodeOfRun(found->status);
+}
+
+// Until the party is gone or the run has ended.
+absl::StatusOr<ExitCode> Watch(const WatchedParty& party, absl::Duration limit, absl::Duration pause) {
   const bool redraws = isatty(STDOUT_FILENO) == 1;
+  const std::string began = LedgerDatabase::UtcNow();
+  std::string run_id;
   for (bool answered = false;; answered = true) {
-    const absl::StatusOr<std::string> ended = Ask(socket, limit, redraws);
-    if (!ended.ok() && answered && absl::IsUnavailable(ended.status())) {
-      std::printf("the party answers no more: its own output and its ledger say how the run ended\n");
-      return ExitCode::kDone;
+    const absl::StatusOr<v1::GetStatusResponse> status = Ask(party.socket, limit, redraws);
+    if (!status.ok() && answered && absl::IsUnavailable(status.status())) {
+      return ReadEnd(party.ledger, run_id, began);
     }
-    SPLITVEIL_RETURN_IF_ERROR(ended.status());
-    if (!ended->empty()) {
-      std::printf("the run has ended: %s\n", ended->c_str());
-      return ExitCodeOfRun(*ended);
+    SPLITVEIL_RETURN_IF_ERROR(status.status());
+    if (!status->ended().empty()) {
+      std::printf("the run has ended: %s\n", status->ended().c_str());
+      return ExitCodeOfRun(status->ended());
     }
+    run_id = status->run_id();
     absl::SleepFor(pause);
   }
 }
@@ -104,14 +142,15 @@ absl::StatusOr<absl::Duration> WatchPause(const std::string& watch) {
 absl::StatusOr<ExitCode> Status(const StatusFlags& flags) {
   SPLITVEIL_ASSIGN_OR_RETURN(const absl::Duration pause, WatchPause(flags.watch));
   SPLITVEIL_ASSIGN_OR_RETURN(const PartyConfig config, LoadPartyConfig(flags.config, flags.role));
-  const std::string socket =
-      std::visit([&](const auto& fields) { return StatusSocketPath(fields.party(), flags.config); }, config);
+  const v1::PartyCommon& own =
+      std::visit([](const auto& fields) -> const v1::PartyCommon& { return fields.party(); }, config);
+  const WatchedParty party = {StatusSocketPath(own, flags.config), ResolvePath(flags.config, own.ledger_path())};
   const absl::Duration limit = absl::Seconds(flags.timeout_seconds);
   if (flags.watch_option->count() == 0) {
-    SPLITVEIL_RETURN_IF_ERROR(Ask(socket, limit, /*redraws=*/false).status());
+    SPLITVEIL_RETURN_IF_ERROR(Ask(party.socket, limit, /*redraws=*/false).status());
     return ExitCode::kDone;
   }
-  return Watch(socket, limit, pause);
+  return Watch(party, limit, pause);
 }
 
 }  // namespace
@@ -131,7 +170,8 @@ void AddStatusCommand(CommandLine& line) {
           .add_option(
               "--watch", flags->watch,
               "Ask again every so many seconds, two where none are given, until the run has ended; exit 0 where it "
-              "is complete, 5 where it was halted, 6 where it was stopped, 1 where it failed.")
+              "is complete, 5 where it was halted, 6 where it was stopped, 1 where it failed. Of a party that is gone, "
+              "its ledger says so.")
           ->type_name("SECONDS")
           ->expected(0, 1);
   command.add_option("--timeout_seconds", flags->timeout_seconds, "How long to wait for an answer.")

@@ -3,18 +3,23 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <functional>
 #include <grpcpp/health_check_service_interface.h>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "deploy/operator/party_config/party_config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/ledger/ledger.h"
 #include "common/operations/operator_server.h"
 #include "tests/unit/deploy/operator/operator_tool.h"
 
@@ -31,11 +36,18 @@ class FixedStatus final : public v1::Operations::Service {
   grpc::Status GetStatus(grpc::ServerContext* /*context*/, const v1::GetStatusRequest* /*request*/,
                          v1::GetStatusResponse* response) override {
     *response = answer;
+    if (++asked_ == 2) {
+      asked_twice.Notify();
+    }
     return error;
   }
 
   v1::GetStatusResponse answer;
   grpc::Status error;
+  absl::Notification asked_twice;
+
+ private:
+  std::atomic<int> asked_{0};
 };
 
 class StatusTest : public ::testing::Test {
@@ -63,8 +75,30 @@ class StatusTest : public ::testing::Test {
   }
   std::vector<std::string> Command() const { return {"status", "--config=" + label_config_}; }
 
+  // Run `run_id` in the party's ledger, as it stands there; "running": without an end.
+  void Record(const std::string& run_id, const std::string& status) const {
+    absl::StatusOr<std::unique_ptr<Ledger>> ledger =
+        Ledger::Create(ledger_, {run_id, "label_party", "", "marvell(s=4)", "{}"});
+    ASSERT_TRUE(ledger.ok()) << ledger.status();
+    if (status != "running") {
+      EXPECT_TRUE((*ledger)->Finish(status).ok());
+    }
+  }
+  // Watches the party, which is gone once it has answered twice; `ends`: just before.
+  ChildResult WatchUntilGone(const std::function<void()>& ends) {
+    std::vector<std::string> arguments = Ask();
+    arguments.insert(arguments.end(), {"--watch=0.1", "--timeout_seconds=0.5"});
+    ChildResult watched;
+    std::thread watching([&] { watched = RunTool(arguments); });
+    service_.asked_twice.WaitForNotification();
+    ends();
+    server_.reset();
+    watching.join();
+    return watched;
+  }
+
   TempFolder folder_;
-  const std::string label_config_ = folder_.File("label_party.textproto");
+  const std::string label_config_ = folder_.File("label_party.textproto"), ledger_ = folder_.File("label_party.db");
   FixedStatus service_;
   std::string socket_;
   std::unique_ptr<OperatorServer> server_;
@@ -115,6 +149,53 @@ TEST_F(StatusTest, ARunThatDidNotCompleteIsNoSuccessToWhoeverWatchesIt) {
     EXPECT_EQ(watched.exit_code, exit_code) << ended;
     EXPECT_THAT(watched.out, HasSubstr(std::string("the run has ended: ") + ended));
   }
+}
+
+class EndInLedger : public StatusTest, public ::testing::WithParamInterface<std::pair<const char*, int>> {};
+
+// Between two questions the party may end its run and be gone, or die.
+TEST_P(EndInLedger, OfAPartyThatIsGoneItsLedgerSaysHowTheRunEnded) {
+  const auto& [status, exit_code] = GetParam();
+  service_.answer.set_run_id("run-7");
+  Record("run-6", "completed");
+  const ChildResult watched = WatchUntilGone([&, how = std::string(status)] { Record("run-7", how); });
+  EXPECT_EQ(watched.exit_code, exit_code) << watched.out << watched.err;
+  EXPECT_THAT(
+      watched.out,
+      HasSubstr("\nthe party answers no more: run run-7 is \"" + std::string(status) + "\" in " + ledger_ +
+                (exit_code == 1 && std::string(status) == "running" ? ", so it ended without a word\n" : "\n")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ends, EndInLedger,
+                         ::testing::Values(std::pair("completed", 0), std::pair("failed", 1), std::pair("halted", 5),
+                                           std::pair("stopped", 6), std::pair("running", 1)),
+                         [](const auto& instance) { return std::string(instance.param.first); });
+
+TEST_F(StatusTest, AnEarlierRunSaysNothingOfTheOneThatIsWatched) {
+  Record("run-6", "completed");
+  const ChildResult unnamed = WatchUntilGone([] {});
+  EXPECT_EQ(unnamed.exit_code, 1);
+  EXPECT_THAT(unnamed.err, HasSubstr(ledger_ + ": expected a run that ended since, found none"));
+}
+
+TEST_F(StatusTest, ARunThatBeganAndEndedBetweenTwoQuestionsIsTheOneThatIsWatched) {
+  Record("run-6", "stopped");
+  EXPECT_EQ(WatchUntilGone([&] { Record("run-7", "completed"); }).exit_code, 0);
+}
+
+TEST_F(StatusTest, ARunThatIsNotInTheLedgerIsNoSuccess) {
+  service_.answer.set_run_id("run-7");
+  const ChildResult watched = WatchUntilGone([&] { Record("run-6", "completed"); });
+  EXPECT_EQ(watched.exit_code, 1);
+  EXPECT_THAT(watched.err, HasSubstr(ledger_ + ": expected run run-7, found none"));
+}
+
+TEST_F(StatusTest, AnEndThatCannotBeReadIsNoSuccess) {
+  service_.answer.set_run_id("run-7");
+  WriteText(ledger_, "no ledger");
+  const ChildResult watched = WatchUntilGone([] {});
+  EXPECT_EQ(watched.exit_code, 1);
+  EXPECT_THAT(watched.err, HasSubstr("the party answers no more, and how its run ended cannot be read: " + ledger_));
 }
 
 TEST_F(StatusTest, ShowsThatAPartyDoesNotServe) {
