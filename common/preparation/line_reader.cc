@@ -76,6 +76,9 @@ absl::StatusOr<bool> LineReader::ReadLine(absl::string_view* line) {
     const char* start = buffer_.data() + begin_;
     const size_t unread = end_ - begin_;
     const void* line_end = std::memchr(start + searched, '\n', unread - searched);
+    if (line_end == nullptr && (source_ended_ || unread == buffer_.size())) {
+      SPLITVEIL_RETURN_IF_ERROR(CheckLineEnds(absl::string_view(start, unread)));
+    }
     if (line_end != nullptr || (source_ended_ && unread > 0)) {
       const size_t length = line_end == nullptr ? unread : static_cast<const char*>(line_end) - start;
       begin_ += length + (line_end == nullptr ? 0 : 1);
@@ -95,6 +98,15 @@ absl::StatusOr<bool> LineReader::ReadLine(absl::string_view* line) {
     searched = unread;
     SPLITVEIL_RETURN_IF_ERROR(Refill());
   }
+}
+
+absl::Status LineReader::CheckLineEnds(absl::string_view rest) const {
+  const size_t carriage_return = rest.find('\r');
+  return line_number_ == 0 && carriage_return != absl::string_view::npos && carriage_return + 1 < rest.size()
+             ? absl::InvalidArgumentError(
+                   "expected lines that end in LF or CR LF, found ones that end in CR alone; `tr '\\r' '\\n'` converts "
+                   "it")
+             : absl::OkStatus();
 }
 
 absl::Status LineReader::Refill() {

@@ -25,7 +25,8 @@ namespace splitveil {
 //   }
 //
 // Lines end with LF or CR LF; the last may lack its end. A line is any bytes: nothing is decoded, but a byte order mark
-// of UTF-8 in front of the first is left out, and one of UTF-16 refused. Not thread-safe.
+// of UTF-8 in front of the first is left out, and one of UTF-16 refused, as is a text whose lines end in CR alone. Not
+// thread-safe.
 class LineReader {
  public:
   static constexpr int64_t kDefaultMaxLineBytes = int64_t{1} << 20;
@@ -43,8 +44,8 @@ class LineReader {
   LineReader& operator=(const LineReader&) = delete;
 
   // The next line without its end; valid until the next call. False at the end of the text. InvalidArgument, with file
-  // and line, where a line is too long, the text is UTF-16, the gzip stream is damaged or cut short, or the file cannot
-  // be read; every later call then repeats the error.
+  // and line, where a line is too long, the text is UTF-16 or its lines end in CR alone, the gzip stream is damaged or
+  // cut short, or the file cannot be read; every later call then repeats the error.
   absl::StatusOr<bool> Next(absl::string_view* line);
 
   // Number of the latest line, from 1; 0 before the first.
@@ -62,6 +63,9 @@ class LineReader {
   static absl::StatusOr<std::unique_ptr<LineReader>> Create(std::string name, int64_t max_line_bytes,
                                                             absl::StatusOr<std::unique_ptr<ByteSource>> source);
   absl::StatusOr<bool> ReadLine(absl::string_view* line);
+  // That `rest`, in which no LF is found, is a line and not a whole text of lines that end in CR alone, as spreadsheets
+  // on old Macs write them.
+  absl::Status CheckLineEnds(absl::string_view rest) const;
   // Moves the unread bytes to the front of the buffer and reads more behind them.
   absl::Status Refill();
 

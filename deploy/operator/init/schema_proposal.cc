@@ -13,6 +13,7 @@
 
 #include "common/naming/quoted_names.h"
 #include "common/status/status_macros.h"
+#include "common/telemetry/one_line.h"
 
 namespace splitveil {
 namespace {
@@ -365,12 +366,12 @@ absl::StatusOr<SchemaProposal> ProposeSchema(const std::string& path, const Tabl
 std::string ProposalText(const SchemaProposal& proposal) {
   size_t width = std::string("column").size();
   for (const Schema::Column& column : proposal.schema.columns()) {
-    width = std::max(width, column.name().size());
+    width = std::max(width, OneLine(column.name()).size());
   }
   std::string text = absl::StrFormat("  %-*s  %-11s  %s\n", static_cast<int>(width), "column", "kind", "why");
   for (int i = 0; i < proposal.schema.columns_size(); ++i) {
     const Schema::Column& column = proposal.schema.columns(i);
-    absl::StrAppendFormat(&text, "  %-*s  %-11s  %s\n", static_cast<int>(width), column.name(),
+    absl::StrAppendFormat(&text, "  %-*s  %-11s  %s\n", static_cast<int>(width), OneLine(column.name()),
                           Schema::Kind_Name(column.kind()), proposal.why[i]);
   }
   return text;

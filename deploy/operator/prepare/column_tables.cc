@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 
 #include "common/preparation/preprocessor.h"
+#include "common/telemetry/one_line.h"
 
 namespace splitveil {
 namespace {
@@ -23,7 +24,7 @@ template <typename Columns>
 int NameWidth(const Columns& columns, const char* head) {
   size_t width = std::string(head).size();
   for (const auto& column : columns) {
-    width = std::max(width, column.name().size());
+    width = std::max(width, OneLine(column.name()).size());
   }
   return static_cast<int>(width);
 }
@@ -39,7 +40,7 @@ std::string Pressed(const v1::NumericScaling& column) {
   return absl::StrFormat(
       "  %s: 98%% of the rows lie in %.2g%% of the range it is scaled from; scaling: ROBUST in the schema "
       "(--scaling=robust) clips the few that lie far out\n",
-      column.name(), 100 * inner / scaled);
+      OneLine(column.name()), 100 * inner / scaled);
 }
 
 }  // namespace
@@ -55,12 +56,12 @@ std::string NumericTable(const v1::Preprocessing& preprocessing) {
   for (const v1::NumericScaling& column : preprocessing.numeric()) {
     if (IsMissingIndicator(column)) {
       absl::StrAppend(&indicators, indicators.empty() ? "  further inputs, 1 where a number is missing: \"" : "\", \"",
-                      column.name());
+                      OneLine(column.name()));
       continue;
     }
     const bool known = column.has_least();
     absl::StrAppendFormat(
-        &text, "  %-*s %8s %11s %11s %11s %11s %11s %11s %11s %8s\n", width, column.name(),
+        &text, "  %-*s %8s %11s %11s %11s %11s %11s %11s %11s %8s\n", width, OneLine(column.name()),
         Percent(column.missing(), preprocessing), Figure(known, column.least()), Figure(known, column.lower_quantile()),
         Figure(known, column.median()), Figure(known, column.upper_quantile()), Figure(known, column.greatest()),
         Figure(true, column.minimum()), Figure(true, column.maximum()), Percent(column.clipped(), preprocessing));
@@ -80,8 +81,8 @@ std::string CategoricalTable(const v1::Preprocessing& preprocessing) {
     for (const v1::CategoryIndex::Block& block : column.blocks()) {
       rows += block.rows();
     }
-    absl::StrAppendFormat(&text, "  %-*s %8s %14d\n", width, column.name(), Percent(column.missing(), preprocessing),
-                          rows);
+    absl::StrAppendFormat(&text, "  %-*s %8s %14d\n", width, OneLine(column.name()),
+                          Percent(column.missing(), preprocessing), rows);
   }
   absl::StrAppend(&text, "  embedding rows: ", preprocessing.embedding_rows());
   if (preprocessing.has_extends_sha256()) {

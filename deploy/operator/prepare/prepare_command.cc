@@ -12,6 +12,7 @@
 #include "common/preparation/known_tables.h"
 #include "common/preparation/prepare.h"
 #include "common/status/status_macros.h"
+#include "common/telemetry/one_line.h"
 
 namespace splitveil {
 namespace {
@@ -49,8 +50,8 @@ v1::TableSchema::Holder PartiesOf(const std::string& party) {
 
 void PrintColumns(const v1::Preprocessing& preprocessing) {
   for (const v1::AttributeValues& attribute : preprocessing.attributes()) {
-    std::printf("  attribute %s: %d values, missing in %lld rows\n", attribute.name().c_str(), attribute.values_size(),
-                static_cast<long long>(attribute.missing()));
+    std::printf("  attribute %s: %d values, missing in %lld rows\n", OneLine(attribute.name()).c_str(),
+                attribute.values_size(), static_cast<long long>(attribute.missing()));
   }
   std::printf("%s%s", NumericTable(preprocessing).c_str(), CategoricalTable(preprocessing).c_str());
 }
@@ -72,7 +73,7 @@ void PrintLabels(const PrepareResult& result) {
   if (!result.class_rows.empty()) {
     std::printf(", by class:");
     for (size_t label = 0; label < result.class_rows.size(); ++label) {
-      std::printf("%s %s %lld", label == 0 ? "" : ",", label_party.classes(static_cast<int>(label)).c_str(),
+      std::printf("%s %s %lld", label == 0 ? "" : ",", OneLine(label_party.classes(static_cast<int>(label))).c_str(),
                   static_cast<long long>(result.class_rows[label]));
     }
   } else if (label_party.has_target()) {

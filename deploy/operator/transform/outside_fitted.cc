@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 
 #include "common/preparation/preprocessor.h"
+#include "common/telemetry/one_line.h"
 
 namespace splitveil {
 namespace {
@@ -42,12 +43,12 @@ std::string OutsideFittedTable(const Dataset& data) {
   };
   for (const v1::NumericScaling& column : data.preprocessing().numeric()) {
     if (!IsMissingIndicator(column)) {
-      lines.emplace_back(column.name(), share(column.clipped()) + " clipped");
+      lines.emplace_back(OneLine(column.name()), share(column.clipped()) + " clipped");
     }
   }
   const std::vector<int64_t> unseen = UnseenRows(data);
   for (size_t column = 0; column < unseen.size(); ++column) {
-    lines.emplace_back(data.preprocessing().categorical(static_cast<int>(column)).name(),
+    lines.emplace_back(OneLine(data.preprocessing().categorical(static_cast<int>(column)).name()),
                        share(unseen[column]) + " unseen");
   }
   size_t width = 0;

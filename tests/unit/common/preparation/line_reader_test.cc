@@ -88,6 +88,20 @@ TEST(LineReaderTest, FailsOnUtf16) {
   }
 }
 
+TEST(LineReaderTest, FailsOnLinesThatEndInCarriageReturnsAlone) {
+  for (const std::string& bytes : {std::string("id,age\ra,1\rb,2\r"), std::string("id,age\ra,1"), GzipBytes("a\rb\r"),
+                                   std::string("\xef\xbb\xbfid\ra\r"), std::string("12345678\r87654321\r")}) {
+    const ReadAll all = DrainBytes(bytes, 12);
+    EXPECT_EQ(all.status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(std::string(all.status.message()),
+              "data:1: expected lines that end in LF or CR LF, found ones that end in CR alone; `tr '\\r' '\\n'` "
+              "converts it");
+    EXPECT_THAT(all.lines, IsEmpty());
+  }
+  EXPECT_THAT(DrainBytes("a\r").lines, ElementsAre("a"));  // One line, which is a line of CR LF cut short.
+  EXPECT_THAT(DrainBytes("a\rb\nc\rd").lines, ElementsAre("a\rb", "c\rd"));  // A part of the cells.
+}
+
 TEST(LineReaderTest, ReadsPlainAndGzipAlikeAcrossBufferBoundaries) {
   std::vector<std::string> lines;
   const std::string text = ManyLines(&lines);

@@ -1,5 +1,6 @@
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -104,6 +105,27 @@ TEST_F(InitCommandTest, PrintsNoCellOfTheTable) {
   for (const std::string& out : {ExpectDone(Bank()), ExpectDone(Shop())}) {
     EXPECT_THAT(out, AllOf(Not(HasSubstr("kunde")), Not(HasSubstr("hidden")), Not(HasSubstr("yes"))));
   }
+}
+
+// Names of columns stand in the table, which may be anybody's.
+TEST_F(InitCommandTest, NamesCannotSteerTheTerminal) {
+  std::string table = "customer,in\x1b[31mcome,bra\xc2\x9bnch\n";
+  for (int row = 0; row < 100; ++row) {
+    table += "kunde" + std::to_string(row) + "," + std::to_string(row % 37) + ".5,b" + std::to_string(row % 3) + "\n";
+  }
+  WriteText(At("shop.csv"), table);
+  const std::string out = ExpectDone(Shop());
+  EXPECT_THAT(out,
+              AllOf(HasSubstr("  in [31mcome  NUMERIC      numbers"), HasSubstr("  bra nch      CATEGORICAL  texts"),
+                    Not(HasSubstr("\x1b")), Not(HasSubstr("\xc2\x9b"))));
+}
+
+TEST_F(InitCommandTest, SaysThatLinesEndInCarriageReturnsAlone) {
+  std::string table = ReadFile(At("bank.csv")).value();
+  std::replace(table.begin(), table.end(), '\n', '\r');
+  WriteText(At("bank.csv"), table);
+  EXPECT_THAT(ExpectError(2, Bank()), HasSubstr("bank.csv:1: expected lines that end in LF or CR LF, found ones that "
+                                                "end in CR alone; `tr '\\r' '\\n'` converts it"));
 }
 
 TEST_F(InitCommandTest, FilesAreCommentedAndSayWhatWasAskedFor) {

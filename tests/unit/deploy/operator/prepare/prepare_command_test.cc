@@ -66,6 +66,36 @@ TEST_F(PrepareCommandTest, TransformSaysWhichColumnsLieOutsideOfWhatWasFitted) {
       HasSubstr("  column  outside of what was fitted\n  age      25.0% clipped\n  region   50.0% unseen\n"));
 }
 
+// Names of columns, classes and attributes stand in tables and schemas, which may be anybody's.
+TEST_F(PrepareCommandTest, NamesCannotSteerTheTerminal) {
+  WriteText(folder_.File("s"),
+            "columns { name: \"id\" kind: ID } columns { name: \"a\\033[31m\" kind: NUMERIC } columns { name: "
+            "\"b\\033[32m\" kind: CATEGORICAL } columns { name: \"c\\033[33m\" kind: ATTRIBUTE values: \"x\" "
+            "values: \"y\" } columns { name: \"class\" kind: CLASS_LABEL } classes: \"l\\033[34m\" classes: \"m\" "
+            "classes: \"o\"");
+  std::string table = "id,a\x1b[31m,b\x1b[32m,c\x1b[33m,class\n";
+  for (int row = 0; row < 200; ++row) {  // Some numbers are missing: a further input says so.
+    const char* const rest[] = {",n,x,m\n", ",s,y,l\x1b[34m\n", ",n,x,o\n", ",s,y,l\x1b[34m\n"};
+    table += "r" + std::to_string(row) + "," + (row % 9 == 0 ? "" : std::to_string(row % 50)) + rest[row % 4];
+  }
+  WriteText(folder_.File("t.csv"), table);
+  const std::vector<std::string> input = {"--schema=" + folder_.File("s"), "--input=" + folder_.File("t.csv"),
+                                          "--party=label_party"};
+  std::vector<std::string> prepare = {"prepare", "--format=table", "--out=" + folder_.File("d")},
+                           transform = {"transform", "--fitted=" + folder_.File("d"), "--out=" + folder_.File("n")};
+  for (std::vector<std::string>* arguments : {&prepare, &transform}) {
+    arguments->insert(arguments->end(), input.begin(), input.end());
+  }
+  const std::string out = ExpectDone(prepare);
+  for (const char* name : {"  a [31m ", "  b [32m ", "attribute c [33m:", "l [34m 100"}) {
+    EXPECT_THAT(out, HasSubstr(name));
+  }
+  EXPECT_EQ(out.find('\x1b'), std::string::npos) << out;
+  const std::string transformed = ExpectDone(transform);
+  EXPECT_THAT(transformed, HasSubstr("  a [31m  "));
+  EXPECT_EQ(transformed.find('\x1b'), std::string::npos) << transformed;
+}
+
 TEST_F(PrepareCommandTest, ExtendsEarlierData) {
   const std::string table = Criteo();
   const std::vector<std::string> common = {"prepare", "--format=criteo", "--test_fraction=0",
