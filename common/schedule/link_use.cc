@@ -12,7 +12,7 @@ int64_t BatchBytes(int64_t examples, int64_t cut_width, v1::DataType wire_dtype)
 int64_t BatchesInFlight(const LinkFigures& link, int64_t most) {
   const absl::Duration between = std::max(link.batch, kLeastBatchWork);
   const double under_way = absl::FDivDuration(link.round_trip + 2 * link.batch, between);
-  return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(under_way)) + 1, 1, most);
+  return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(2 * under_way)) + 1, 1, most);
 }
 
 absl::Duration BatchInterval(const LinkFigures& link, absl::Duration work, int64_t in_flight) {

@@ -21,8 +21,9 @@ inline constexpr absl::Duration kLeastBatchWork = absl::Milliseconds(2);
 // Bytes of the activations of `examples`, as of their gradients, at `cut_width` numbers each.
 int64_t BatchBytes(int64_t examples, int64_t cut_width, v1::DataType wire_dtype);
 
-// As many as are under way while the first of them returns: (round trip + 2 batch) / the longer of `batch` and
-// kLeastBatchWork; one more, so that a batch waits when its turn comes. In [1, most].
+// Twice as many as are under way while the first of them returns, (round trip + 2 batch) / the longer of `batch` and
+// kLeastBatchWork: a lost packet, or a party that was busy otherwise, costs about another turn. One more, so that a
+// batch waits when its turn comes. In [1, most].
 int64_t BatchesInFlight(const LinkFigures& link, int64_t most);
 
 // From one batch to the next with `in_flight` of them, at least 1, under way: the longest of what the slower party

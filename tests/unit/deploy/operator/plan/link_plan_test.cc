@@ -35,8 +35,8 @@ TEST(LinkPlanTest, OneBatchInFlightWaitsForAWholeTurn) {
 TEST(LinkPlanTest, AutoUsesAllOfTheLinkUnlessThatIsMoreThanAgreed) {
   LinkPlanOptions options = Options(0);
   const LinkPlan plan = MakeLinkPlan(options);
-  EXPECT_EQ(plan.chosen_batches, 7);  // (40 + 20) / 10, and one.
-  EXPECT_EQ(plan.options.in_flight_batches, 7);
+  EXPECT_EQ(plan.chosen_batches, 13);  // Twice (40 + 20) / 10, and one.
+  EXPECT_EQ(plan.options.in_flight_batches, 13);
   EXPECT_NEAR(plan.examples_per_second, 100'000, 1e-6);
   EXPECT_DOUBLE_EQ(plan.link_share, 1);
   options.max_in_flight_batches = 4;
@@ -47,7 +47,7 @@ TEST(LinkPlanTest, AutoUsesAllOfTheLinkUnlessThatIsMoreThanAgreed) {
 
 TEST(LinkPlanTest, WhatIsAgreedStandsBesideWhatWouldBeChosen) {
   const LinkPlan plan = MakeLinkPlan(Options(2));
-  EXPECT_EQ(plan.chosen_batches, 7);
+  EXPECT_EQ(plan.chosen_batches, 13);
   EXPECT_EQ(plan.options.in_flight_batches, 2);
   EXPECT_NEAR(plan.examples_per_second, 2000 / 0.065, 1e-6);
 }
@@ -65,7 +65,7 @@ TEST(LinkPlanTest, TheTextHasEveryFigure) {
   const std::string text = LinkPlanText(MakeLinkPlan(Options(0)));
   for (const char* words :
        {"a link of 40 ms and 80 Mbit/s, batches of 1000 examples at cut width 50 in BFLOAT16\n",
-        "10 ms in each direction", "7, at most 8", "with 7 in flight",
+        "10 ms in each direction", "13, at most 16", "with 13 in flight",
         "at most 100000 examples per second, 100% of the link", "78 s for 600000 rows and 13 epochs, or more"}) {
     EXPECT_THAT(text, HasSubstr(words));
   }
