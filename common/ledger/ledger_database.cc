@@ -101,7 +101,7 @@ absl::Status LedgerDatabase::GoBackTo(const v1::LedgerPosition& position, const 
       {"DELETE FROM epoch_leak WHERE run_id = ?1 AND observer <> 'label_party' AND epoch >= ?2",
        position.peer_epochs()},
       {"DELETE FROM event WHERE run_id = ?1 AND rowid > ?2 AND kind NOT IN ('interrupted', 'refused', 'ended', "
-       "'checkpoint', 'continued', 'export_failed', 'aligning', 'operator_halt', 'operator_raise_noise', "
+       "'checkpoint', 'continued', 'export_failed', 'aligning', 'disclosed', 'operator_halt', 'operator_raise_noise', "
        "'operator_lower_disclosure')",
        position.last_event()}};
   for (const auto& [sql, beyond] : removals) {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/crypto/secure_random.h"
+#include "common/crypto/seeded_stream.h"
 #include "common/leakage/attack_traits.h"
 #include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
@@ -13,10 +13,10 @@
 namespace splitveil {
 namespace {
 
-// Takes `count` ranks out of `from` at random.
-void Draw(int64_t count, std::vector<uint32_t>& from, std::vector<uint32_t>& drawn) {
+// Takes `count` ranks out of `from`, each set of so many as likely as any other.
+void Draw(int64_t count, SeededStream& stream, std::vector<uint32_t>& from, std::vector<uint32_t>& drawn) {
   for (int64_t i = 0; i < count && !from.empty(); ++i) {
-    std::swap(from[SecureIndex(from.size())], from.back());
+    std::swap(from[stream.UniformBelow(static_cast<uint32_t>(from.size()))], from.back());
     drawn.push_back(from.back());
     from.pop_back();
   }
@@ -30,8 +30,9 @@ CompletionAudit::CompletionAudit(Options options, LeakAuditor* auditor)
   for (uint32_t rank = 0; rank < options_.labels.size(); ++rank) {
     ranks[options_.labels[rank]].push_back(rank);
   }
-  Draw(options_.auxiliary_labels / 2, ranks[1], drawn);
-  Draw(options_.auxiliary_labels - static_cast<int64_t>(drawn.size()), ranks[0], drawn);
+  SeededStream stream(options_.key);
+  Draw(options_.auxiliary_labels / 2, stream, ranks[1], drawn);
+  Draw(options_.auxiliary_labels - static_cast<int64_t>(drawn.size()), stream, ranks[0], drawn);
   std::sort(drawn.begin(), drawn.end());
   for (uint32_t rank : drawn) {
     auxiliary_.add_positions(options_.positions[rank]);

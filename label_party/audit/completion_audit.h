@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "common/crypto/sha256.h"
 #include "label_party/audit/leak_auditor.h"
 
 #include "splitveil/v1/leak_audit.pb.h"
@@ -22,13 +23,15 @@ class CompletionAudit {
     int32_t auxiliary_labels = 0;     // As agreed, > 0.
     int64_t max_chunk = 0;            // Scores a request, at most.
     uint32_t epoch = 0;               // The last one, for the record.
+    Digest key{};                     // Secret, of the run: which examples are disclosed.
     std::vector<uint32_t> positions;  // Of the training examples, ascending.
     std::vector<uint8_t> labels;      // Theirs.
   };
   // `auditor`: not owned; must outlive this.
   CompletionAudit(Options options, LeakAuditor* auditor);
 
-  // The disclosed examples: drawn secretly once, the same at every call.
+  // The disclosed examples, uniform under the key: the same at every call, and of every object made from the same
+  // options, so that a run that is broken off and goes on discloses no others.
   const v1::AuxiliaryLabelsResponse& auxiliary() const { return auxiliary_; }
 
   // Takes the next chunk, or the latest once more, which changes nothing; with the last one the figures over the

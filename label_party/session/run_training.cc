@@ -220,13 +220,19 @@ absl::StatusOr<v1::AuxiliaryLabelsResponse> RunTraining::AuxiliaryLabels() {
     return v1::AuxiliaryLabelsResponse();
   }
   if (completion_ == nullptr) {
-    completion_ =
+    auto completion =
         std::make_unique<CompletionAudit>(CompletionOptions(parts_.run->agreement, training_), auditor_.get());
-    const int disclosed = completion_->auxiliary().positions_size();
-    SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(parts_.records->ledger()->RecordEvent(
-        "disclosed", absl::StrCat(disclosed, " auxiliary labels to the attack module"))));
+    SPLITVEIL_RETURN_IF_ERROR(RecordDisclosed(completion->auxiliary().positions_size()));
+    completion_ = std::move(completion);
   }
   return completion_->auxiliary();
+}
+
+absl::Status RunTraining::RecordDisclosed(int labels) {
+  const absl::StatusOr<int64_t> before = parts_.records->ledger()->CountEventsOfRun("disclosed");
+  SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(before.status()));
+  return *before > 0 ? absl::OkStatus()
+                     : RecordAtOnce("disclosed", absl::StrCat(labels, " auxiliary labels to the attack module"));
 }
 
 absl::Status RunTraining::ScoreExamples(const v1::ScoreExamplesRequest& request) {

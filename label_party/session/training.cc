@@ -360,6 +360,7 @@ CompletionAudit::Options CompletionOptions(const v1::RunAgreement& agreement, co
   options.auxiliary_labels = agreement.audit().auxiliary_labels();
   options.max_chunk = agreement.batch_size();
   options.epoch = training.order->epoch() - 1;
+  options.key = training.step->AuxiliaryKey();
   const absl::Span<const uint32_t> positions = training.source->training_positions();
   options.positions.assign(positions.begin(), positions.end());
   options.labels = training.source->AuditedLabelsOf(options.positions);

@@ -62,6 +62,8 @@ TrainingStep::TrainingStep(const TrainingStepOptions& options, BatchSource* sour
       recorder_(recorder),
       hint_key_(SecretKey::Generate().bytes()) {}
 
+Digest TrainingStep::AuxiliaryKey() const { return HmacSha256(hint_key_, "auxiliary labels"); }
+
 absl::Status TrainingStep::Receive(const v1::CutActivations& slice) {
   if (!inbound_.has_value()) {
     const LocalBatch& own = source_->Gathered(slice.epoch(), slice.batch());

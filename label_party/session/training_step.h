@@ -65,6 +65,9 @@ class TrainingStep {
   void LowerDisclosureFrom(uint32_t epoch, uint32_t batch) { lowered_from_ = {epoch, batch}; }
   bool is_disclosure_lowered() const { return lowered_from_.has_value(); }
 
+  // Secret, CompletionAudit's: of the run, however often it is broken off.
+  Digest AuxiliaryKey() const;
+
   // Finishes the latest batch that Answer has completed, once. True where there was one.
   absl::StatusOr<bool> Learn();
 
@@ -143,7 +146,7 @@ class TrainingStep {
   ReleaseGuard* const guard_;
   LeakAuditor* const auditor_;
   StepRecorder* const recorder_;
-  Digest hint_key_;                                            // Secret: which positives of a batch are hints.
+  Digest hint_key_;                                            // Secret, of the run: which labels are disclosed.
   std::optional<std::pair<uint32_t, uint32_t>> lowered_from_;  // Epoch, batch; kept in the journal.
   std::optional<InboundBatch> inbound_;
   std::optional<AnsweredBatch> answered_;

@@ -108,6 +108,44 @@ TEST_F(ContinuedSessionTest, ADisclosureThatWasLoweredStaysSoWhenTheRunIsContinu
             "1");
 }
 
+// The agreed number of labels is one of the run: who breaks it off after they were disclosed, and continues, gets no
+// others, whatever the run goes on from. In the ledger they are disclosed once.
+TEST_F(ContinuedSessionTest, AuxiliaryLabelsAreTheSameWhenTheRunIsContinued) {
+  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
+  run_.agreement.mutable_audit()->set_auxiliary_labels(10);
+  run_.label_checkpoints.path = path_;
+  const auto ask = [this] {
+    v1::AuxiliaryLabelsRequest request;
+    request.set_run_id(run_id_);
+    const absl::StatusOr<v1::AuxiliaryLabelsResponse> response = session_->AuxiliaryLabels(request);
+    EXPECT_TRUE(response.ok()) << response.status();
+    return response.ok() ? *response : v1::AuxiliaryLabelsResponse();
+  };
+  Start();
+  TrainAndEvaluate(0);
+  TrainAndEvaluate(1);
+  const v1::AuxiliaryLabelsResponse first = ask();
+  ASSERT_EQ(first.positions_size(), 10);
+  std::vector<std::string> checkpoints;  // Kept aside: the parts of the run leave others in their places.
+  for (const char* const name : {"", ".1", ".2"}) {
+    checkpoints.push_back(path_ + ".aside" + name);
+    std::filesystem::copy(path_ + name, checkpoints.back());
+  }
+  for (const std::string& from : checkpoints) {
+    session_.reset();  // Broken off: all that is kept is on the disk.
+    Continue(from);
+    ASSERT_TRUE(session_->Start(StartRequest()).ok());
+    for (uint32_t epoch = (*Checkpoint::Open(from))->header().epochs(); epoch < 2; ++epoch) {
+      TrainAndEvaluate(epoch);
+    }
+    EXPECT_EQ(ask().SerializeAsString(), first.SerializeAsString()) << from;
+    EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"),
+                          "SELECT group_concat(detail) FROM event WHERE kind = "
+                          "'disclosed'"),
+              "10 auxiliary labels to the attack module");
+  }
+}
+
 // Neither may a peer that starts again undo it, nor may a step that is repeated get other noise than it had: not even
 // where the operator raises the noise once more while it is repeated.
 TEST_F(ContinuedSessionTest, NoiseThatWasRaisedStaysSoWhenTheRunIsContinued) {
