@@ -87,12 +87,12 @@ absl::Status DatasetWriter::Finish(v1::Preprocessing preprocessing, absl::Span<c
   return status;
 }
 
-absl::Status DatasetWriter::Publish(absl::Span<DatasetWriter* const> writers) {
+absl::Status DatasetWriter::Publish(absl::Span<DatasetWriter* const> writers, Replaces replaces) {
   std::vector<SectionFileWriter*> files;
   for (DatasetWriter* writer : writers) {
     files.push_back(writer->file_.get());
   }
-  return SectionFileWriter::PublishAll(files);
+  return SectionFileWriter::PublishAll(files, replaces);
 }
 
 }  // namespace splitveil

@@ -55,8 +55,9 @@ class DatasetWriter {
   // written.
   absl::Status Finish(v1::Preprocessing preprocessing, absl::Span<const Vocabulary> vocabularies);
 
-  // Gives all files their names, or none. Once, after Finish. Internal where they cannot be written.
-  static absl::Status Publish(absl::Span<DatasetWriter* const> writers);
+  // Gives all files their names, or none. Once, after Finish. Internal where they cannot be written; AlreadyExists
+  // where one has a name that it may not take.
+  static absl::Status Publish(absl::Span<DatasetWriter* const> writers, Replaces replaces = Replaces::kAnything);
 
  private:
   DatasetWriter(std::unique_ptr<SectionFileWriter> file, std::optional<Task> task, bool has_attributes, bool has_parts)

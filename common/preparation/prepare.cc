@@ -363,7 +363,14 @@ absl::Status Preparation::Publish() {
     result_.parties.push_back({party.path, std::move(preprocessing), party.test_rows, party.validation_rows});
     writers.push_back(party.writer.get());
   }
-  return DatasetWriter::Publish(writers);
+  const absl::Status status =
+      DatasetWriter::Publish(writers, options_.replaces ? Replaces::kAnything : Replaces::kSameBytes);
+  return absl::IsAlreadyExists(status)
+             ? absl::AlreadyExistsError(absl::StrCat(
+                   status.message(), ": give another --out",
+                   options_.only_applies ? "" : " (with --extend=FOLDER to keep these scales and vocabularies)",
+                   ", or --force to replace data that a model may have been trained on"))
+             : status;
 }
 
 }  // namespace

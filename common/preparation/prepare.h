@@ -21,8 +21,12 @@ struct PrepareOptions {
   // Whether too few of the rows were read: UsableRowsOptions.
   double min_usable_share = 0.95;
   int64_t expected_rows = 0;
-  // Made if it does not exist; data of the same names in it are replaced, but never those of `extend_dir`.
+  // Made if it does not exist.
   std::string out_dir;
+  // Whether other data of the same names in out_dir are replaced, but never those of `extend_dir`: their scales and
+  // vocabularies, which a model may have been trained with, are in no other file. The same data, byte for byte, are
+  // written again in any case.
+  bool replaces = false;
   // BOTH: the table is split vertically between the parties, as the schema's holders say; every feature needs one. Else
   // it is that party's own, which takes part with every row and every feature but those that the schema gives to the
   // other party; it needs ids, and labels at the label party only. Attributes of a table that is split are the
@@ -79,7 +83,8 @@ struct PrepareResult {
 //
 // All files appear complete or none does. Errors: NotFound; InvalidArgument for options, a table without usable rows or
 // with too few of them, labels that are all alike in the training, test or validation part, and with file, line and
-// column, never the value, for a row that cannot be used; Internal where files cannot be written.
+// column, never the value, for a row that cannot be used; AlreadyExists where out_dir has other data that are to stay,
+// which is known once all is encoded; Internal where files cannot be written.
 absl::StatusOr<PrepareResult> Prepare(const PrepareOptions& options);
 
 }  // namespace splitveil

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -172,16 +174,30 @@ absl::StatusOr<Digest> SectionFileWriter::Publish() {
   return status.ok() ? absl::StatusOr<Digest>(digest) : status;
 }
 
-absl::Status SectionFileWriter::PublishAll(absl::Span<SectionFileWriter* const> writers) {
+absl::Status SectionFileWriter::PublishAll(absl::Span<SectionFileWriter* const> writers, Replaces replaces) {
   std::vector<std::unique_ptr<PendingFile>> files;
   std::vector<PendingFile*> borrowed;
   for (SectionFileWriter* writer : writers) {
     Digest digest;
     SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PendingFile> file, writer->Join(digest));
+    SPLITVEIL_RETURN_IF_ERROR(replaces == Replaces::kAnything ? absl::OkStatus() : writer->CheckSame(digest));
     files.push_back(std::move(file));
     borrowed.push_back(files.back().get());
   }
   return PendingFile::Publish(borrowed);
+}
+
+absl::Status SectionFileWriter::CheckSame(const Digest& digest) const {
+  std::error_code error;
+  if (std::filesystem::status(path_, error).type() == std::filesystem::file_type::not_found) {
+    return absl::OkStatus();
+  }
+  // What its trailer says is enough: a file that says so and is not the same is a damaged one.
+  const absl::StatusOr<std::unique_ptr<SectionFile>> found = SectionFile::Open(path_, SectionFile::Check::kStructure);
+  return found.ok() && (*found)->digest() == digest
+             ? absl::OkStatus()
+             : absl::AlreadyExistsError(
+                   absl::StrCat(path_, ": expected no file of this name, or one of the same bytes, found another"));
 }
 
 absl::StatusOr<std::unique_ptr<PendingFile>> SectionFileWriter::Join(Digest& digest) {

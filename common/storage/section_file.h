@@ -26,6 +26,12 @@
 
 namespace splitveil {
 
+// What a new file may take the name of.
+enum class Replaces {
+  kAnything,
+  kSameBytes,  // A file of this kind with the same digest, or nothing.
+};
+
 // Writes one file in constant memory. Bytes may be appended to the sections in turns: each waits in a temporary file of
 // its own beside the final one until Publish. Not thread-safe.
 class SectionFileWriter {
@@ -42,12 +48,14 @@ class SectionFileWriter {
   // Joins the sections, makes the file durable and gives it its name, replacing what had it; its digest. Before, and
   // where anything fails, no trace is left. Once.
   absl::StatusOr<Digest> Publish();
-  // The same for several files: all get their names, or none.
-  static absl::Status PublishAll(absl::Span<SectionFileWriter* const> writers);
+  // The same for several files: all get their names, or none. AlreadyExists where one has a name that it may not take.
+  static absl::Status PublishAll(absl::Span<SectionFileWriter* const> writers, Replaces replaces = Replaces::kAnything);
 
  private:
   struct Section;
   SectionFileWriter(std::string path, mode_t mode, std::vector<std::unique_ptr<Section>> sections);
+  // That nothing, or a file of this digest, has the name.
+  absl::Status CheckSame(const Digest& digest) const;
   // Writes the whole file under its temporary name.
   absl::StatusOr<std::unique_ptr<PendingFile>> Join(Digest& digest);
 

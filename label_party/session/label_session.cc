@@ -12,6 +12,7 @@
 #include "common/schedule/party_seed.h"
 #include "common/status/status_macros.h"
 #include "label_party/session/label_checks.h"
+#include "label_party/session/prediction_file.h"
 
 namespace splitveil {
 
@@ -28,6 +29,9 @@ absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionO
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckTaskOf(options.agreement, *options.data, options.config));
   SPLITVEIL_RETURN_IF_ERROR(CheckLabelsDiffer(options.agreement, *options.data, std::nullopt));
+  if (OnlyPredicts(options.agreement)) {  // Told before anybody waits for it.
+    SPLITVEIL_RETURN_IF_ERROR(CheckPredictionPath(options.config.predictions_path(), *options.data));
+  }
   if (const bool attacks = !options.agreement.attribute_audit().attacks().empty();
       attacks != (options.known_attributes != nullptr)) {
     return absl::InvalidArgumentError(absl::StrCat("attribute_attack: expected ",

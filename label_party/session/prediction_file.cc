@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 
 #include "common/status/status_macros.h"
+#include "common/storage/own_table.h"
 #include "common/storage/pending_file.h"
 
 namespace splitveil {
@@ -78,6 +79,7 @@ absl::Status WritePredictions(const std::string& path, const Dataset& data, absl
     return absl::InternalError(
         absl::StrCat("predictions: expected ", rows.size() * width, " outputs, found ", outputs.size()));
   }
+  SPLITVEIL_RETURN_IF_ERROR(CheckPredictionPath(path, data));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PendingFile> file, PendingFile::Create(path));
   SPLITVEIL_RETURN_IF_ERROR(file->Append(Header(data)));
   std::string line;
@@ -91,6 +93,10 @@ absl::Status WritePredictions(const std::string& path, const Dataset& data, absl
   }
   PendingFile* const all[] = {file.get()};
   return PendingFile::Publish(all);
+}
+
+absl::Status CheckPredictionPath(const std::string& path, const Dataset& data) {
+  return CheckOwnTable(path, Header(data));
 }
 
 }  // namespace splitveil

@@ -18,9 +18,13 @@ namespace splitveil {
 //   "id,probability": of the positive label;
 //   "id,CLASS,...": the probability of each class of the schema, in its order;
 //   "id,prediction": the number, in the unit of the table, within the schema's target range.
-// Errors: those of PendingFile. Thread-safe.
+// Errors: AlreadyExists where `path` is of another file than an earlier table with the same first line; those of
+// PendingFile. Thread-safe.
 absl::Status WritePredictions(const std::string& path, const Dataset& data, absl::Span<const uint32_t> rows,
                               absl::Span<const float> outputs);
+
+// Whether WritePredictions may replace what `path` is of, if anything: AlreadyExists where it may not.
+absl::Status CheckPredictionPath(const std::string& path, const Dataset& data);
 
 }  // namespace splitveil
 

@@ -77,7 +77,8 @@ class PrepareMistakesTest : public ::testing::Test {
                                       "--party=label_party",
                                       "--schema=" + folder_.File("schema"),
                                       "--input=" + folder_.File("table"),
-                                      "--out=" + folder_.File("out")};
+                                      "--out=" + folder_.File("out"),
+                                      "--force"};
     words.insert(words.end(), more.begin(), more.end());
     return RunChild(words);
   }
@@ -190,7 +191,7 @@ class RunMistakesTest : public ::testing::Test {
     Write(schema, party == "label_party" ? kLabelSchema : kNonLabelSchema);
     Write(input, table);
     ASSERT_EQ(TwoPartyRun::Tool({"prepare", "--format=table", "--party=" + party, "--schema=" + schema,
-                                 "--input=" + input, "--out=" + run_.folder}),
+                                 "--input=" + input, "--out=" + run_.folder, "--force"}),
               0);
   }
 

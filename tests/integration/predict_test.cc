@@ -168,6 +168,18 @@ TEST_F(PredictTest, TheLabelPartyGetsWhatTheTrainedModelSaysOfEverySharedExample
   EXPECT_THAT(nonlabel->Errors(), HasSubstr("of an alignment kept"));
   EXPECT_THAT(run.label->Errors(), Not(HasSubstr("of an alignment kept")));
 
+  // Nothing but such a table is replaced, not even by a path that is in no configuration.
+  const std::string account = run.folder + "/labels.account.db";
+  std::ofstream(account) << "SQLite format 3";
+  std::vector<std::string> arguments = Arguments("label_party");
+  arguments.insert(arguments.begin(), BinDir() + "/splitveil");
+  arguments.push_back("--out=" + account);
+  const ChildResult refused = RunChild(arguments);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("labels.account.db: expected no file of this name, or an earlier table"));
+  EXPECT_EQ(ReadWholeFile(account), "SQLite format 3");
+  Predict(out);
+
   // Once more, with the same answer, though one party has lost the alignment and both align again.
   std::filesystem::remove(run.folder + "/nonlabel_party.alignment");
   const std::string again = run.folder + "/again.csv";
@@ -212,6 +224,15 @@ TEST_F(PredictTest, AMistakeIsToldBeforeAnythingStarts) {
   std::vector<std::string> arguments = Arguments("label_party");
   arguments.push_back("--out=" + run.folder + "/predictions.csv");
   EXPECT_THAT(errors(arguments), HasSubstr("label_party.checkpoint"));  // There is none yet.
+  // What the run reads and writes, there or not: by the plan. Whatever else is no table: by the party's program.
+  for (const char* const name : {"label_run.textproto", "label_party.textproto", "label_party.data", "label_party.db",
+                                 "label_party.checkpoint", "label_party.alignment", "label_party.prediction.json"}) {
+    arguments.back() = "--out=" + run.folder + "/./" + name;
+    EXPECT_THAT(errors(arguments),
+                HasSubstr(std::string("--out: expected another file than those that the run reads or writes, found ") +
+                          run.folder + "/" + name));
+  }
+  arguments.back() = "--out=" + run.folder + "/predictions.csv";
   run.label_config.mutable_party()->clear_checkpoint_path();
   run.WriteLabelPartyFiles();
   EXPECT_THAT(errors(arguments), HasSubstr("--checkpoint: expected the model to predict with"));

@@ -119,8 +119,10 @@ void AddPredictCommand(CommandLine& line) {
       ->type_name("FILE")
       ->default_str("party.checkpoint_path of the configuration");
   command
-      .add_option("--out", options->out_path,
-                  "At the label party: CSV file for ids and predictions, readable only by its owner.")
+      .add_option(
+          "--out", options->out_path,
+          "At the label party: CSV file for ids and predictions, readable only by its owner. It replaces earlier "
+          "predictions alone.")
       ->type_name("FILE");
 }
 

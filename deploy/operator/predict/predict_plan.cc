@@ -3,13 +3,18 @@
 #include <filesystem>
 #include <utility>
 #include <variant>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/local_run/local_run.h"
+#include "google/protobuf/message.h"
 
 #include "common/config/agreement.h"
 #include "common/operations/operator_server.h"
+#include "common/operations/run_summary.h"
 #include "common/status/status_macros.h"
+#include "common/storage/own_table.h"
 
 namespace splitveil {
 namespace {
@@ -35,6 +40,54 @@ v1::RunAgreement PredictionOf(const v1::RunAgreement& training) {
 }
 
 std::string FromHere(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
+
+// Every path that `message` names, of the field predictions_path apart: where earlier predictions went.
+void AppendPaths(const google::protobuf::Message& message, std::vector<std::string>& paths) {
+  using Field = google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  std::vector<const Field*> fields;
+  reflection.ListFields(message, &fields);
+  for (const Field* field : fields) {
+    if (field->is_repeated()) {  // None of them is or has a path.
+      continue;
+    }
+    const std::string name(field->name());
+    if (field->cpp_type() == Field::CPPTYPE_MESSAGE) {
+      AppendPaths(reflection.GetMessage(message, field), paths);
+    } else if (field->cpp_type() == Field::CPPTYPE_STRING && name != "predictions_path" &&
+               (absl::EndsWith(name, "path") || name == "initial_checkpoint" || name == "export_dir")) {
+      paths.push_back(reflection.GetString(message, field));
+    }
+  }
+}
+
+// That the predictions replace nothing that the training, or this run, reads or writes: what is there is no table, but
+// what is to be written may not be there yet. That nothing else is replaced, the party's program checks.
+absl::Status CheckOut(const PredictOptions& options, const v1::LabelPartyConfig& training) {
+  std::vector<std::string> paths;
+  AppendPaths(training, paths);
+  for (std::string& path : paths) {
+    path = AbsolutePath(options.config_path, path);
+  }
+  const std::string ledger = AbsolutePath(options.config_path, training.party().ledger_path());
+  for (const bool only_predicts : {false, true}) {
+    paths.push_back(ResultPath(ledger, only_predicts));
+  }
+  paths.push_back(AbsolutePath(options.config_path, StatusSocketPath(training.party(), options.config_path)));
+  for (const std::string* path :
+       {&options.agreement_path, &options.config_path, &options.data_path, &options.checkpoint_path}) {
+    if (!path->empty()) {
+      paths.push_back(FromHere(*path));
+    }
+  }
+  for (const std::string& path : paths) {
+    if (NameSameFile(options.out_path, path)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "command line: --out: expected another file than those that the run reads or writes, found ", path));
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::Status PointParty(const PredictOptions& options, v1::PartyCommon& party) {
   const std::string& from = options.config_path;
@@ -76,6 +129,7 @@ absl::Status Point(const PredictOptions& options, v1::LabelPartyConfig& config) 
     return absl::InvalidArgumentError(
         "command line: --out: expected the file for the predictions, which the label party gets, found none");
   }
+  SPLITVEIL_RETURN_IF_ERROR(CheckOut(options, config));
   SPLITVEIL_RETURN_IF_ERROR(PointParty(options, *config.mutable_party()));
   PointModel(options.config_path, *config.mutable_model());
   if (config.has_privacy_account()) {  // Nothing is released, and nothing counted; which head predicts, it says.

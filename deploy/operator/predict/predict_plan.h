@@ -28,7 +28,8 @@ struct PredictPlan {
 
 // The agreement follows from that of the training alone, so that both parties come to the same one: 0 epochs, every
 // shared example predicted, no attacks. Its run_name is that of the training with "-predict". Errors: those of
-// LoadAgreement and LoadPartyConfig; InvalidArgument with the flag that is missing or of the other party.
+// LoadAgreement and LoadPartyConfig; InvalidArgument with the flag that is missing, of the other party, or, of
+// --out, names a file of the training or of this run.
 absl::StatusOr<PredictPlan> PlanPrediction(const PredictOptions& options);
 
 }  // namespace splitveil

@@ -183,9 +183,15 @@ void AddTableFlags(PrepareFlags& flags, CLI::App& command) {
 }
 
 void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
-  command.add_option("--out", flags.options.out_dir, "Folder for label_party.data and nonlabel_party.data.")
+  command
+      .add_option("--out", flags.options.out_dir,
+                  "Folder for label_party.data and nonlabel_party.data, which replace none but the same data.")
       ->type_name("DIR")
       ->required();
+  command.add_flag(
+      "--force", flags.options.replaces,
+      "Replace other data in --out, but never those of --extend. A model that was trained on them is of no use "
+      "without them.");
   command
       .add_option("--test_fraction", flags.options.test_fraction,
                   "As in the run agreement; vocabularies and scales are fitted on the training part.")

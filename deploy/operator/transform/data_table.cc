@@ -11,6 +11,7 @@
 #include "deploy/operator/local_run/figures_table.h"
 
 #include "common/status/status_macros.h"
+#include "common/storage/own_table.h"
 #include "common/storage/pending_file.h"
 
 namespace splitveil {
@@ -18,15 +19,15 @@ namespace {
 
 constexpr int64_t kRowsAtOnce = 1024;
 
-std::string Header(const Dataset& data) {
+std::string Header(const v1::Preprocessing& preprocessing, bool has_labels) {
   std::string header = "id";
-  for (const v1::NumericScaling& column : data.preprocessing().numeric()) {
+  for (const v1::NumericScaling& column : preprocessing.numeric()) {
     absl::StrAppend(&header, ",", CsvCell(column.name()));
   }
-  for (const v1::CategoryIndex& column : data.preprocessing().categorical()) {
+  for (const v1::CategoryIndex& column : preprocessing.categorical()) {
     absl::StrAppend(&header, ",", CsvCell(column.name()));
   }
-  return absl::StrCat(header, data.has_labels() ? ",label" : "", "\n");
+  return absl::StrCat(header, has_labels ? ",label" : "", "\n");
 }
 
 void AppendLabel(const Dataset& data, uint32_t row, std::string& line) {
@@ -40,8 +41,9 @@ void AppendLabel(const Dataset& data, uint32_t row, std::string& line) {
 }  // namespace
 
 absl::Status WriteDataTable(const std::string& path, const Dataset& data) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckDataTablePath(path, data.preprocessing(), data.has_labels()));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PendingFile> file, PendingFile::Create(path));
-  SPLITVEIL_RETURN_IF_ERROR(file->Append(Header(data)));
+  SPLITVEIL_RETURN_IF_ERROR(file->Append(Header(data.preprocessing(), data.has_labels())));
   const int64_t pixels = data.features().image.pixels(), categorical = data.features().categorical;
   for (int64_t first = 0; first < data.rows(); first += kRowsAtOnce) {
     std::vector<uint32_t> rows(static_cast<size_t>(std::min(kRowsAtOnce, data.rows() - first)));
@@ -62,6 +64,10 @@ absl::Status WriteDataTable(const std::string& path, const Dataset& data) {
   }
   PendingFile* const all[] = {file.get()};
   return PendingFile::Publish(all);
+}
+
+absl::Status CheckDataTablePath(const std::string& path, const v1::Preprocessing& preprocessing, bool has_labels) {
+  return CheckOwnTable(path, Header(preprocessing, has_labels));
 }
 
 }  // namespace splitveil

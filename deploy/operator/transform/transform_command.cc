@@ -1,10 +1,9 @@
 #include "deploy/operator/transform/transform_command.h"
 
+#include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +14,7 @@
 #include "common/config/text_config.h"
 #include "common/preparation/prepare.h"
 #include "common/status/status_macros.h"
+#include "common/storage/own_table.h"
 
 namespace splitveil {
 namespace {
@@ -46,27 +46,37 @@ void DropLabel(v1::TableSchema& schema) {
   schema = without;
 }
 
-// What is read is not to be replaced by what is written.
-absl::Status CheckCsv(const TransformFlags& flags) {
-  std::vector<std::string> sources = flags.options.rows.input_paths;
-  sources.push_back(absl::StrCat(flags.options.extend_dir, "/", flags.party, ".data"));
-  for (const std::string& source : sources) {
-    std::error_code ignored;
-    if (std::filesystem::equivalent(flags.csv, source, ignored)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("command line: --csv: expected another file than those that are read, found ", source));
+// What is read, and what else is written, is not to be replaced by the table; neither is anything but an earlier table.
+// `schema`: of the rows that are read.
+absl::Status CheckCsv(const TransformFlags& flags, const v1::TableSchema& schema) {
+  if (flags.csv.empty()) {
+    return absl::OkStatus();
+  }
+  const std::string fitted = absl::StrCat(flags.options.extend_dir, "/", flags.party, ".data");
+  std::vector<std::string> others = flags.options.rows.input_paths;
+  others.insert(others.end(), {flags.schema, fitted, absl::StrCat(flags.options.out_dir, "/", flags.party, ".data")});
+  if (!flags.options.rows.images_path.empty()) {
+    others.push_back(flags.options.rows.images_path);
+  }
+  for (const std::string& other : others) {
+    if (NameSameFile(flags.csv, other)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "command line: --csv: expected another file than those that are read or written, found ", other));
     }
   }
-  return absl::OkStatus();
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data, Dataset::Open(fitted));
+  const bool has_labels = std::any_of(schema.columns().begin(), schema.columns().end(),
+                                      [](const auto& column) { return IsPredicted(column.kind()); });
+  return CheckDataTablePath(flags.csv, data->preprocessing(), has_labels);
 }
 
 absl::StatusOr<ExitCode> Transform(const TransformFlags& flags) {
-  SPLITVEIL_RETURN_IF_ERROR(CheckCsv(flags));
   PrepareOptions options = flags.options;
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(flags.schema, options.rows.schema));
   if (flags.unlabelled) {
     DropLabel(options.rows.schema);
   }
+  SPLITVEIL_RETURN_IF_ERROR(CheckCsv(flags, options.rows.schema));
   options.parties = flags.party == kLabelPartyRole ? v1::TableSchema::LABEL_PARTY : v1::TableSchema::NONLABEL_PARTY;
   options.only_applies = true;
   options.test_fraction = options.validation_fraction = 0;
@@ -114,10 +124,16 @@ void AddTransformCommand(CommandLine& line) {
       ->type_name("PATH");
   command.add_flag("--skip_bad_rows", flags->options.rows.skip_bad_rows,
                    "Skip unusable rows instead of stopping at the first.");
-  command.add_option("--out", flags->options.out_dir, "Folder for the party's data.")->type_name("DIR")->required();
   command
-      .add_option("--csv", flags->csv,
-                  "Also write ids, scaled numbers and category indices to this CSV file, readable only by its owner.")
+      .add_option("--out", flags->options.out_dir, "Folder for the party's data, which replace none but the same data.")
+      ->type_name("DIR")
+      ->required();
+  command.add_flag("--force", flags->options.replaces, "Replace other data in --out, but never those of --fitted.");
+  command
+      .add_option(
+          "--csv", flags->csv,
+          "Also write ids, scaled numbers and category indices to this CSV file, readable only by its owner. It "
+          "replaces an earlier table of the same columns alone.")
       ->type_name("FILE");
 }
 

@@ -59,6 +59,7 @@ PrepareOptions OptionsFor(const ScratchFolder& folder, const std::string& text) 
   options.rows.input_paths = {folder.Write("criteo", text)};
   options.rows.schema = CriteoSchema();
   options.out_dir = folder.Path("out");
+  options.replaces = true;
   options.test_fraction = options.validation_fraction = 0;
   return options;
 }
@@ -224,6 +225,34 @@ TEST(PrepareTest, TheSameSeedGivesTheSameFilesAndAnotherDoesNot) {
   EXPECT_EQ(folder.Read("out/nonlabel_party.data"), nonlabel);
   options.rows.seed = 2;
   ASSERT_TRUE(Prepare(options).ok());
+  EXPECT_NE(folder.Read("out/label_party.data"), label);
+}
+
+TEST(PrepareTest, ReplacesNoneButTheSameDataUnlessTold) {
+  const ScratchFolder folder;
+  PrepareOptions options = OptionsFor(folder, Rows(300));
+  options.replaces = false;
+  ASSERT_TRUE(Prepare(options).ok());
+  const std::string label = folder.Read("out/label_party.data"), nonlabel = folder.Read("out/nonlabel_party.data");
+  EXPECT_TRUE(Prepare(options).ok());  // The same bytes.
+  options.rows.seed = 2;
+  const absl::Status others = Prepare(options).status();
+  EXPECT_EQ(others.code(), absl::StatusCode::kAlreadyExists) << others;
+  EXPECT_EQ(others.message(),
+            folder.Path("out/label_party.data") +
+                ": expected no file of this name, or one of the same bytes, found another: give another --out (with "
+                "--extend=FOLDER to keep these scales and vocabularies), or --force to replace data that a model may "
+                "have been trained on");
+  EXPECT_EQ(folder.Read("out/label_party.data"), label);
+  EXPECT_EQ(folder.Read("out/nonlabel_party.data"), nonlabel);
+  // One of both is enough, and so is a file that is no data.
+  std::filesystem::remove(folder.Path("out/label_party.data"));
+  folder.Write("out/nonlabel_party.data", "SECRET");
+  EXPECT_EQ(Prepare(options).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_FALSE(std::filesystem::exists(folder.Path("out/label_party.data")));
+  EXPECT_EQ(folder.Read("out/nonlabel_party.data"), "SECRET");
+  options.replaces = true;
+  EXPECT_TRUE(Prepare(options).ok());
   EXPECT_NE(folder.Read("out/label_party.data"), label);
 }
 

@@ -117,6 +117,21 @@ TEST_F(PrepareCommandTest, ExtendsEarlierData) {
               HasSubstr("none/label_party.data"));
 }
 
+// A model that was trained on them knows their scales from nowhere else.
+TEST_F(PrepareCommandTest, ReplacesOtherDataOnlyIfForced) {
+  std::vector<std::string> words = {"prepare", "--format=criteo", "--input=" + Criteo(), "--out=" + folder_.File("d")};
+  ExpectDone(words);
+  ExpectDone(words);  // The same data.
+  const std::string before = ReadFile(folder_.File("d/label_party.data")).value();
+  words.push_back("--hash_buckets=100");
+  EXPECT_THAT(ExpectError(2, words), HasSubstr("d/label_party.data: expected no file of this name, or one of the same "
+                                               "bytes, found another: give another --out (with --extend=FOLDER"));
+  EXPECT_EQ(ReadFile(folder_.File("d/label_party.data")).value(), before);
+  words.push_back("--force");
+  ExpectDone(words);
+  EXPECT_NE(ReadFile(folder_.File("d/label_party.data")).value(), before);
+}
+
 TEST_F(PrepareCommandTest, CountsTheRowsItLeavesOut) {
   const std::string bad = folder_.File("bad.tsv"), cut = folder_.File("cut.gz");
   WriteText(bad, ReadFile(Criteo()).value() + "2\tSECRET\n");

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -48,21 +49,41 @@ TEST_F(TransformCommandTest, NeverReplacesWhatItReads) {
   EXPECT_THAT(ExpectError(2, Transform("c")),
               HasSubstr(fitted_ + ": expected another file than the earlier data whose encoding is applied, found "
                                   "these: name another folder with --out"));
-  for (const std::string& read : {fitted_, new_}) {
-    EXPECT_THAT(ExpectError(2, Transform("d", read)),
-                HasSubstr("--csv: expected another file than those that are read, found " + read));
+  const std::string schema = ReadFile(schema_).value();
+  for (const std::string& path : {fitted_, new_, schema_, folder_.File("d/label_party.data")}) {
+    EXPECT_THAT(ExpectError(2, Transform("d", path)),
+                HasSubstr("--csv: expected another file than those that are read or written, found " + path));
   }
   EXPECT_EQ(ReadFile(fitted_).value(), before);
   EXPECT_EQ(ReadFile(new_).value(), "id,n\nd,2\n");
+  EXPECT_EQ(ReadFile(schema_).value(), schema);
 }
 
-// As `splitveil prepare`: a table that was corrected takes the place of its own earlier outcome; of rows whose number
-// is to be predicted, too.
+// A checkpoint, or a table of other columns.
+TEST_F(TransformCommandTest, ReplacesNothingThatItHasNotWritten) {
+  for (const char* const contents : {"SVSECT01", "id,m\nd,2\n", ""}) {
+    WriteText(folder_.File("other"), contents);
+    EXPECT_THAT(ExpectError(2, Transform("d", folder_.File("other"))),
+                HasSubstr("other: expected no file of this name, or an earlier table with the same first line"));
+    EXPECT_EQ(ReadFile(folder_.File("other")).value(), contents);
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("d")));
+}
+
+// As `splitveil prepare`: the same data at any time, others if forced; of rows whose number is to be predicted, too.
 TEST_F(TransformCommandTest, ReplacesItsOwnEarlierOutcome) {
   for (int time = 0; time < 2; ++time) {
     EXPECT_THAT(ExpectDone(Transform("d", folder_.File("d.csv"))), HasSubstr(": 1 rows, without labels"));
   }
+  WriteText(new_, "id,n\nd,2\ne,3\n");
+  EXPECT_THAT(ExpectError(2, Transform("d", folder_.File("d.csv"))),
+              HasSubstr("d/label_party.data: expected no file of this name, or one of the same bytes, found another: "
+                        "give another --out, or --force"));
   EXPECT_EQ(ReadFile(folder_.File("d.csv")).value(), "id,n\nd,0.5\n");
+  std::vector<std::string> forced = Transform("d", folder_.File("d.csv"));
+  forced.emplace_back("--force");
+  EXPECT_THAT(ExpectDone(forced), HasSubstr(": 2 rows, without labels"));
+  EXPECT_EQ(ReadFile(folder_.File("d.csv")).value(), "id,n\nd,0.5\ne,1\n");
 }
 
 }  // namespace
