@@ -116,7 +116,8 @@ absl::StatusOr<ExitCode> Watch(const WatchedParty& party, absl::Duration limit, 
   std::string run_id;
   for (bool answered = false;; answered = true) {
     const absl::StatusOr<v1::GetStatusResponse> status = Ask(party.socket, limit, redraws);
-    if (!status.ok() && answered && absl::IsUnavailable(status.status())) {
+    // Cancelled: a question that it was asked as it ended.
+    if (answered && (absl::IsUnavailable(status.status()) || absl::IsCancelled(status.status()))) {
       return ReadEnd(party.ledger, run_id, began);
     }
     SPLITVEIL_RETURN_IF_ERROR(status.status());
