@@ -108,8 +108,7 @@ train() {
 say "Splitveil demo. Results: $out"
 quietly install "Installing what is missing" "$root/deploy/install_dependencies.sh"
 quietly build "Building (minutes, the first time)" "$root/deploy/build.sh" label_party nonlabel_party splitveil
-# What an earlier demo trained on its data goes, too: train removes its checkpoints.
-quietly data "Splitting the data, making certificates" "$root/deploy/demo/prepare_data.sh" "$bin" "$out" "$data" --force
+quietly data "Splitting the data, making certificates" "$root/deploy/demo/prepare_data.sh" "$bin" "$out" "$data"
 grep -i 'auc' "$logs/data.log" | sed 's/^/    /' >&2 || true
 say "Training without protection"
 train none

@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
@@ -19,6 +21,7 @@
 #include "common/preparation/shuffled_rows.h"
 #include "common/status/status_macros.h"
 #include "common/storage/make_folders.h"
+#include "common/storage/section_file.h"
 
 namespace splitveil {
 namespace {
@@ -61,6 +64,12 @@ absl::Status CheckOptions(const PrepareOptions& options) {
 }
 
 // One party's half of the work.
+// Of prepared data; empty: there are none, or damaged ones.
+std::string DigestAt(const std::string& path) {
+  const absl::StatusOr<std::unique_ptr<SectionFile>> file = SectionFile::Open(path, SectionFile::Check::kStructure);
+  return file.ok() ? std::string(AsBytes((*file)->digest())) : "";
+}
+
 struct Party {
   Schema::Holder role;
   std::string path;
@@ -360,17 +369,25 @@ absl::Status Preparation::Publish() {
     if (label_.has_value() && party.role == Schema::LABEL_PARTY && label_->task.kind == Task::Kind::kBinary) {
       preprocessing.set_positives(party.writer->positives());
     }
-    result_.parties.push_back({party.path, std::move(preprocessing), party.test_rows, party.validation_rows});
+    result_.parties.push_back({party.path, std::move(preprocessing), party.test_rows, party.validation_rows, false});
     writers.push_back(party.writer.get());
   }
-  const absl::Status status =
-      DatasetWriter::Publish(writers, options_.replaces ? Replaces::kAnything : Replaces::kSameBytes);
-  return absl::IsAlreadyExists(status)
-             ? absl::AlreadyExistsError(absl::StrCat(
-                   status.message(), ": give another --out",
-                   options_.only_applies ? "" : " (with --extend=FOLDER to keep these scales and vocabularies)",
-                   ", or --force to replace data that a model may have been trained on"))
-             : status;
+  if (options_.keeps_other_data) {
+    const absl::Status status = DatasetWriter::Publish(writers, Replaces::kSameBytes);
+    return absl::IsAlreadyExists(status)
+               ? absl::AlreadyExistsError(absl::StrCat(status.message(), ": give another --out"))
+               : status;
+  }
+  std::vector<std::string> before;
+  for (const PreparedParty& party : result_.parties) {
+    before.push_back(DigestAt(party.path));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(DatasetWriter::Publish(writers));
+  for (size_t i = 0; i < before.size(); ++i) {
+    PreparedParty& party = result_.parties[i];
+    party.replaced_others = !before[i].empty() && before[i] != DigestAt(party.path);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

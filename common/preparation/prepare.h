@@ -23,10 +23,10 @@ struct PrepareOptions {
   int64_t expected_rows = 0;
   // Made if it does not exist.
   std::string out_dir;
-  // Whether other data of the same names in out_dir are replaced, but never those of `extend_dir`: their scales and
-  // vocabularies, which a model may have been trained with, are in no other file. The same data, byte for byte, are
-  // written again in any case.
-  bool replaces = false;
+  // Other data of the same names in out_dir are left as they are, and the call fails; else they are replaced, but never
+  // those of `extend_dir`: their scales and vocabularies, which a model may have been trained with, are in no other
+  // file. The same data, byte for byte, are written again in any case.
+  bool keeps_other_data = false;
   // BOTH: the table is split vertically between the parties, as the schema's holders say; every feature needs one. Else
   // it is that party's own, which takes part with every row and every feature but those that the schema gives to the
   // other party; it needs ids, and labels at the label party only. Attributes of a table that is split are the
@@ -63,6 +63,7 @@ struct PreparedParty {
   v1::Preprocessing preprocessing;
   // Rows of the other parts; those of the auxiliary one are not counted.
   int64_t test_rows = 0, validation_rows = 0;
+  bool replaced_others = false;  // Whether `path` had other prepared data before.
 };
 
 struct PrepareResult {

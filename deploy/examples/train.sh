@@ -64,18 +64,17 @@ kind+=(${salt:+--split_salt="$salt"})
 "$root/deploy/install_dependencies.sh" >&2
 "$root/deploy/build.sh" label_party nonlabel_party centralized_baseline splitveil >&2
 
-# Data of other tables, from an earlier call, are replaced: a sweep leaves no model that needs them, and measures anew.
 mkdir -p "$out"
 if [ -e "$known" ]; then
   mkdir -p "$out/known"
   zcat -f "${inputs[@]}" | awk 'NF { print ++row ", " $0 }' >"$out/table.csv"
   inputs=("$out/table.csv")
-  "$bin/splitveil" prepare --format=table --schema="$known" --party=nonlabel_party --input="$out/table.csv" --out="$out/known" --force
+  "$bin/splitveil" prepare --format=table --schema="$known" --party=nonlabel_party --input="$out/table.csv" --out="$out/known"
 elif [ ${#inputs[@]} -eq 0 ]; then
   inputs=("$out/table.csv")
   "$bin/splitveil" generate --task="$name" --rows="${SPLITVEIL_DEMO_ROWS:-20000}" --seed=7 --schema_out="$schema" --out="$out/table.csv"
 fi
-"$bin/splitveil" prepare "${kind[@]}" "${inputs[@]/#/--input=}" --seed=7 --out="$out" --force
+"$bin/splitveil" prepare "${kind[@]}" "${inputs[@]/#/--input=}" --seed=7 --out="$out"
 name_in() {
   sed -n 's/^ *own_name: *"\([^"]*\)".*/\1/p' "$here/$1.textproto"
 }

@@ -63,7 +63,7 @@ inline void AttackAttributes(int rows, std::initializer_list<const char*> attrib
   };
   const std::string table = write("table.csv", AttributeTable(rows));
   TwoPartyRun::Tool({"prepare", "--format=table", "--input=" + table, "--schema=" + write("schema", kAttributeSchema),
-                     "--auxiliary_fraction=0.2", "--out=" + run.folder, "--force"});
+                     "--auxiliary_fraction=0.2", "--out=" + run.folder});
   TwoPartyRun::Tool({"prepare", "--format=table", "--party=nonlabel_party", "--input=" + table,
                      "--schema=" + write("known_schema", kKnownSchema), "--out=" + run.folder + "/known"});
   for (v1::RunAgreement* agreement : {&run.label_agreement, &run.nonlabel_agreement}) {

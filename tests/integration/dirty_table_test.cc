@@ -93,7 +93,7 @@ class DirtyTableTest : public ::testing::Test {
     const ChildResult prepared =
         RunChild({BinDir() + "/splitveil", "prepare", "--format=table", "--schema=" + folder + "/schema",
                   "--input=" + folder + "/table", "--out=" + folder + "/data", "--only_label_fraction=0",
-                  "--only_nonlabel_fraction=0", "--scaling=" + scaling, "--force"});
+                  "--only_nonlabel_fraction=0", "--scaling=" + scaling});
     EXPECT_EQ(prepared.exit_code, 0) << prepared.err;
     double sum = 0;
     for (int seed = 1; seed <= 3; ++seed) {

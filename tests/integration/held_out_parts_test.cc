@@ -49,13 +49,9 @@ class HeldOutPartsTest : public ::testing::Test {
       std::ofstream(schema) << kFeatures << (labels ? "columns { name: 'bought' kind: LABEL }" : "")
                             << "columns { name: 'of' kind: " << kind << " }";
       std::ofstream(input) << table;
-      std::vector<std::string> words = {"prepare",
-                                        "--format=table",
-                                        absl::StrCat("--party=", party),
-                                        "--schema=" + schema,
-                                        "--input=" + input,
-                                        "--out=" + run_.folder,
-                                        "--force"};
+      std::vector<std::string> words = {
+          "prepare",          "--format=table",      absl::StrCat("--party=", party), "--schema=" + schema,
+          "--input=" + input, "--out=" + run_.folder};
       words.insert(words.end(), more.begin(), more.end());
       ASSERT_EQ(TwoPartyRun::Tool(words), 0);
     }

@@ -77,8 +77,7 @@ class PrepareMistakesTest : public ::testing::Test {
                                       "--party=label_party",
                                       "--schema=" + folder_.File("schema"),
                                       "--input=" + folder_.File("table"),
-                                      "--out=" + folder_.File("out"),
-                                      "--force"};
+                                      "--out=" + folder_.File("out")};
     words.insert(words.end(), more.begin(), more.end());
     return RunChild(words);
   }
@@ -191,7 +190,7 @@ class RunMistakesTest : public ::testing::Test {
     Write(schema, party == "label_party" ? kLabelSchema : kNonLabelSchema);
     Write(input, table);
     ASSERT_EQ(TwoPartyRun::Tool({"prepare", "--format=table", "--party=" + party, "--schema=" + schema,
-                                 "--input=" + input, "--out=" + run_.folder, "--force"}),
+                                 "--input=" + input, "--out=" + run_.folder}),
               0);
   }
 

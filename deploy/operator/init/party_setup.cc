@@ -101,7 +101,7 @@ absl::StatusOr<PrepareResult> PrepareTable(const PartySetupOptions& options, con
   prepare.rows.schema = schema;
   prepare.rows.skip_bad_rows = options.skip_bad_rows;
   prepare.out_dir = options.out;
-  prepare.replaces = options.force;
+  prepare.keeps_other_data = !options.force;
   prepare.parties = options.choices.is_label_party ? v1::TableSchema::LABEL_PARTY : v1::TableSchema::NONLABEL_PARTY;
   if (agreement.has_value()) {
     prepare.test_fraction = agreement->test_fraction();

@@ -114,6 +114,11 @@ void PrintResult(const PrepareOptions& options, const PrepareResult& result) {
                 static_cast<long long>(party.preprocessing.rows()),
                 static_cast<long long>(party.preprocessing.training_rows()),
                 static_cast<long long>(party.validation_rows), static_cast<long long>(party.test_rows));
+    if (party.replaced_others) {
+      std::printf(
+          "  NOTE: replaced other data; a model that was trained on those needs their scales and vocabularies "
+          "(--keep leaves them, --extend takes them over)\n");
+    }
     PrintColumns(party.preprocessing);
   }
   PrintSplit(result.parties.front().preprocessing);
@@ -183,15 +188,13 @@ void AddTableFlags(PrepareFlags& flags, CLI::App& command) {
 }
 
 void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
-  command
-      .add_option("--out", flags.options.out_dir,
-                  "Folder for label_party.data and nonlabel_party.data, which replace none but the same data.")
+  command.add_option("--out", flags.options.out_dir, "Folder for label_party.data and nonlabel_party.data.")
       ->type_name("DIR")
       ->required();
   command.add_flag(
-      "--force", flags.options.replaces,
-      "Replace other data in --out, but never those of --extend. A model that was trained on them is of no use "
-      "without them.");
+      "--keep", flags.options.keeps_other_data,
+      "Fail, and leave them, where --out has other data: a model that was trained on them is of no use without them. "
+      "Without it they are replaced, but never those of --extend.");
   command
       .add_option("--test_fraction", flags.options.test_fraction,
                   "As in the run agreement; vocabularies and scales are fitted on the training part.")

@@ -124,11 +124,10 @@ void AddTransformCommand(CommandLine& line) {
       ->type_name("PATH");
   command.add_flag("--skip_bad_rows", flags->options.rows.skip_bad_rows,
                    "Skip unusable rows instead of stopping at the first.");
-  command
-      .add_option("--out", flags->options.out_dir, "Folder for the party's data, which replace none but the same data.")
-      ->type_name("DIR")
-      ->required();
-  command.add_flag("--force", flags->options.replaces, "Replace other data in --out, but never those of --fitted.");
+  command.add_option("--out", flags->options.out_dir, "Folder for the party's data.")->type_name("DIR")->required();
+  command.add_flag("--keep", flags->options.keeps_other_data,
+                   "Fail, and leave them, where --out has other data. Without it they are replaced, but never those of "
+                   "--fitted.");
   command
       .add_option(
           "--csv", flags->csv,

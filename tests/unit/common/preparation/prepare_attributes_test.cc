@@ -36,7 +36,6 @@ PrepareOptions OptionsFor(const ScratchFolder& folder, const std::string& text, 
   options.rows.input_paths = {folder.Write("table", text)};
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(schema, &options.rows.schema));
   options.out_dir = folder.Path("out");
-  options.replaces = true;
   options.test_fraction = options.validation_fraction = options.only_label_fraction = options.only_nonlabel_fraction =
       0;
   options.shuffle_buffer_rows = 1;

@@ -39,7 +39,6 @@ PrepareOptions OptionsFor(const ScratchFolder& folder, const std::string& schema
   options.rows.input_paths = {folder.Write("table", table)};
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(schema, &options.rows.schema));
   options.out_dir = folder.Path("out");
-  options.replaces = true;
   options.test_fraction = 0.25;
   options.validation_fraction = 0.25;
   options.only_label_fraction = options.only_nonlabel_fraction = 0;

@@ -35,7 +35,6 @@ PrepareOptions OptionsFor(const ScratchFolder& folder, const std::string& schema
   options.rows.input_paths = {folder.Write("table", table)};
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(absl::StrCat(kFeatures, schema), &options.rows.schema));
   options.out_dir = folder.Path("out");
-  options.replaces = true;
   options.test_fraction = options.validation_fraction = 0;
   options.only_label_fraction = options.only_nonlabel_fraction = 0;
   return options;

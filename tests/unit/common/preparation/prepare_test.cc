@@ -59,7 +59,6 @@ PrepareOptions OptionsFor(const ScratchFolder& folder, const std::string& text) 
   options.rows.input_paths = {folder.Write("criteo", text)};
   options.rows.schema = CriteoSchema();
   options.out_dir = folder.Path("out");
-  options.replaces = true;
   options.test_fraction = options.validation_fraction = 0;
   return options;
 }
@@ -228,10 +227,10 @@ TEST(PrepareTest, TheSameSeedGivesTheSameFilesAndAnotherDoesNot) {
   EXPECT_NE(folder.Read("out/label_party.data"), label);
 }
 
-TEST(PrepareTest, ReplacesNoneButTheSameDataUnlessTold) {
+TEST(PrepareTest, ReplacesNoneButTheSameDataWhereOthersAreKept) {
   const ScratchFolder folder;
   PrepareOptions options = OptionsFor(folder, Rows(300));
-  options.replaces = false;
+  options.keeps_other_data = true;
   ASSERT_TRUE(Prepare(options).ok());
   const std::string label = folder.Read("out/label_party.data"), nonlabel = folder.Read("out/nonlabel_party.data");
   EXPECT_TRUE(Prepare(options).ok());  // The same bytes.
@@ -240,9 +239,7 @@ TEST(PrepareTest, ReplacesNoneButTheSameDataUnlessTold) {
   EXPECT_EQ(others.code(), absl::StatusCode::kAlreadyExists) << others;
   EXPECT_EQ(others.message(),
             folder.Path("out/label_party.data") +
-                ": expected no file of this name, or one of the same bytes, found another: give another --out (with "
-                "--extend=FOLDER to keep these scales and vocabularies), or --force to replace data that a model may "
-                "have been trained on");
+                ": expected no file of this name, or one of the same bytes, found another: give another --out");
   EXPECT_EQ(folder.Read("out/label_party.data"), label);
   EXPECT_EQ(folder.Read("out/nonlabel_party.data"), nonlabel);
   // One of both is enough, and so is a file that is no data.
@@ -251,7 +248,7 @@ TEST(PrepareTest, ReplacesNoneButTheSameDataUnlessTold) {
   EXPECT_EQ(Prepare(options).status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_FALSE(std::filesystem::exists(folder.Path("out/label_party.data")));
   EXPECT_EQ(folder.Read("out/nonlabel_party.data"), "SECRET");
-  options.replaces = true;
+  options.keeps_other_data = false;
   EXPECT_TRUE(Prepare(options).ok());
   EXPECT_NE(folder.Read("out/label_party.data"), label);
 }

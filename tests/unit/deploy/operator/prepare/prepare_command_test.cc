@@ -118,17 +118,18 @@ TEST_F(PrepareCommandTest, ExtendsEarlierData) {
 }
 
 // A model that was trained on them knows their scales from nowhere else.
-TEST_F(PrepareCommandTest, ReplacesOtherDataOnlyIfForced) {
+TEST_F(PrepareCommandTest, KeepsOtherDataWhereTold) {
   std::vector<std::string> words = {"prepare", "--format=criteo", "--input=" + Criteo(), "--out=" + folder_.File("d")};
   ExpectDone(words);
   ExpectDone(words);  // The same data.
   const std::string before = ReadFile(folder_.File("d/label_party.data")).value();
-  words.push_back("--hash_buckets=100");
+  words.insert(words.end(), {"--hash_buckets=100", "--keep"});
   EXPECT_THAT(ExpectError(2, words), HasSubstr("d/label_party.data: expected no file of this name, or one of the same "
-                                               "bytes, found another: give another --out (with --extend=FOLDER"));
+                                               "bytes, found another: give another --out"));
   EXPECT_EQ(ReadFile(folder_.File("d/label_party.data")).value(), before);
-  words.push_back("--force");
-  ExpectDone(words);
+  words.pop_back();
+  EXPECT_THAT(ExpectDone(words), HasSubstr("NOTE: replaced other data; a model that was trained on those needs"));
+  EXPECT_THAT(ExpectDone(words), Not(HasSubstr("NOTE")));
   EXPECT_NE(ReadFile(folder_.File("d/label_party.data")).value(), before);
 }
 

@@ -70,19 +70,20 @@ TEST_F(TransformCommandTest, ReplacesNothingThatItHasNotWritten) {
   EXPECT_FALSE(std::filesystem::exists(folder_.File("d")));
 }
 
-// As `splitveil prepare`: the same data at any time, others if forced; of rows whose number is to be predicted, too.
+// As `splitveil prepare`: the same data at any time, others unless they are kept; of rows whose number is to be
+// predicted, too.
 TEST_F(TransformCommandTest, ReplacesItsOwnEarlierOutcome) {
   for (int time = 0; time < 2; ++time) {
     EXPECT_THAT(ExpectDone(Transform("d", folder_.File("d.csv"))), HasSubstr(": 1 rows, without labels"));
   }
   WriteText(new_, "id,n\nd,2\ne,3\n");
-  EXPECT_THAT(ExpectError(2, Transform("d", folder_.File("d.csv"))),
+  std::vector<std::string> keeping = Transform("d", folder_.File("d.csv"));
+  keeping.emplace_back("--keep");
+  EXPECT_THAT(ExpectError(2, keeping),
               HasSubstr("d/label_party.data: expected no file of this name, or one of the same bytes, found another: "
-                        "give another --out, or --force"));
+                        "give another --out"));
   EXPECT_EQ(ReadFile(folder_.File("d.csv")).value(), "id,n\nd,0.5\n");
-  std::vector<std::string> forced = Transform("d", folder_.File("d.csv"));
-  forced.emplace_back("--force");
-  EXPECT_THAT(ExpectDone(forced), HasSubstr(": 2 rows, without labels"));
+  EXPECT_THAT(ExpectDone(Transform("d", folder_.File("d.csv"))), HasSubstr(": 2 rows, without labels"));
   EXPECT_EQ(ReadFile(folder_.File("d.csv")).value(), "id,n\nd,0.5\ne,1\n");
 }
 
