@@ -174,7 +174,7 @@ TEST(KilledRunTest, GradientsThatHaveLeftDoNotLeaveWithOtherNoise) {
   run.StartWithFreshRandomness();
   EXPECT_EQ(run.run.label->Wait(), 4) << run.run.label->Errors();
   EXPECT_EQ(run.run.nonlabel->Wait(), 4) << run.run.nonlabel->Errors();
-  EXPECT_THAT(run.run.nonlabel->Errors(), ::testing::HasSubstr("which was broken off after gradients had left"));
+  EXPECT_THAT(run.run.nonlabel->Errors(), ::testing::HasSubstr("the run that was broken off after gradients had left"));
   EXPECT_EQ(run.Label("SELECT count(*) FROM run"), "1");
 }
 

@@ -76,7 +76,7 @@ class MeasuredLabelSessionTest : public MeasuredRunTest {
 TEST_F(MeasuredLabelSessionTest, WhatIsNotAgreedIsRefused) {
   EXPECT_TRUE(StartWith(3, 3).ok());
   EXPECT_THAT(std::string(StartWith(2, 3).message()), HasSubstr("in_flight_batches"));
-  EXPECT_THAT(std::string(StartWith(9, 0).message()), HasSubstr("in_flight_batches"));  // At most 8.
+  EXPECT_THAT(std::string(StartWith(17, 0).message()), HasSubstr("in_flight_batches"));  // At most 16.
   EXPECT_THAT(std::string(StartWith(0, 0).message()), HasSubstr("in_flight_batches"));
 }
 
