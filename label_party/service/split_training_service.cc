@@ -94,7 +94,7 @@ grpc::Status SplitTrainingService::TrainStream(grpc::ServerContext* context,
   while (true) {
     v1::CutActivations request;
     if (!turn.BeginRead()) {
-      return Verdict(*session_, "Train", absl::CancelledError("the label party has ended the run"));
+      return Verdict(*session_, "Train", session_->HowItEnded());
     }
     const absl::StatusOr<bool> read = ReadMessage(stream, "Train", &request);
     turn.EndRead();

@@ -115,7 +115,7 @@ absl::Status LabelSession::Align(AlignmentChannel& channel, const std::function<
     return absl::CancelledError("a later alignment has taken this one's place");
   }
   if (protocol_.state() != State::kAligning) {
-    return absl::CancelledError("the label party has ended the run");
+    return protocol_.HowItEnded();
   }
   absl::Status finished = opening_.FinishAlignment(std::move(aligned));
   if (finished.ok()) {
@@ -193,7 +193,7 @@ absl::StatusOr<v1::ScoreBatchResponse> LabelSession::ScoreBatch(const v1::ScoreB
   absl::StatusOr<v1::ScoreBatchResponse> response = judge_.load()->Judge(request);
   // Where the run ended meanwhile, so has its ledger: that is no fault of the request.
   if (protocol_.state() != State::kTraining) {
-    return absl::CancelledError("the label party has ended the run");
+    return protocol_.HowItEnded();
   }
   if (IsOfLedger(response.status())) {
     absl::MutexLock lock(&mutex_);

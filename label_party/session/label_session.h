@@ -143,6 +143,8 @@ class LabelSession {
   // A Train stream has ended without an error; `cut_off`: not by the peer's wish. Within an epoch the peer is then
   // expected to come back.
   void TrainStreamEnded(bool cut_off);
+  // As ProtocolState::HowItEnded.
+  absl::Status HowItEnded() const { return protocol_.HowItEnded(); }
   // The peer is gone while it had more to send.
   void ConnectionLost();
 

@@ -78,7 +78,7 @@ absl::Status ProtocolState::CheckOf(Message message, const std::string& run_id) 
                : absl::FailedPreconditionError("Open: expected no run, found one under way or ended");
   }
   if (state_ >= State::kCompleted) {
-    return heard_.ok() ? absl::CancelledError("the label party has ended the run") : heard_;
+    return Heard();
   }
   if (state_ == State::kWaiting) {
     return absl::AbortedError(absl::StrCat(Name(message), ": expected an open run, found none"));
@@ -135,6 +135,15 @@ bool ProtocolState::MayBeTakenUp() const {
 void ProtocolState::Stepped() {
   absl::MutexLock lock(&mutex_);
   stepped_ = true;
+}
+
+absl::Status ProtocolState::HowItEnded() const {
+  absl::MutexLock lock(&mutex_);
+  return Heard();
+}
+
+absl::Status ProtocolState::Heard() const {
+  return heard_.ok() ? absl::CancelledError("the label party has ended the run") : heard_;
 }
 
 void ProtocolState::Ended(absl::Status heard) {

@@ -68,6 +68,8 @@ class ProtocolState {
   absl::Status Check(Message message) const;
   // The same for a message that names its run: InvalidArgument where that is another one.
   absl::Status Check(Message message, const std::string& run_id) const;
+  // What the peer hears of a run that has ended, whatever it waits for: what Ended was given, or else Cancelled.
+  absl::Status HowItEnded() const;
   // Whether `message`, which was accepted, may come once more: it gets the answer that it got.
   bool MayRepeat(Message message) const;
   // Whether another process of the peer's may take the run up, from a checkpoint: it is under way or, as far as the
@@ -92,6 +94,7 @@ class ProtocolState {
   std::string run_id() const;
 
  private:
+  absl::Status Heard() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckOf(Message message, const std::string& run_id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enter(State state);
 

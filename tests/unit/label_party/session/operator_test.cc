@@ -50,6 +50,7 @@ TEST_F(OperatorHaltTest, NothingLeavesAnyMoreNorIsAnsweredAgain) {
   ASSERT_TRUE(session_->Halt().ok());
   EXPECT_TRUE(IsHalt(session_->Train(first).status()));
   EXPECT_TRUE(IsHalt(session_->ScoreBatch(Scores(0, 0)).status()));
+  EXPECT_TRUE(IsHalt(session_->HowItEnded()));  // As a stream or an answer under way.
   LabelSession::Evaluation evaluation;
   EXPECT_TRUE(IsHalt(session_->Evaluate(Activations(0, 0), evaluation)));
 }
