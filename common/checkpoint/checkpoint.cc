@@ -62,22 +62,19 @@ absl::Status Checkpoint::Write(const std::string& path, v1::CheckpointHeader hea
                                absl::string_view progress) {
   header.set_version(Version());
   header.clear_sections();
-  std::vector<std::string> names = {kHeader, kProgress};
+  std::vector<NamedSection> sections(2);
   for (const auto& [name, values] : state) {
     v1::CheckpointHeader::Section& section = *header.add_sections();
     section.set_name(name);
     section.set_values(values.size());
-    names.push_back(absl::StrCat(kStatePrefix, name));
+    sections.emplace_back(
+        absl::StrCat(kStatePrefix, name),
+        absl::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SectionFileWriter> writer,
-                             SectionFileWriter::Create(path, std::move(names)));
-  absl::Status status = writer->Append(0, header.SerializeAsString());
-  status.Update(writer->Append(1, progress));
-  for (size_t i = 0; i < state.size(); ++i) {
-    const std::vector<float>& values = state[i].second;
-    status.Update(writer->Append(i + 2, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}));
-  }
-  return status.ok() ? writer->Publish().status() : status;
+  const std::string header_bytes = header.SerializeAsString();
+  sections[0] = {kHeader, header_bytes};
+  sections[1] = {kProgress, progress};
+  return WriteSectionFile(path, sections);
 }
 
 std::string Checkpoint::name() const {

@@ -41,8 +41,8 @@ struct CheckpointPlan {
   absl::Status UseData(const Dataset& data, const v1::RunAgreement& agreement);
 
   // Writes `path`; nothing without one. The last three are kept, the earlier ones as PATH.1 and PATH.2: a crash may
-  // leave the parties one apart. `place`: run_id, epochs, batches and label_party; the rest are the facts. Errors:
-  // Checkpoint::Write.
+  // leave the parties two apart (CheckpointWriter). `place`: run_id, epochs, batches and label_party; the rest are the
+  // facts. Errors: Checkpoint::Write.
   absl::Status Write(const v1::CheckpointHeader& place, const NamedParameters& state, absl::string_view progress) const;
 
   // Writes into `path`, where its checkpoint is of `run_id`, that nothing is left of that run to be continued. Errors:

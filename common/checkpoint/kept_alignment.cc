@@ -116,12 +116,10 @@ absl::Status AlignmentStore::Keep(const AlignedIds& aligned, const Dataset& data
   header.set_unix_seconds(absl::ToUnixSeconds(now));
   header.set_order_sha256(std::string(AsBytes(aligned.order_sha256)));
   header.set_peer_ids(aligned.peer_ids);
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SectionFileWriter> writer,
-                             SectionFileWriter::Create(path_, {kHeader, kRows}));
-  SPLITVEIL_RETURN_IF_ERROR(writer->Append(0, header.SerializeAsString()));
-  SPLITVEIL_RETURN_IF_ERROR(writer->Append(
-      1, {reinterpret_cast<const char*>(aligned.rows.data()), aligned.rows.size() * sizeof(aligned.rows[0])}));
-  return writer->Publish().status();
+  return WriteSectionFile(
+      path_,
+      {{kHeader, header.SerializeAsString()},
+       {kRows, {reinterpret_cast<const char*>(aligned.rows.data()), aligned.rows.size() * sizeof(aligned.rows[0])}}});
 }
 
 std::string AlignmentName(const AlignedIds& aligned) {

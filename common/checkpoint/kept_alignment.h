@@ -40,7 +40,7 @@ class AlignmentStore {
   };
   std::optional<Found> Find(const Dataset& data, const v1::RunAgreement& agreement) const;
   std::optional<Found> Find(const Dataset& data, const v1::RunAgreement& agreement, absl::Time now) const;
-  // Replaces what is kept. Errors: those of SectionFileWriter.
+  // Replaces what is kept. Errors: those of WriteSectionFile.
   absl::Status Keep(const AlignedIds& aligned, const Dataset& data, const v1::RunAgreement& agreement) const;
   absl::Status Keep(const AlignedIds& aligned, const Dataset& data, const v1::RunAgreement& agreement,
                     absl::Time now) const;

@@ -73,33 +73,46 @@ inline void RefuseUnless(bool fits) {
   }
 }
 
-// Progress may be as large as all activations of many epochs, so its bytes are held once: written to the end of
-// `bytes`, or read where they lie.
+// Progress may be as large as all activations of many epochs, so its bytes are held once: counted, then written to the
+// end of `bytes`, where there is room for them, or read where they lie.
 class ProgressBytes : public std::streambuf {
  public:
+  ProgressBytes() = default;
   explicit ProgressBytes(std::string* bytes) : written_(bytes) {}
   explicit ProgressBytes(absl::string_view bytes) {
     char* const begin = const_cast<char*>(bytes.data());  // A get area is never written to.
     setg(begin, begin, begin + bytes.size());
   }
 
+  template <typename... Parts>
+  void Save(const Parts&... parts) {
+    std::ostream stream(this);
+    cereal::BinaryOutputArchive archive(stream);
+    archive(std::string(Version()), parts...);
+  }
+  size_t saved() const { return saved_; }
+
  protected:
   std::streamsize xsputn(const char* bytes, std::streamsize count) override {
-    written_->append(bytes, static_cast<size_t>(count));
+    saved_ += static_cast<size_t>(count);
+    if (written_ != nullptr) {
+      written_->append(bytes, static_cast<size_t>(count));
+    }
     return count;
   }
 
  private:
   std::string* const written_ = nullptr;
+  size_t saved_ = 0;
 };
 
 template <typename... Parts>
 std::string SaveProgress(const Parts&... parts) {
+  ProgressBytes counted;
+  counted.Save(parts...);
   std::string bytes;
-  ProgressBytes buffer(&bytes);
-  std::ostream stream(&buffer);
-  cereal::BinaryOutputArchive archive(stream);
-  archive(std::string(Version()), parts...);
+  bytes.reserve(counted.saved());
+  ProgressBytes(&bytes).Save(parts...);
   return bytes;
 }
 

@@ -152,7 +152,7 @@ absl::StatusOr<int64_t> Ledger::CountEventsOfRun(absl::string_view kind, absl::s
 
 absl::Status Ledger::Commit() { return database_->Commit(); }
 
-absl::StatusOr<int64_t> Ledger::CommitAndLastEvent() { return database_->LastEvent(); }
+absl::StatusOr<int64_t> Ledger::LastEvent() { return database_->LastEvent(); }
 
 absl::Status Ledger::Finish(absl::string_view status) {
   if (status != "completed" && status != "stopped" && status != "failed" && status != "halted") {

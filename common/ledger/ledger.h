@@ -73,8 +73,8 @@ class Ledger {
   absl::StatusOr<int64_t> CountEventsOfRun(absl::string_view kind, absl::string_view detail = "");
   // Makes every row recorded so far visible to readers and safe from a crash.
   absl::Status Commit();
-  // LedgerPosition.last_event, once all is committed.
-  absl::StatusOr<int64_t> CommitAndLastEvent();
+  // LedgerPosition.last_event, of what is recorded so far.
+  absl::StatusOr<int64_t> LastEvent();
   // Ends the run with a status (completed, stopped, failed, halted) and commits. Errors: InvalidArgument for another
   // status; FailedPrecondition the second time.
   absl::Status Finish(absl::string_view status);

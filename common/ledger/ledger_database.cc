@@ -166,7 +166,6 @@ absl::Status LedgerDatabase::Commit() {
 
 absl::StatusOr<int64_t> LedgerDatabase::LastEvent() {
   const absl::MutexLock lock(&mutex_);
-  SPLITVEIL_RETURN_IF_ERROR(CommitPending());
   const absl::StatusOr<int64_t> last = connection_->QueryInt64("SELECT coalesce(max(rowid), 0) FROM event");
   return last.ok() ? last : At(last.status());
 }

@@ -8,7 +8,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 
 #include "common/config/agreement.h"
@@ -77,11 +76,6 @@ absl::Status CountTakeUp(Ledger& ledger, const std::string& checkpoint) {
   }
   SPLITVEIL_RETURN_IF_ERROR(ledger.RecordEvent("continued", detail));
   return ledger.Commit();
-}
-
-std::string CheckpointDetail(uint32_t epochs, uint32_t batches, double seconds) {
-  return absl::StrFormat("of %d epochs%s, in %.3f s", epochs,
-                         batches > 0 ? absl::StrCat(" and ", batches, " batches") : "", seconds);
 }
 
 absl::Status CountAlignment(Ledger& ledger, int64_t limit, int& left) {

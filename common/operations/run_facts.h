@@ -39,9 +39,6 @@ inline constexpr int64_t kMaxTakeUps = 100;
 // ResourceExhausted where it has done so kMaxTakeUps times.
 absl::Status CountTakeUp(Ledger& ledger, const std::string& checkpoint);
 
-// Detail of the event "checkpoint": "of 2 epochs and 300 batches, in 0.012 s".
-std::string CheckpointDetail(uint32_t epochs, uint32_t batches, double seconds);
-
 // How many alignments a process may begin: one whose connection is lost is begun anew, and each lets the peer try
 // another list of ids.
 inline constexpr int kMostAlignments = 8;

@@ -55,24 +55,55 @@ bool Take(size_t size, absl::string_view& bytes, absl::string_view& taken) {
   return true;
 }
 
-// A file in which every byte is hashed as it is appended.
-class HashedOutput {
+// The file's format, section by section, every byte hashed as it is appended.
+class SectionOutput {
  public:
-  explicit HashedOutput(PendingFile* file) : file_(file) {}
+  explicit SectionOutput(PendingFile* file) : file_(file) { status_ = Write(kMagic); }
 
+  void Begin(const std::string& name) {
+    Align();
+    entries_.push_back({name, size_, 0});
+  }
+  // To the section begun last.
   absl::Status Append(absl::string_view bytes) {
+    entries_.back().size += bytes.size();
+    status_.Update(Write(bytes));
+    return status_;
+  }
+  // Directory and trailer; the digest. Errors: that of the first call which failed.
+  absl::StatusOr<Digest> Finish() {
+    Align();
+    const uint64_t directory_offset = size_;
+    std::string directory;
+    for (const Entry& entry : entries_) {
+      absl::StrAppend(&directory, LittleEndian<uint32_t>(entry.name.size()), entry.name,
+                      LittleEndian<uint64_t>(entry.offset), LittleEndian<uint64_t>(entry.size));
+    }
+    status_.Update(Write(directory));
+    status_.Update(Write(LittleEndian<uint64_t>(directory_offset)));
+    const Digest digest = hasher_.Finish();
+    status_.Update(file_->Append(AsBytes(digest)));
+    return status_.ok() ? absl::StatusOr<Digest>(digest) : status_;
+  }
+
+ private:
+  struct Entry {
+    std::string name;
+    uint64_t offset, size;
+  };
+
+  absl::Status Write(absl::string_view bytes) {
     hasher_.Update(bytes);
     size_ += bytes.size();
     return file_->Append(bytes);
   }
-  absl::Status Align() { return Append(std::string((kAlignment - size_ % kAlignment) % kAlignment, '\0')); }
-  uint64_t size() const { return size_; }
-  Digest Finish() { return hasher_.Finish(); }
+  void Align() { status_.Update(Write(std::string((kAlignment - size_ % kAlignment) % kAlignment, '\0'))); }
 
- private:
   PendingFile* file_;  // Not owned.
   Sha256Hasher hasher_;
   uint64_t size_ = 0;
+  std::vector<Entry> entries_;
+  absl::Status status_;
 };
 
 absl::Status Damaged(const std::string& path, absl::string_view what) {
@@ -205,31 +236,32 @@ absl::StatusOr<std::unique_ptr<PendingFile>> SectionFileWriter::Join(Digest& dig
   if (!file.ok()) {
     return file.status();
   }
-  HashedOutput output(file->get());
-  absl::Status status = output.Append(kMagic);
-  std::string directory;
+  SectionOutput output(file->get());
   std::vector<char> buffer(kCopyBytes);
   for (const std::unique_ptr<Section>& section : sections_) {
-    status.Update(output.Align());
-    absl::StrAppend(&directory, LittleEndian<uint32_t>(section->name.size()), section->name,
-                    LittleEndian<uint64_t>(output.size()), LittleEndian<uint64_t>(section->size));
-    uint64_t copied = 0;
+    output.Begin(section->name);
     std::rewind(section->spool);
-    while (status.ok() && copied < section->size) {
+    for (uint64_t copied = 0; copied < section->size;) {
       const size_t got = std::fread(buffer.data(), 1, buffer.size(), section->spool);
-      status = got > 0 ? output.Append({buffer.data(), got})
-                       : absl::InternalError(absl::StrCat(path_, ": its temporary cannot be read"));
+      SPLITVEIL_RETURN_IF_ERROR(got > 0 ? output.Append({buffer.data(), got})
+                                        : absl::InternalError(absl::StrCat(path_, ": its temporary cannot be read")));
       copied += got;
     }
     std::fclose(std::exchange(section->spool, nullptr));  // Frees its place on the disk.
   }
-  status.Update(output.Align());
-  const uint64_t directory_offset = output.size();
-  status.Update(output.Append(directory));
-  status.Update(output.Append(LittleEndian<uint64_t>(directory_offset)));
-  digest = output.Finish();
-  status.Update((*file)->Append(AsBytes(digest)));
-  return status.ok() ? std::move(file) : status;
+  SPLITVEIL_ASSIGN_OR_RETURN(digest, output.Finish());
+  return file;
+}
+
+absl::Status WriteSectionFile(const std::string& path, const std::vector<NamedSection>& sections) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PendingFile> file, PendingFile::Create(path, kOwnerOnly));
+  SectionOutput output(file.get());
+  for (const auto& [name, bytes] : sections) {
+    output.Begin(name);
+    SPLITVEIL_RETURN_IF_ERROR(output.Append(bytes));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(output.Finish().status());
+  return PendingFile::Publish({file.get()});
 }
 
 absl::StatusOr<std::unique_ptr<SectionFile>> SectionFile::Open(const std::string& path, Check check) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -63,6 +64,14 @@ class SectionFileWriter {
   mode_t mode_;
   std::vector<std::unique_ptr<Section>> sections_;
 };
+
+// Name and bytes, borrowed.
+using NamedSection = std::pair<std::string, absl::string_view>;
+
+// Writes a file whose sections are at hand, without temporaries, and makes it durable: whole or not at all, for its
+// owner alone. Names: distinct, not empty. Errors: InvalidArgument where the file cannot be made; Internal where it
+// cannot be written.
+absl::Status WriteSectionFile(const std::string& path, const std::vector<NamedSection>& sections);
 
 // A file mapped into memory, read only. It must not change meanwhile: one that is cut short ends the process, with its
 // name (mapped_files.h). Thread-safe.

@@ -38,7 +38,7 @@ namespace splitveil {
 // each answer, so that it survives the process. On the disk, where it also survives the loss of power, are its name,
 // its first record, which says that something has left, and, with each checkpoint, what came before it. What was
 // answered since then a power cut may take: to wait for the disk at every step would cost milliseconds of each, and no
-// peer can cause one. One process at a time may write to it. Not thread-safe.
+// peer can cause one. One process at a time may write to it. Not thread-safe, but for Sync.
 class AnswerJournal {
  public:
   // That of run `run_id`, whose checkpoints have this path: "PATH.answered." and 16 hexadecimal digits of the SHA-256

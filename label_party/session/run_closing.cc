@@ -38,7 +38,8 @@ absl::Status RunClosing::Finish(RunTraining* training) {
 absl::Status RunClosing::FinishLedger(RunTraining* training) {
   Ledger& ledger = *records_->ledger();
   const absl::Status& why = end_->outcome().ok() ? end_->own_verdict() : end_->outcome();
-  absl::Status status = why.ok() ? absl::OkStatus() : ledger.RecordEvent("ended", why.message());
+  absl::Status status = records_->FinishCheckpoint();
+  status.Update(why.ok() ? absl::OkStatus() : ledger.RecordEvent("ended", why.message()));
   status.Update(presence_->RecordUnnoted());
   if (training != nullptr) {
     status.Update(training->auditor()->FinishRun());

@@ -104,7 +104,12 @@ absl::Status RunRecords::CheckMayBeginAnew(const std::string& resumed_from) cons
 absl::Status RunRecords::Begin(RunRow row) {
   run_id_ = row.run_id;
   SPLITVEIL_RETURN_IF_ERROR(BeginLedger(std::move(row)));
-  return writes_checkpoints() ? BeginJournal() : absl::OkStatus();
+  if (!writes_checkpoints()) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_RETURN_IF_ERROR(BeginJournal());
+  writer_ = std::make_unique<CheckpointWriter>(&checkpoints_, ledger_.get(), [this] { return journal_->Sync(); });
+  return absl::OkStatus();
 }
 
 absl::Status RunRecords::BeginLedger(RunRow row) {
@@ -190,30 +195,12 @@ void RunRecords::MarkComplete() {
   }
 }
 
+absl::Status RunRecords::FinishCheckpoint() { return writer_ == nullptr ? absl::OkStatus() : writer_->Wait(); }
+
 std::shared_ptr<const Checkpoint> RunRecords::TakeCheckpoint() {
   checkpoints_.initial.clear();
   checkpoints_.unfinished.clear();
   return std::move(checkpoint_);
-}
-
-absl::Status RunRecords::WriteCheckpoint(const Place& place, const ModelState& model, SteadyTime since) {
-  // First what journal and ledger hold, then what says that they do.
-  if (journal_ != nullptr) {
-    SPLITVEIL_RETURN_IF_ERROR(journal_->Sync());
-  }
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t last_event, ledger_->CommitAndLastEvent());
-  v1::LedgerPosition& position = *checkpoints_.facts.mutable_continuation()->mutable_ledger();
-  position.set_steps(place.steps);
-  position.set_own_epochs(place.epochs);
-  position.set_peer_epochs(place.peer_epochs);
-  position.set_last_event(last_event);
-  v1::CheckpointHeader header;
-  header.set_run_id(place.run_id);
-  header.set_epochs(place.epochs);
-  header.set_batches(place.batches);
-  *header.mutable_label_party() = ToProto(place.state);
-  SPLITVEIL_RETURN_IF_ERROR(checkpoints_.Write(header, model.TrainingState(), place.progress));
-  return ledger_->RecordEvent("checkpoint", CheckpointDetail(place.epochs, place.batches, SecondsSince(since)));
 }
 
 }  // namespace splitveil

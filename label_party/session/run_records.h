@@ -11,12 +11,10 @@
 
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_plan.h"
+#include "common/checkpoint/checkpoint_writer.h"
 #include "common/checkpoint/continuation.h"
 #include "common/ledger/ledger.h"
-#include "common/model/model_state.h"
-#include "common/process/steady_time.h"
 #include "label_party/session/answer_journal.h"
-#include "label_party/session/label_state.h"
 #include "label_party/session/run_context.h"
 
 #include "splitveil/v1/split_training.pb.h"
@@ -58,19 +56,11 @@ class RunRecords {
   // Null before Begin, and of a run without checkpoints.
   AnswerJournal* journal() const { return journal_.get(); }
 
-  // Where the run is, and what its party holds then.
-  struct Place {
-    std::string run_id;
-    uint32_t epochs = 0, batches = 0;  // Trained: whole epochs, and batches of the next one.
-    int64_t steps = 0;
-    uint32_t peer_epochs = 0;  // LeakAuditor::peer_epochs.
-    LabelState state;
-    std::string progress;
-  };
   bool writes_checkpoints() const { return !checkpoints_.path.empty(); }
-  // Only where writes_checkpoints(). `since`: when the party began to gather `place`. Errors: those of
-  // CheckpointPlan::Write and the ledger.
-  absl::Status WriteCheckpoint(const Place& place, const ModelState& model, SteadyTime since);
+  // Null before Begin, and of a run without checkpoints.
+  CheckpointWriter* checkpoint_writer() const { return writer_.get(); }
+  // Before the ledger is finished. Errors: as CheckpointWriter::Wait.
+  absl::Status FinishCheckpoint();
   // Both parties know that the run is complete: its checkpoints say that nothing is left to be continued. Where that
   // cannot be written, the log says so: the peer, which has none to continue, stands in the way of that, too.
   void MarkComplete();
@@ -94,6 +84,7 @@ class RunRecords {
   bool continues_ = false;  // The run of that checkpoint, and not only from its weights.
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<AnswerJournal> journal_;
+  std::unique_ptr<CheckpointWriter> writer_;  // Last: uses all above.
 };
 
 }  // namespace splitveil

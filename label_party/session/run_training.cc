@@ -199,10 +199,10 @@ absl::Status RunTraining::WriteDueCheckpoint() {
   }
   const SteadyTime since = SteadyNow();
   const TrainingOrder& order = *training_.order;
-  return parts_.records->WriteCheckpoint(
+  return parts_.records->checkpoint_writer()->Write(
       {training_.result().run_id, order.epoch(), order.batch(), training_.result().steps, auditor_->peer_epochs(),
-       training_.state(), training_.Progress(*auditor_)},
-      *training_.model, since);
+       ToProto(training_.state())},
+      training_.model->TrainingState(), training_.Progress(*auditor_), since);
 }
 
 absl::Status RunTraining::CheckCompletion(const char* call) const {

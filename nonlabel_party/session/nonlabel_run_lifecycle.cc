@@ -76,6 +76,7 @@ absl::Status NonLabelRunLifecycle::Open() {
     SPLITVEIL_ASSIGN_OR_RETURN(continuation_, ContinuationOf(*continued_, options_.agreement, *options_.data));
   }
   SPLITVEIL_RETURN_IF_ERROR(BeginLedger(response.version()));
+  checkpoint_writer_ = std::make_unique<CheckpointWriter>(&options_.checkpoints, ledger_.get(), nullptr);
   for (const auto& [kind, detail] : std::exchange(interruptions_, {})) {
     SPLITVEIL_RETURN_IF_ERROR(RecordInterruption(kind, detail));
   }
@@ -232,25 +233,6 @@ absl::Status NonLabelRunLifecycle::RecordEarlyStop(uint32_t epochs) {
   return ledger_->RecordEvent("early_stopping", absl::StrCat("after epoch ", epochs));
 }
 
-absl::Status NonLabelRunLifecycle::WriteCheckpoint(const Place& place, const ModelState& model,
-                                                   const std::string& progress, SteadyTime since) {
-  v1::CheckpointHeader& facts = options_.checkpoints.facts;
-  if (facts.has_continuation()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const int64_t last_event, ledger_->CommitAndLastEvent());
-    v1::LedgerPosition& position = *facts.mutable_continuation()->mutable_ledger();
-    position.set_steps(place.steps);
-    position.set_own_epochs(place.epochs);
-    position.set_peer_epochs(place.epochs);
-    position.set_last_event(last_event);
-  }
-  v1::CheckpointHeader header;
-  header.set_run_id(run_id_);
-  header.set_epochs(place.epochs);
-  header.set_batches(place.batches);
-  SPLITVEIL_RETURN_IF_ERROR(options_.checkpoints.Write(header, model.TrainingState(), progress));
-  return ledger_->RecordEvent("checkpoint", CheckpointDetail(place.epochs, place.batches, SecondsSince(since)));
-}
-
 absl::Status NonLabelRunLifecycle::Close(const ModelState& model) {
   // First what may fail here, on a full disk for instance: the label party is then told that the run is not complete.
   SPLITVEIL_RETURN_IF_ERROR(Export(model));
@@ -287,7 +269,8 @@ absl::Status NonLabelRunLifecycle::End(absl::Status outcome) {
   if (ledger_ == nullptr) {
     return outcome;
   }
-  absl::Status status = outcome.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", outcome.message());
+  absl::Status status = checkpoint_writer_ == nullptr ? absl::OkStatus() : checkpoint_writer_->Wait();
+  status.Update(outcome.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", outcome.message()));
   status.Update(ledger_->Finish(ended_));
   outcome.Update(status);
   options_.status->Update([this](v1::GetStatusResponse& message) { message.set_ended(ended_); });

@@ -13,10 +13,10 @@
 #include "absl/status/statusor.h"
 
 #include "common/alignment/private_set_intersection.h"
+#include "common/checkpoint/checkpoint_writer.h"
 #include "common/checkpoint/continuation.h"
 #include "common/ledger/ledger.h"
 #include "common/model/model_state.h"
-#include "common/process/steady_time.h"
 #include "common/schedule/joint_seed.h"
 #include "nonlabel_party/session/answer_protocol.h"
 #include "nonlabel_party/session/nonlabel_session_options.h"
@@ -25,8 +25,8 @@
 
 namespace splitveil {
 
-// Prepare, Open, Align, Start, Resume; WriteCheckpoint between steps; Close where the run is complete; End in every
-// case, whatever has been reached. Not thread-safe.
+// Prepare, Open, Align, Start, Resume; Close where the run is complete; End in every case, whatever has been reached.
+// Not thread-safe.
 class NonLabelRunLifecycle {
  public:
   // Not owned; all must outlive this. `options`: the checkpoint to resume from is released once it is used, and
@@ -56,16 +56,9 @@ class NonLabelRunLifecycle {
   // The label party wants no epoch after the first `epochs`.
   absl::Status RecordEarlyStop(uint32_t epochs);
 
-  // Between two steps.
-  struct Place {
-    uint32_t epochs = 0, batches = 0;  // Trained: whole epochs, and batches of the next one.
-    int64_t steps = 0;
-  };
   bool writes_checkpoints() const { return !options_.checkpoints.path.empty(); }
-  // Only where writes_checkpoints(). `progress`: SaveProgress of what the run has gathered, which began at `since`.
-  // Errors: those of the checkpoint and the ledger.
-  absl::Status WriteCheckpoint(const Place& place, const ModelState& model, const std::string& progress,
-                               SteadyTime since);
+  // Null before there is a ledger.
+  CheckpointWriter* checkpoint_writer() const { return checkpoint_writer_.get(); }
 
   // Exports the model, where a folder for it is configured, and tells the label party that the run is complete; it
   // answers once it has kept what is its own. Errors: the label party's; those of the export and the ledger.
@@ -109,9 +102,10 @@ class NonLabelRunLifecycle {
   std::unique_ptr<Ledger> ledger_;
   AlignedIds aligned_;
   int64_t in_flight_batches_ = 1;
-  std::shared_ptr<const Checkpoint> continued_;  // Until Resume; null: a new run.
-  std::optional<Continuation> continuation_;     // Without `aligned`, from Align on.
-  std::optional<AlignmentStore::Found> kept_;    // The alignment to be used again, from Open until Align.
+  std::shared_ptr<const Checkpoint> continued_;          // Until Resume; null: a new run.
+  std::optional<Continuation> continuation_;             // Without `aligned`, from Align on.
+  std::optional<AlignmentStore::Found> kept_;            // The alignment to be used again, from Open until Align.
+  std::unique_ptr<CheckpointWriter> checkpoint_writer_;  // Last: uses some of the above.
 };
 
 }  // namespace splitveil

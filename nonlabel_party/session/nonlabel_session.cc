@@ -132,8 +132,8 @@ absl::Status NonLabelSession::WriteCheckpoint(uint32_t epochs, uint32_t batches)
     return absl::OkStatus();
   }
   const SteadyTime since = SteadyNow();
-  return lifecycle_.WriteCheckpoint(
-      {epochs, batches, recorder_->totals().steps}, *model_,
+  return lifecycle_.checkpoint_writer()->Write(
+      {lifecycle_.run_id(), epochs, batches, recorder_->totals().steps, epochs, {}}, model_->TrainingState(),
       SaveProgress(stopped_early_, *attacks_, *recorder_, *step_, *protected_model_, *attribute_audit_), since);
 }
 

@@ -43,7 +43,7 @@ TEST_F(ContinuedRunTest, RowsBeyondTheCheckpointAreRecordedAgain) {
   {
     const std::unique_ptr<Ledger> ledger = Open("run-1");
     RecordEpoch(0, *ledger);
-    const absl::StatusOr<int64_t> last_event = ledger->CommitAndLastEvent();
+    const absl::StatusOr<int64_t> last_event = ledger->LastEvent();
     ASSERT_TRUE(last_event.ok());
     position.set_steps(4);
     position.set_own_epochs(1);

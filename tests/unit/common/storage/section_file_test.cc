@@ -37,6 +37,14 @@ TEST(SectionFileTest, ReadsWhatWasWrittenInTurns) {
   EXPECT_EQ((*file)->section("words").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(SectionFileTest, SectionsAtHandMakeTheSameBytesAsThoseThatCameInTurns) {
+  const ScratchFolder folder;
+  Write(folder.Path("in turns"));
+  ASSERT_TRUE(WriteSectionFile(folder.Path("at hand"), {{"letters", "abcdef"}, {"digits", "12345"}}).ok());
+  EXPECT_EQ(folder.Read("at hand"), folder.Read("in turns"));
+  EXPECT_EQ(WriteSectionFile(folder.Path("absent/file"), {}).code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(SectionFileTest, StaysReadableAfterItsPagesWereReleased) {
   const ScratchFolder folder;
   Write(folder.Path("a"));
