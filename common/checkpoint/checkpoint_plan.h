@@ -45,6 +45,11 @@ struct CheckpointPlan {
   // facts. Errors: Checkpoint::Write.
   absl::Status Write(const v1::CheckpointHeader& place, const NamedParameters& state, absl::string_view progress) const;
 
+  // For a run that goes on from `chosen`, one of `unfinished`: makes it the latest at `path`. Those beyond it go: the
+  // ledger no longer has their rows, and as they are written again they would push out the one that both parties have.
+  // To be called before anything else is recorded; a crash before or after leaves `chosen` there. Errors: Internal.
+  absl::Status GoBackTo(const Checkpoint& chosen) const;
+
   // Writes into `path`, where its checkpoint is of `run_id`, that nothing is left of that run to be continued. Errors:
   // as Checkpoint::Open and Checkpoint::Write.
   absl::Status MarkComplete(const std::string& run_id) const;

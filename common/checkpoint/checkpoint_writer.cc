@@ -1,11 +1,14 @@
 #include "common/checkpoint/checkpoint_writer.h"
 
+#include <memory>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 #include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {
@@ -21,19 +24,30 @@ std::string Detail(const CheckpointWriter::Place& place, double seconds) {
 absl::Status CheckpointWriter::Write(Place place, NamedParameters model, std::string progress, SteadyTime since) {
   SPLITVEIL_RETURN_IF_ERROR(Wait());
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t last_event, ledger_->LastEvent());
-  if (place.batches == 0) {
-    return WriteNow(place, last_event, model, progress, since);
+  const auto gathered = std::make_shared<const Gathered>(
+      Gathered{std::move(place), last_event, std::move(model), std::move(progress), since});
+  const bool is_first = !std::exchange(has_written_, true);
+  if (is_first || gathered->place.batches == 0) {
+    return WriteNow(*gathered);
   }
-  under_way_ = std::async(std::launch::async, [this, place = std::move(place), last_event, model = std::move(model),
-                                               progress = std::move(progress),
-                                               since] { return WriteNow(place, last_event, model, progress, since); });
+  try {
+    under_way_ = std::async(std::launch::async, [this, own = gathered]() mutable {
+      absl::Status written = WriteNow(*std::exchange(own, nullptr));  // Not to be held until Wait.
+      if (!written.ok()) {  // Where the run ends for another reason, nobody else tells.
+        LogWarning("a checkpoint was not written: ", written.message());
+      }
+      return written;
+    });
+  } catch (const std::system_error&) {  // No thread is to be had.
+    return WriteNow(*gathered);
+  }
   return absl::OkStatus();
 }
 
 absl::Status CheckpointWriter::Wait() { return under_way_.valid() ? under_way_.get() : absl::OkStatus(); }
 
-absl::Status CheckpointWriter::WriteNow(const Place& place, int64_t last_event, const NamedParameters& model,
-                                        const std::string& progress, SteadyTime since) const {
+absl::Status CheckpointWriter::WriteNow(const Gathered& gathered) const {
+  const Place& place = gathered.place;
   // First what it relies on, then what says that this is there.
   SPLITVEIL_RETURN_IF_ERROR(sync_ ? sync_() : absl::OkStatus());
   SPLITVEIL_RETURN_IF_ERROR(ledger_->Commit());
@@ -49,10 +63,10 @@ absl::Status CheckpointWriter::WriteNow(const Place& place, int64_t last_event, 
     position.set_steps(place.steps);
     position.set_own_epochs(place.epochs);
     position.set_peer_epochs(place.peer_epochs);
-    position.set_last_event(last_event);
+    position.set_last_event(gathered.last_event);
   }
-  SPLITVEIL_RETURN_IF_ERROR(plan_->Write(header, model, progress));
-  return ledger_->RecordEvent("checkpoint", Detail(place, SecondsSince(since)));
+  SPLITVEIL_RETURN_IF_ERROR(plan_->Write(header, gathered.model, gathered.progress));
+  return ledger_->RecordEvent("checkpoint", Detail(place, SecondsSince(gathered.since)));
 }
 
 }  // namespace splitveil

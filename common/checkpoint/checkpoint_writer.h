@@ -22,8 +22,8 @@ namespace splitveil {
 // A checkpoint within an epoch costs training a copy of the state; hashing it and waiting for the disk is another
 // thread's, and training waits for that only where the next checkpoint is due before it is done. A crash meanwhile
 // leaves the one before, and both parties go on from there: neither trains past a checkpoint's place before its own
-// checkpoint before that one is on the disk, so that what one lacks is at most two of the other's three. Not
-// thread-safe.
+// checkpoint before that one is on the disk, so that what one lacks is at most two of the other's three; and a run that
+// goes on begins with what both have as their latest (CheckpointPlan::GoBackTo). Not thread-safe.
 class CheckpointWriter {
  public:
   // Not owned; all must outlive this, and `plan` stays as it is until Wait. `sync`: makes durable what a checkpoint
@@ -39,20 +39,28 @@ class CheckpointWriter {
     uint32_t peer_epochs = 0;                        // As LedgerPosition's.
     std::optional<v1::LabelPartyState> label_party;  // Of the label party.
   };
-  // What the party holds there; `since`: when it began to gather it. One between two epochs is on the disk, and
-  // recorded as an event, when this returns. One within an epoch will be: what goes wrong with it is told by the next
-  // call. Errors: those of CheckpointPlan::Write, the ledger and `sync`.
+  // What the party holds there; `since`: when it began to gather it, after Wait, so that a slow disk never makes it
+  // hold two. The first, and one between two epochs, is on the disk and recorded as an event when this returns. Another
+  // will be: what goes wrong with it is in the log at once, and told by the next call. Errors: those of
+  // CheckpointPlan::Write, the ledger and `sync`.
   absl::Status Write(Place place, NamedParameters model, std::string progress, SteadyTime since);
   // Until the latest is on the disk. Errors: as Write, once.
   absl::Status Wait();
 
  private:
-  absl::Status WriteNow(const Place& place, int64_t last_event, const NamedParameters& model,
-                        const std::string& progress, SteadyTime since) const;
+  struct Gathered {
+    Place place;
+    int64_t last_event;
+    NamedParameters model;
+    std::string progress;
+    SteadyTime since;
+  };
+  absl::Status WriteNow(const Gathered& gathered) const;
 
   const CheckpointPlan* const plan_;
   Ledger* const ledger_;
   const std::function<absl::Status()> sync_;
+  bool has_written_ = false;
   std::future<absl::Status> under_way_;  // Last: its end is waited for before all above goes.
 };
 

@@ -103,6 +103,7 @@ absl::Status RunRecords::CheckMayBeginAnew(const std::string& resumed_from) cons
 
 absl::Status RunRecords::Begin(RunRow row) {
   run_id_ = row.run_id;
+  SPLITVEIL_RETURN_IF_ERROR(continues_ ? checkpoints_.GoBackTo(*checkpoint_) : absl::OkStatus());
   SPLITVEIL_RETURN_IF_ERROR(BeginLedger(std::move(row)));
   if (!writes_checkpoints()) {
     return absl::OkStatus();

@@ -197,6 +197,7 @@ absl::Status RunTraining::WriteDueCheckpoint() {
   if (!std::exchange(checkpoint_due_, false) || !parts_.records->writes_checkpoints()) {
     return absl::OkStatus();
   }
+  SPLITVEIL_RETURN_IF_ERROR(parts_.records->FinishCheckpoint());
   const SteadyTime since = SteadyNow();
   const TrainingOrder& order = *training_.order;
   return parts_.records->checkpoint_writer()->Write(

@@ -74,6 +74,7 @@ absl::Status NonLabelRunLifecycle::Open() {
   seed_.emplace(std::move(seed));
   if (continued_ != nullptr) {
     SPLITVEIL_ASSIGN_OR_RETURN(continuation_, ContinuationOf(*continued_, options_.agreement, *options_.data));
+    SPLITVEIL_RETURN_IF_ERROR(checkpoints.GoBackTo(*continued_));
   }
   SPLITVEIL_RETURN_IF_ERROR(BeginLedger(response.version()));
   checkpoint_writer_ = std::make_unique<CheckpointWriter>(&options_.checkpoints, ledger_.get(), nullptr);

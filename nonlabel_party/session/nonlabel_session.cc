@@ -131,6 +131,7 @@ absl::Status NonLabelSession::WriteCheckpoint(uint32_t epochs, uint32_t batches)
   if (!lifecycle_.writes_checkpoints()) {
     return absl::OkStatus();
   }
+  SPLITVEIL_RETURN_IF_ERROR(lifecycle_.checkpoint_writer()->Wait());
   const SteadyTime since = SteadyNow();
   return lifecycle_.checkpoint_writer()->Write(
       {lifecycle_.run_id(), epochs, batches, recorder_->totals().steps, epochs, {}}, model_->TrainingState(),

@@ -93,6 +93,29 @@ TEST_F(CheckpointPlanTest, AProcessThatWasKilledWhileItReplacedOneLeavesTheLates
   EXPECT_EQ(plan->resumed_from()->name(), "run/2");
 }
 
+// Else the checkpoints that a run writes again, having gone on from an earlier one, would push that one out, and a
+// second crash might find none that the other party has, too.
+TEST_F(CheckpointPlanTest, ARunThatGoesOnHasWhatItGoesOnFromAsItsLatest) {
+  const std::vector<std::vector<std::string>> left = {{"run/3", "run/2", "run/1"}, {"run/2", "run/1"}, {"run/1"}};
+  for (size_t chosen = 0; chosen < left.size(); ++chosen) {
+    for (const uint32_t epochs : {1, 2, 3}) {
+      Leave(epochs);
+    }
+    CheckpointPlan plan = *Plan();
+    ASSERT_EQ(plan.unfinished.size(), 3);
+    ASSERT_TRUE(plan.GoBackTo(*plan.unfinished[chosen]).ok());
+    std::vector<std::string> names;
+    plan = *Plan();
+    for (const std::shared_ptr<const Checkpoint>& checkpoint : plan.unfinished) {
+      names.push_back(checkpoint->name());
+    }
+    EXPECT_EQ(names, left[chosen]);
+    Leave(9);
+    plan = *Plan();
+    EXPECT_NE(FindCheckpoint(plan.unfinished, left[chosen].front()), nullptr);
+  }
+}
+
 TEST_F(CheckpointPlanTest, TheLabelPartysStateIsOnTheFile) {
   v1::CheckpointHeader place = Place(1);
   place.mutable_label_party()->set_cumulative_sum_kl(0.5);

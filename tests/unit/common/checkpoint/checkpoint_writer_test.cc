@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
@@ -48,26 +49,36 @@ TEST_F(CheckpointWriterTest, BetweenEpochsItIsOnTheDiskBeforeTrainingGoesOn) {
   EXPECT_EQ(Recorded(), 1);
 }
 
+// Without one nothing could be continued.
+TEST_F(CheckpointWriterTest, TheFirstIsOnTheDiskBeforeTrainingGoesOn) {
+  CheckpointWriter writer(&plan_, ledger_.get(), nullptr);
+  ASSERT_TRUE(Write(writer, 0, 3, 1).ok());
+  EXPECT_EQ(Latest()->name(), "run/0+3");
+}
+
 TEST_F(CheckpointWriterTest, WithinAnEpochTrainingGoesOnMeanwhile) {
   absl::Notification trained_on;
+  bool is_first = true;
   CheckpointWriter writer(&plan_, ledger_.get(), [&] {
-    trained_on.WaitForNotification();  // For ever, if Write waited for it.
+    if (!std::exchange(is_first, false)) {
+      trained_on.WaitForNotification();  // For ever, if Write waited for it.
+    }
     return absl::OkStatus();
   });
-  ASSERT_TRUE(ledger_->RecordEvent("before", "").ok());
+  ASSERT_TRUE(Write(writer, 2, 0, 1).ok());
   ASSERT_TRUE(Write(writer, 2, 300, 1).ok());
   ASSERT_TRUE(ledger_->RecordEvent("after", "").ok());
-  EXPECT_FALSE(std::filesystem::exists(plan_.path));
+  EXPECT_EQ(Latest()->name(), "run/2");
   trained_on.Notify();
   ASSERT_TRUE(writer.Wait().ok());
   const std::unique_ptr<Checkpoint> checkpoint = Latest();
   EXPECT_EQ(checkpoint->name(), "run/2+300");
   const v1::LedgerPosition& position = checkpoint->header().continuation().ledger();
-  EXPECT_EQ(position.last_event(), 1) << "what came later is recorded again";
+  EXPECT_EQ(position.last_event(), 1) << "that of the first checkpoint; what came later is recorded again";
   EXPECT_EQ(position.steps(), 7);
   EXPECT_EQ(position.own_epochs(), 2);
   EXPECT_EQ(position.peer_epochs(), 1);
-  EXPECT_EQ(Recorded(), 1);
+  EXPECT_EQ(Recorded(), 2);
 }
 
 TEST_F(CheckpointWriterTest, OneAfterTheOther) {
@@ -93,8 +104,9 @@ TEST_F(CheckpointWriterTest, WhatItReliesOnIsDurableFirst) {
 }
 
 TEST_F(CheckpointWriterTest, TheNextCallTellsOfAFailureOnce) {
-  plan_.path = folder_.File("absent/half");
   CheckpointWriter writer(&plan_, ledger_.get(), nullptr);
+  ASSERT_TRUE(Write(writer, 0, 0, 0).ok());
+  plan_.path = folder_.File("absent/half");
   ASSERT_TRUE(Write(writer, 0, 1, 1).ok());
   EXPECT_THAT(Write(writer, 0, 2, 2).ToString(), HasSubstr("absent/half.new: cannot be created"));
   EXPECT_TRUE(writer.Wait().ok()) << "the second was not begun";
@@ -103,7 +115,11 @@ TEST_F(CheckpointWriterTest, TheNextCallTellsOfAFailureOnce) {
 }
 
 TEST_F(CheckpointWriterTest, ItsEndWaitsForTheLatest) {
-  { ASSERT_TRUE(Write(*std::make_unique<CheckpointWriter>(&plan_, ledger_.get(), nullptr), 0, 9, 1).ok()); }
+  {
+    CheckpointWriter writer(&plan_, ledger_.get(), nullptr);
+    ASSERT_TRUE(Write(writer, 0, 0, 1).ok());
+    ASSERT_TRUE(Write(writer, 0, 9, 1).ok());
+  }
   EXPECT_EQ(Latest()->name(), "run/0+9");
 }
 
