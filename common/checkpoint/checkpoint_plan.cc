@@ -149,16 +149,15 @@ absl::Status CheckpointPlan::Write(const v1::CheckpointHeader& place, const Name
 }
 
 absl::Status CheckpointPlan::GoBackTo(const Checkpoint& chosen) const {
-  if (chosen.path() == path) {
-    return absl::OkStatus();
-  }
-  // The oldest is chosen, or the one after it: then the oldest stays.
   const std::string middle = path + kSuffixes[1], oldest = path + kSuffixes[2];
+  if (chosen.path() != middle && chosen.path() != oldest) {
+    return absl::OkStatus();  // It is the latest.
+  }
   if (chosen.path() == oldest && std::remove(middle.c_str()) != 0 && errno != ENOENT) {
     return absl::InternalError(absl::StrCat(middle, ": cannot be removed: ", std::strerror(errno)));
   }
   SPLITVEIL_RETURN_IF_ERROR(Rename(chosen.path(), path));
-  SPLITVEIL_RETURN_IF_ERROR(Rename(oldest, middle));
+  SPLITVEIL_RETURN_IF_ERROR(Rename(oldest, middle));  // Where the middle one was chosen, the oldest stays.
   return SyncFolderOf(path);
 }
 

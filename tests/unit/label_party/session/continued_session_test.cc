@@ -43,9 +43,10 @@ TEST_F(ContinuedSessionTest, AContinuedRunRecordsEachStepOnce) {
   std::vector<std::string> expected;
   std::transform(tables.begin(), tables.end(), std::back_inserter(expected), rows);
   for (const char* const from : {".1", ".2"}) {  // The parts of the run so far are the same whatever it goes on from.
+    uint32_t epoch = (*Checkpoint::Open(path_ + from))->header().epochs();
     Continue(path_ + from);
     ASSERT_TRUE(session_->Start(StartRequest()).ok());
-    for (uint32_t epoch = (*Checkpoint::Open(path_ + from))->header().epochs(); epoch < 2; ++epoch) {
+    for (; epoch < 2; ++epoch) {
       TrainAndEvaluate(epoch);
     }
     EXPECT_TRUE(session_->Close(CloseRequest()).ok());
