@@ -267,6 +267,7 @@ std::string ProposedAgreement(const PartySetupOptions& options, const PresetCut&
   proposed.cut_layer = cut.cut_layer;
   proposed.cut_width = cut.cut_width;
   proposed.batch_size = proposed.batch_size > 0 ? proposed.batch_size : rows < kManyRows ? 256 : 1024;
+  proposed.in_flight_batches = rows < kManyRows ? 1 : 0;
   proposed.epochs = proposed.epochs > 0 ? proposed.epochs : rows < kManyRows ? 10 : 5;
   return AgreementFileText(proposed);
 }

@@ -129,6 +129,11 @@ std::string AgreementFileText(const AgreementChoices& choices) {
       "epochs: ",
       choices.epochs,
       "\n"
+      "# 0: as many as the link asks for, 2 on a fast one. More than 1 hides what the network takes; activations are\n"
+      "# then older than the model, which costs where an epoch has few batches.\n"
+      "in_flight_batches: ",
+      choices.in_flight_batches,
+      "\n"
       "# Held out for testing, by a hash of the id: both tables were prepared with it.\n"
       "test_fraction: ",
       choices.test_fraction,

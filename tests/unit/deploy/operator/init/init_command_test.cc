@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -139,6 +140,22 @@ TEST_F(InitCommandTest, FilesAreCommentedAndSayWhatWasAskedFor) {
                     HasSubstr("# Proposal of the agreement")));
   EXPECT_THAT(ReadFile(At("bank/schema.textproto")).value(),
               HasSubstr("columns { name: \"income\" kind: NUMERIC }  # numbers, 37 distinct"));
+}
+
+// Older activations cost quality where epochs are short.
+TEST_F(InitCommandTest, ProposesToMeasureTheLinkWhereThereAreManyBatches) {
+  ExpectDone(Bank());
+  EXPECT_THAT(ReadFile(At("bank/run.textproto")).value(),
+              AllOf(HasSubstr("in_flight_batches: 1\n"), HasSubstr("batch_size: 256\n")));
+  std::string table = "customer,income,branch,defaulted\n";
+  for (int row = 0; row < 50'000; ++row) {
+    absl::StrAppend(&table, "kunde", row, ",", row % 37, ",b", row % 3, ",", row % 4 == 0 ? "yes" : "no", "\n");
+  }
+  WriteText(At("bank.csv"), table);
+  ExpectDone(Bank({"--force"}));
+  EXPECT_THAT(ReadFile(At("bank/run.textproto")).value(),
+              AllOf(HasSubstr("in_flight_batches: 0\n"), HasSubstr("batch_size: 1024\n")));
+  ExpectDone({"validate", "--agreement=" + At("bank/run.textproto"), "--config=" + At("bank/party.textproto")});
 }
 
 TEST_F(InitCommandTest, ReplacesNothingUnlessForcedAndAKeyNever) {
