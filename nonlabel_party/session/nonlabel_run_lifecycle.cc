@@ -77,7 +77,9 @@ absl::Status NonLabelRunLifecycle::Open() {
     SPLITVEIL_RETURN_IF_ERROR(checkpoints.GoBackTo(*continued_));
   }
   SPLITVEIL_RETURN_IF_ERROR(BeginLedger(response.version()));
-  checkpoint_writer_ = std::make_unique<CheckpointWriter>(&options_.checkpoints, ledger_.get(), nullptr);
+  if (!checkpoints.path.empty()) {
+    checkpoint_writer_ = std::make_unique<CheckpointWriter>(&checkpoints, ledger_.get(), nullptr);
+  }
   for (const auto& [kind, detail] : std::exchange(interruptions_, {})) {
     SPLITVEIL_RETURN_IF_ERROR(RecordInterruption(kind, detail));
   }
@@ -212,7 +214,7 @@ absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start(const std::string& split_s
   SPLITVEIL_RETURN_IF_ERROR(AsRefusal(joint.status()));
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(is_continued() ? Answer::kContinued : Answer::kStarted));
   const JointSeed used = is_continued() ? continuation_->seed : *joint;
-  if (writes_checkpoints()) {
+  if (checkpoint_writer_ != nullptr) {
     *options_.checkpoints.facts.mutable_continuation() =
         ToProto({used, aligned_, 0, 0, in_flight_batches_}, options_.agreement);
   }

@@ -56,8 +56,7 @@ class NonLabelRunLifecycle {
   // The label party wants no epoch after the first `epochs`.
   absl::Status RecordEarlyStop(uint32_t epochs);
 
-  bool writes_checkpoints() const { return !options_.checkpoints.path.empty(); }
-  // Null before there is a ledger.
+  // Null before there is a ledger, and where no checkpoints are written.
   CheckpointWriter* checkpoint_writer() const { return checkpoint_writer_.get(); }
 
   // Exports the model, where a folder for it is configured, and tells the label party that the run is complete; it

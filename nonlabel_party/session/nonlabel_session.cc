@@ -128,12 +128,13 @@ absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
 }
 
 absl::Status NonLabelSession::WriteCheckpoint(uint32_t epochs, uint32_t batches) {
-  if (!lifecycle_.writes_checkpoints()) {
+  CheckpointWriter* const writer = lifecycle_.checkpoint_writer();
+  if (writer == nullptr) {
     return absl::OkStatus();
   }
-  SPLITVEIL_RETURN_IF_ERROR(lifecycle_.checkpoint_writer()->Wait());
+  SPLITVEIL_RETURN_IF_ERROR(writer->Wait());
   const SteadyTime since = SteadyNow();
-  return lifecycle_.checkpoint_writer()->Write(
+  return writer->Write(
       {lifecycle_.run_id(), epochs, batches, recorder_->totals().steps, epochs, {}}, model_->TrainingState(),
       SaveProgress(stopped_early_, *attacks_, *recorder_, *step_, *protected_model_, *attribute_audit_), since);
 }
