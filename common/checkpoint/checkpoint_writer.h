@@ -55,7 +55,8 @@ class CheckpointWriter {
     std::string progress;
     SteadyTime since;
   };
-  absl::Status WriteNow(const Gathered& gathered) const;
+  enum class Beside { kNothing, kTraining };
+  absl::Status WriteNow(const Gathered& gathered, Beside beside) const;
 
   const CheckpointPlan* const plan_;
   Ledger* const ledger_;

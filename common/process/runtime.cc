@@ -119,6 +119,11 @@ void TuneRuntime(char** argv) {
 
 void ReturnFreeMemory() { malloc_trim(0); }
 
+void GiveWayToOtherThreads() {
+  constexpr int kNice = 10;
+  setpriority(PRIO_PROCESS, 0, kNice);  // On Linux 0 is the thread, not the process.
+}
+
 void WarnIfSlowBlas() {
   const std::string path = LoadedBlasPath();
   if (IsReferenceBlas(path)) {

@@ -31,6 +31,10 @@ void SilenceGrpc();
 // Gives back what is free now: for after work that took much more memory than what follows. Thread-safe.
 void ReturnFreeMemory();
 
+// For good, where threads want more processors than there are the calling one gets a tenth of what another gets (nice
+// 10): for work that nobody waits for yet. It is no less, since somebody may in the end.
+void GiveWayToOtherThreads();
+
 // Says on standard error if matrix products run on the reference BLAS (14-24 times slower).
 void WarnIfSlowBlas();
 

@@ -25,6 +25,7 @@ constexpr absl::string_view kMagic = "SVSECT01";
 constexpr size_t kAlignment = 64;
 constexpr size_t kTrailerBytes = sizeof(uint64_t) + sizeof(Digest);
 constexpr size_t kCopyBytes = size_t{1} << 20;
+constexpr size_t kHashedBytes = size_t{1} << 18;  // And then written from the processor's cache.
 
 template <typename Number>
 std::string LittleEndian(Number value) {
@@ -93,9 +94,13 @@ class SectionOutput {
   };
 
   absl::Status Write(absl::string_view bytes) {
-    hasher_.Update(bytes);
     size_ += bytes.size();
-    return file_->Append(bytes);
+    for (size_t done = 0; done < bytes.size(); done += kHashedBytes) {
+      const absl::string_view piece = bytes.substr(done, kHashedBytes);
+      hasher_.Update(piece);
+      SPLITVEIL_RETURN_IF_ERROR(file_->Append(piece));
+    }
+    return absl::OkStatus();
   }
   void Align() { status_.Update(Write(std::string((kAlignment - size_ % kAlignment) % kAlignment, '\0'))); }
 

@@ -3,9 +3,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -183,6 +185,17 @@ TEST(HandleStopSignalsTest, WithoutItASignalKills) {
         _exit(1);
       },
       KilledBySignal(SIGTERM), "");
+}
+
+TEST(GiveWayToOtherThreadsTest, LowersTheCallingThreadAlone) {
+  const int before = getpriority(PRIO_PROCESS, 0);
+  int lowered = 0;
+  std::thread([&lowered] {
+    GiveWayToOtherThreads();
+    lowered = getpriority(PRIO_PROCESS, 0);
+  }).join();
+  EXPECT_EQ(lowered, std::max(before, 10));  // None may raise itself.
+  EXPECT_EQ(getpriority(PRIO_PROCESS, 0), before);
 }
 
 }  // namespace

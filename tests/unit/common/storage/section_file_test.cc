@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+
 #include "tests/testing/scratch_folder.h"
 
 namespace splitveil {
@@ -43,6 +45,18 @@ TEST(SectionFileTest, SectionsAtHandMakeTheSameBytesAsThoseThatCameInTurns) {
   ASSERT_TRUE(WriteSectionFile(folder.Path("at hand"), {{"letters", "abcdef"}, {"digits", "12345"}}).ok());
   EXPECT_EQ(folder.Read("at hand"), folder.Read("in turns"));
   EXPECT_EQ(WriteSectionFile(folder.Path("absent/file"), {}).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(SectionFileTest, HoldsSectionsThatAreWrittenInSeveralPieces) {
+  const ScratchFolder folder;
+  std::string numbers;
+  for (int i = 0; i < 200'000; ++i) {
+    absl::StrAppend(&numbers, i, " ");
+  }
+  ASSERT_TRUE(WriteSectionFile(folder.Path("a"), {{"numbers", numbers}, {"letters", "abcdef"}}).ok());
+  const std::unique_ptr<SectionFile> file = *SectionFile::Open(folder.Path("a"), SectionFile::Check::kDigest);
+  EXPECT_TRUE(*file->section("numbers") == numbers);
+  EXPECT_EQ(*file->section("letters"), "abcdef");
 }
 
 TEST(SectionFileTest, StaysReadableAfterItsPagesWereReleased) {
