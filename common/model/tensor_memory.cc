@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 #include <cstdint>
 #include <cstdlib>
+#include <torch/version.h>
 
 namespace splitveil {
 namespace {
@@ -19,13 +20,19 @@ void Free(void* block) {
 // Thread-safe.
 class TensorMemory final : public c10::Allocator {
  public:
-  c10::DataPtr allocate(size_t bytes) const override {
-    void* const block = bytes == 0 ? nullptr : Aligned(bytes);
-    return {block, block, &Free, c10::Device(c10::DeviceType::CPU)};
-  }
+#if TORCH_VERSION_MAJOR >= 2  // Debian 13's.
+  c10::DataPtr allocate(size_t bytes) override { return Allocate(bytes); }
+  void copy_data(void* to, const void* from, size_t bytes) const override { default_copy_data(to, from, bytes); }
+#else  // Debian 12's.
+  c10::DataPtr allocate(size_t bytes) const override { return Allocate(bytes); }
+#endif
   c10::DeleterFnPtr raw_deleter() const override { return &Free; }
 
  private:
+  static c10::DataPtr Allocate(size_t bytes) {
+    void* const block = bytes == 0 ? nullptr : Aligned(bytes);
+    return {block, block, &Free, c10::Device(c10::DeviceType::CPU)};
+  }
   // What malloc gave stands right before the block.
   static void* Aligned(size_t bytes) {
     void* const given = bytes <= SIZE_MAX / 2 ? std::malloc(bytes + kAlignment + sizeof(void*)) : nullptr;
