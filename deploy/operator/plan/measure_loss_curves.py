@@ -55,7 +55,8 @@ def measure(programs, folder, rows, seeds):
     if not (folder / "certificates").exists():
         for command in (["generate", f"--rows={rows}", f"--seed={DATA_SEED}", f"--out={folder}/generated.tsv"],
                         ["prepare", "--format=table", f"--schema={EXAMPLE}/schema.textproto",
-                         f"--input={folder}/generated.tsv", "--seed=7", f"--out={folder}"],
+                         f"--input={folder}/generated.tsv", "--seed=7", "--validation_fraction=0",
+                         f"--out={folder}"],
                         ["certificates", f"--out={folder}/certificates", "--label=label-party.splitveil.example",
                          "--nonlabel=nonlabel-party.splitveil.example"]):
             subprocess.run([tool, *command], check=True, stdout=sys.stderr)
