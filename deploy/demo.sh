@@ -153,6 +153,8 @@ say "Strongest and worst case are measured on some examples: an attack exceeds a
 say "Why, criterion by criterion: $logs/audit.RUN.guarantee.log"
 if [ "$verdicts" != '10, 10, 0' ]; then
   say "" "demo.sh: error: $root/deploy/demo/guarantee.textproto: expected audits that end with 10, 10, 0, found $verdicts"
+  say "What the run with noised labels does not meet:"
+  grep '^FAIL' "$logs/audit.gaussian_label_dp.guarantee.log" | sed 's/^/    /' >&2 || say "    nothing: one of the others does meet it"
   exit 1
 fi
 # figure RUN: its best test AUC.
