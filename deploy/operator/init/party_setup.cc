@@ -34,6 +34,7 @@ namespace {
 
 constexpr int kCertificateDays = 365;
 constexpr int64_t kManyRows = 50'000;  // From here on batches of 1,024 and 5 epochs, as on the papers' data.
+constexpr int64_t kManyBatches = 40;   // An epoch; in fewer, activations that are a few batches old cost quality.
 
 // Where a preset is cut, as the papers do (ModelSpec.Preset).
 struct PresetCut {
@@ -267,7 +268,7 @@ std::string ProposedAgreement(const PartySetupOptions& options, const PresetCut&
   proposed.cut_layer = cut.cut_layer;
   proposed.cut_width = cut.cut_width;
   proposed.batch_size = proposed.batch_size > 0 ? proposed.batch_size : rows < kManyRows ? 256 : 1024;
-  proposed.in_flight_batches = rows < kManyRows ? 1 : 0;
+  proposed.in_flight_batches = rows / proposed.batch_size < kManyBatches ? 1 : 0;
   proposed.epochs = proposed.epochs > 0 ? proposed.epochs : rows < kManyRows ? 10 : 5;
   return AgreementFileText(proposed);
 }

@@ -129,8 +129,9 @@ std::string AgreementFileText(const AgreementChoices& choices) {
       "epochs: ",
       choices.epochs,
       "\n"
-      "# 0: as many as the link asks for, 2 on a fast one. More than 1 hides what the network takes; activations are\n"
-      "# then older than the model, which costs where an epoch has few batches.\n"
+      "# 0: as many as the link needs, at least 2. With more than 1 the parties compute while batches are on the "
+      "network,\n"
+      "# but on slightly older weights, which can cost model quality where an epoch has few batches.\n"
       "in_flight_batches: ",
       choices.in_flight_batches,
       "\n"

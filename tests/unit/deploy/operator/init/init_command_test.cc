@@ -156,6 +156,8 @@ TEST_F(InitCommandTest, ProposesToMeasureTheLinkWhereThereAreManyBatches) {
   EXPECT_THAT(ReadFile(At("bank/run.textproto")).value(),
               AllOf(HasSubstr("in_flight_batches: 0\n"), HasSubstr("batch_size: 1024\n")));
   ExpectDone({"validate", "--agreement=" + At("bank/run.textproto"), "--config=" + At("bank/party.textproto")});
+  ExpectDone(Bank({"--force", "--batch_size=10000"}));
+  EXPECT_THAT(ReadFile(At("bank/run.textproto")).value(), HasSubstr("in_flight_batches: 1\n"));
 }
 
 TEST_F(InitCommandTest, ReplacesNothingUnlessForcedAndAKeyNever) {
