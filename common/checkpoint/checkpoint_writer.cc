@@ -29,30 +29,30 @@ absl::Status CheckpointWriter::Write(Place place, NamedParameters model, std::st
       Gathered{std::move(place), last_event, std::move(model), std::move(progress), since});
   const bool is_first = !std::exchange(has_written_, true);
   if (is_first || gathered->place.batches == 0) {
-    return WriteNow(*gathered, Beside::kNothing);
+    return WriteNow(*gathered, Priority::kUsual);
   }
   try {
     under_way_ = std::async(std::launch::async, [this, own = gathered]() mutable {
-      absl::Status written = WriteNow(*std::exchange(own, nullptr), Beside::kTraining);  // Not to be held until Wait.
+      absl::Status written = WriteNow(*std::exchange(own, nullptr), Priority::kLow);  // Not to be held until Wait.
       if (!written.ok()) {  // Where the run ends for another reason, nobody else tells.
         LogWarning("a checkpoint was not written: ", written.message());
       }
       return written;
     });
   } catch (const std::system_error&) {  // No thread is to be had.
-    return WriteNow(*gathered, Beside::kNothing);
+    return WriteNow(*gathered, Priority::kUsual);
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckpointWriter::Wait() { return under_way_.valid() ? under_way_.get() : absl::OkStatus(); }
 
-absl::Status CheckpointWriter::WriteNow(const Gathered& gathered, Beside beside) const {
+absl::Status CheckpointWriter::WriteNow(const Gathered& gathered, Priority priority) const {
   const Place& place = gathered.place;
   // First what it relies on, then what says that this is there.
   SPLITVEIL_RETURN_IF_ERROR(sync_ ? sync_() : absl::OkStatus());
   SPLITVEIL_RETURN_IF_ERROR(ledger_->Commit());
-  if (beside == Beside::kTraining) {  // Not before: a step may wait for the ledger.
+  if (priority == Priority::kLow) {  // Not before: a step may wait for the ledger.
     GiveWayToOtherThreads();
   }
   v1::CheckpointHeader header;

@@ -20,10 +20,10 @@
 namespace splitveil {
 
 // A checkpoint within an epoch costs training a copy of the state; hashing it and waiting for the disk is another
-// thread's, and training waits for that only where the next checkpoint is due before it is done. A crash meanwhile
-// leaves the one before, and both parties go on from there: neither trains past a checkpoint's place before its own
-// checkpoint before that one is on the disk, so that what one lacks is at most two of the other's three; and a run that
-// goes on begins with what both have as their latest (CheckpointPlan::GoBackTo). Not thread-safe.
+// thread's, of a lower priority, and training waits for that only where the next checkpoint is due before it is done. A
+// crash meanwhile leaves the one before, and both parties go on from there: neither trains past a checkpoint's place
+// before its own checkpoint before that one is on the disk, so that what one lacks is at most two of the other's three;
+// and a run that goes on begins with what both have as their latest (CheckpointPlan::GoBackTo). Not thread-safe.
 class CheckpointWriter {
  public:
   // Not owned; all must outlive this, and `plan` stays as it is until Wait. `sync`: makes durable what a checkpoint
@@ -55,8 +55,9 @@ class CheckpointWriter {
     std::string progress;
     SteadyTime since;
   };
-  enum class Beside { kNothing, kTraining };
-  absl::Status WriteNow(const Gathered& gathered, Beside beside) const;
+  // Low: once the ledger has been committed the calling thread gives way to the others, for good.
+  enum class Priority { kUsual, kLow };
+  absl::Status WriteNow(const Gathered& gathered, Priority priority) const;
 
   const CheckpointPlan* const plan_;
   Ledger* const ledger_;

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
@@ -120,8 +121,9 @@ void TuneRuntime(char** argv) {
 void ReturnFreeMemory() { malloc_trim(0); }
 
 void GiveWayToOtherThreads() {
-  constexpr int kNice = 10;
-  setpriority(PRIO_PROCESS, 0, kNice);  // On Linux 0 is the thread, not the process.
+  constexpr int kNicer = 5, kNicest = 19;
+  // On Linux 0 is the thread, not the process.
+  setpriority(PRIO_PROCESS, 0, std::min(getpriority(PRIO_PROCESS, 0) + kNicer, kNicest));
 }
 
 void WarnIfSlowBlas() {

@@ -31,8 +31,9 @@ void SilenceGrpc();
 // Gives back what is free now: for after work that took much more memory than what follows. Thread-safe.
 void ReturnFreeMemory();
 
-// For good, where threads want more processors than there are the calling one gets a tenth of what another gets (nice
-// 10): for work that nobody waits for yet. It is no less, since somebody may in the end.
+// From now on the calling thread gets a third of what another thread gets where there are more of them than processors
+// (5 nicer than before): for work that nobody waits for yet, but may in the end. Where the system ranks processes in
+// groups (sessions, containers) it gives way within its own.
 void GiveWayToOtherThreads();
 
 // Says on standard error if matrix products run on the reference BLAS (14-24 times slower).

@@ -2,13 +2,18 @@
 // there are checkpoints: both programs on this machine.
 //
 // A checkpoint's price is what the steps after it take more than those before it, in one and the same run: equal runs
-// differ by more than that. The journal's is the difference of runs with and without it, by turns.
+// differ by more than that. A run without any, at the same places, says what of it is something else. The price is the
+// label party's steps', which wait for the other party: both pay the same one, not each its own. The journal's price is
+// the difference of runs with and without it, by turns.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <functional>
 #include <gtest/gtest.h>
 #include <iostream>
-#include <iterator>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,9 +26,13 @@
 namespace splitveil::testing {
 namespace {
 
-constexpr uint32_t kCheckpointSteps = 50;
-constexpr size_t kWindow = 25;  // Steps: by then a checkpoint is on the disk.
 constexpr int kRounds = 5;
+
+// Where checkpoints are written, and how many steps before and after them are compared. steps >= 2 * window.
+struct Places {
+  uint32_t steps;
+  size_t window;
+};
 
 struct MeanAndError {
   double mean = 0, standard_error = 0;
@@ -43,10 +52,10 @@ MeanAndError MeanOf(const std::vector<double>& values) {
 }
 
 // A small model, whose steps are short and which makes shares large ones.
-std::unique_ptr<TwoPartyRun> SmallRun(int rows) {
+std::unique_ptr<TwoPartyRun> SmallRun(int rows, uint32_t epochs) {
   auto run = std::make_unique<TwoPartyRun>(rows);
   for (v1::RunAgreement* const agreement : {&run->label_agreement, &run->nonlabel_agreement}) {
-    agreement->set_epochs(12);
+    agreement->set_epochs(epochs);
     agreement->mutable_audit()->clear_layers();
     agreement->mutable_audit()->clear_attacks();
     agreement->mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
@@ -115,62 +124,70 @@ double SecondsOf(const std::vector<StepRow>& steps, size_t begin, size_t end) {
   return seconds;
 }
 
-// The step before which a checkpoint within an epoch was written; false for another event.
-bool PlaceOf(const EventRecord& event, const std::vector<StepRow>& steps, size_t& place) {
-  const std::vector<std::string> words = absl::StrSplit(event.detail, ' ');  // "of 2 epochs and 300 batches, in ...".
-  uint32_t epoch = 0, batch = 0;
-  if (event.kind != "checkpoint" || words.size() < 6 || words[5] != "batches," || !absl::SimpleAtoi(words[1], &epoch) ||
-      !absl::SimpleAtoi(words[4], &batch)) {
-    return false;
-  }
-  const auto step = std::find_if(steps.begin(), steps.end(),
-                                 [&](const StepRow& row) { return row.epoch == epoch && row.batch == batch; });
-  place = static_cast<size_t>(std::distance(steps.begin(), step));
-  return true;
+// When the checkpoint of an event was on the disk, seconds from when it was due; nullopt: of no checkpoint in an epoch.
+std::optional<double> SecondsToDisk(const EventRecord& event) {
+  const std::vector<std::string> words = absl::StrSplit(event.detail, ' ');  // "of 2 epochs and 300 batches, in 0.1 s".
+  double seconds = 0;
+  const bool is_within_epoch = event.kind == "checkpoint" && words.size() == 9 && words[5] == "batches,";
+  return is_within_epoch && absl::SimpleAtod(words[7], &seconds) ? std::optional<double>(seconds) : std::nullopt;
 }
 
-// What each checkpoint within an epoch took, seconds, where kWindow steps of the epoch lie on both sides of it; and a
-// step without.
+// What each checkpoint took, or nothing at its place, seconds, where the window lies in the epoch on both sides,
+// without the epoch's first step, which waits for more than a step; and a step without.
 struct Prices {
   std::vector<double> checkpoints, steps;
+  double shortest_window = std::numeric_limits<double>::infinity();
 };
 
-Prices PricesIn(const Recorded& recorded) {
-  const std::vector<StepRow>& steps = recorded.steps;
+Prices PricesIn(const std::vector<StepRow>& steps, Places places) {
   Prices prices;
-  for (const EventRecord& event : recorded.events) {
-    size_t place = 0;
-    if (!PlaceOf(event, steps, place) || place < kWindow + 1 || place + kWindow > steps.size() ||
-        steps[place - kWindow - 1].epoch != steps[place + kWindow - 1].epoch) {  // An epoch's first step waits for it.
+  for (size_t place = places.steps; place + places.window <= steps.size(); place += places.steps) {
+    if (steps[place - places.window - 1].epoch != steps[place + places.window - 1].epoch) {
       continue;
     }
-    const double before = SecondsOf(steps, place - kWindow, place);
-    prices.checkpoints.push_back(SecondsOf(steps, place, place + kWindow) - before);
-    prices.steps.push_back(before / kWindow);
+    const double before = SecondsOf(steps, place - places.window, place);
+    const double after = SecondsOf(steps, place, place + places.window);
+    prices.checkpoints.push_back(after - before);
+    prices.steps.push_back(before / static_cast<double>(places.window));
+    prices.shortest_window = std::min(prices.shortest_window, after);
   }
   return prices;
 }
 
-void PrintPrices(TwoPartyRun& run) {
-  WriteCheckpoints(run, kCheckpointSteps);
+void PrintPrices(const char* what, TwoPartyRun& run, Places places, bool writes) {
+  WriteCheckpoints(run, writes ? places.steps : 0);
   ASSERT_NO_FATAL_FAILURE(Train(run));
-  for (const char* const party : {"label_party", "nonlabel_party"}) {
-    const Prices prices = PricesIn(ReadLedger(run, party));
-    ASSERT_GT(prices.checkpoints.size(), 5);
-    const MeanAndError checkpoint = MeanOf(prices.checkpoints), step = MeanOf(prices.steps);
-    std::cout << party << ": a step " << 1000 * step.mean << " ms, a checkpoint " << 1000 * checkpoint.mean << " +- "
-              << 1000 * checkpoint.standard_error << " ms (mean of " << prices.checkpoints.size()
-              << " and its standard error); every 100 steps " << checkpoint.mean / step.mean << " +- "
-              << checkpoint.standard_error / step.mean << " %\n";
+  const Recorded recorded = ReadLedger(run, "label_party");
+  const Prices prices = PricesIn(recorded.steps, places);
+  ASSERT_GT(prices.checkpoints.size(), 5);
+  const MeanAndError price = MeanOf(prices.checkpoints), step = MeanOf(prices.steps);
+  std::cout << what << ": a step " << 1000 * step.mean << " ms, each of " << prices.checkpoints.size() << " places "
+            << 1000 * price.mean << " +- " << 1000 * price.standard_error << " ms (mean and its standard error), "
+            << price.mean / step.mean << " +- " << price.standard_error / step.mean << " % of 100 steps\n";
+  int64_t late = 0;  // What is written later than the window is paid for by steps that nobody looks at.
+  for (const Recorded& party : {recorded, ReadLedger(run, "nonlabel_party")}) {
+    late += std::count_if(party.events.begin(), party.events.end(), [&](const EventRecord& event) {
+      return SecondsToDisk(event).value_or(0) > prices.shortest_window;
+    });
+  }
+  std::cout << "  on the disk after the shortest window: " << late << "\n";
+}
+
+void PrintPricesAndPlacebos(const std::function<std::unique_ptr<TwoPartyRun>()>& make_run, Places places) {
+  for (int round = 0; round < 2; ++round) {
+    PrintPrices("with checkpoints", *make_run(), places, true);
+    PrintPrices("without", *make_run(), places, false);
   }
 }
 
-TEST(CheckpointBench, CheckpointsOfTheDemo) { PrintPrices(*DemoRun()); }
+TEST(CheckpointBench, CheckpointsOfTheDemo) { PrintPricesAndPlacebos(DemoRun, {50, 25}); }
 
-TEST(CheckpointBench, CheckpointsOfASmallModel) { PrintPrices(*SmallRun(/*rows=*/100'000)); }
+TEST(CheckpointBench, CheckpointsOfASmallModel) {
+  PrintPricesAndPlacebos([] { return SmallRun(/*rows=*/100'000, /*epochs=*/30); }, {200, 100});
+}
 
 double SecondsOfSteps(bool with_journal) {
-  const std::unique_ptr<TwoPartyRun> run = SmallRun(/*rows=*/30'000);
+  const std::unique_ptr<TwoPartyRun> run = SmallRun(/*rows=*/30'000, /*epochs=*/12);
   if (with_journal) {
     WriteCheckpoints(*run, 0);
   }

@@ -47,16 +47,23 @@ TEST(SectionFileTest, SectionsAtHandMakeTheSameBytesAsThoseThatCameInTurns) {
   EXPECT_EQ(WriteSectionFile(folder.Path("absent/file"), {}).code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(SectionFileTest, HoldsSectionsThatAreWrittenInSeveralPieces) {
-  const ScratchFolder folder;
-  std::string numbers;
-  for (int i = 0; i < 200'000; ++i) {
-    absl::StrAppend(&numbers, i, " ");
+// Bytes are hashed and written in pieces of 256 KiB.
+TEST(SectionFileTest, SectionsOfSeveralPiecesAreWrittenAndHashedWhole) {
+  for (const size_t size : {size_t{262'143}, size_t{262'144}, size_t{262'145}, size_t{1'000'000}}) {
+    const ScratchFolder folder;
+    std::string numbers;
+    for (int i = 0; numbers.size() < size; ++i) {
+      absl::StrAppend(&numbers, i, " ");
+    }
+    numbers.resize(size);
+    ASSERT_TRUE(WriteSectionFile(folder.Path("a"), {{"numbers", numbers}, {"letters", "abcdef"}}).ok());
+    const std::unique_ptr<SectionFile> file = *SectionFile::Open(folder.Path("a"), SectionFile::Check::kStructure);
+    EXPECT_TRUE(*file->section("numbers") == numbers) << size;
+    EXPECT_EQ(*file->section("letters"), "abcdef");
+    std::string bytes = folder.Read("a");
+    bytes.resize(bytes.size() - sizeof(Digest));
+    EXPECT_EQ(file->digest(), Sha256(bytes)) << size;
   }
-  ASSERT_TRUE(WriteSectionFile(folder.Path("a"), {{"numbers", numbers}, {"letters", "abcdef"}}).ok());
-  const std::unique_ptr<SectionFile> file = *SectionFile::Open(folder.Path("a"), SectionFile::Check::kDigest);
-  EXPECT_TRUE(*file->section("numbers") == numbers);
-  EXPECT_EQ(*file->section("letters"), "abcdef");
 }
 
 TEST(SectionFileTest, StaysReadableAfterItsPagesWereReleased) {
