@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     return 0;
   }
   const v1::CheckpointHeader& header = (*checkpoint)->header();
-  Require(!header.run_id().empty() && header.epochs() > 0 && !(*checkpoint)->name().empty());
+  Require(!header.run_id().empty() && !(*checkpoint)->name().empty());
   const absl::StatusOr<NamedParameters> state = (*checkpoint)->State();
   if (!state.ok()) {
     Require(state.status().code() == absl::StatusCode::kInvalidArgument);
