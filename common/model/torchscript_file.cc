@@ -9,6 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/model/torchscript_archive.h"
+#include "common/status/status_macros.h"
+
 namespace splitveil {
 namespace {
 
@@ -60,6 +63,7 @@ absl::StatusOr<Module> Load(const std::string& path) {
   if (!std::filesystem::is_regular_file(path, error)) {
     return absl::InvalidArgumentError("expected a TorchScript file, found none of that name");
   }
+  SPLITVEIL_RETURN_IF_ERROR(CheckTorchScriptArchive(path));
   try {
     return torch::jit::load(path, at::Device(at::kCPU));
   } catch (const c10::Error& error) {

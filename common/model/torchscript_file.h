@@ -14,8 +14,8 @@
 namespace splitveil {
 
 // Loads `path` to the CPU. Parameters that were one in Python (tied weights) are one again. Errors: InvalidArgument
-// with field, file, expected and found where there is no such file, no TorchScript or no forward in it, or a parameter
-// is not float32 or overlaps another.
+// with field, file, expected and found where there is no such file, no TorchScript or no forward in it, damage in it,
+// or a parameter is not float32 or overlaps another.
 absl::StatusOr<torch::jit::Module> LoadTorchScript(const std::string& field, const std::string& path);
 
 // Arguments of forward without a default value.
