@@ -41,8 +41,9 @@ class Ledger {
   static absl::StatusOr<std::unique_ptr<Ledger>> Create(const std::string& path, const RunRow& run,
                                                         int64_t retained_steps = 0);
   // Goes on with a run that was broken off, from the rows that it had at `position`: those beyond are removed, for they
-  // are recorded again; events that tell of interruptions, refusals, disclosed labels and what the operator did stay. A
-  // ledger that does not know the run begins it. Errors: the same, but for a run that exists.
+  // are recorded again; events that tell of interruptions, refusals, disclosed labels and what the operator did stay.
+  // Before its first step a ledger that does not know the run begins it. Errors: the same, but for a run that exists;
+  // InvalidArgument where steps before `position` are missing.
   static absl::StatusOr<std::unique_ptr<Ledger>> Continue(const std::string& path, const RunRow& run,
                                                           const v1::LedgerPosition& position,
                                                           int64_t retained_steps = 0);

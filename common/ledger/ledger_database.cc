@@ -81,9 +81,20 @@ absl::Status LedgerDatabase::InsertRun(const RunRow& run) {
 }
 
 absl::Status LedgerDatabase::GoBackTo(const v1::LedgerPosition& position, const RunRow& run) {
-  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement find, connection_->Prepare("SELECT 1 FROM run WHERE run_id = ?1"));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      SqliteStatement find,
+      connection_->Prepare("SELECT coalesce(max(step) + 1, 0) FROM run LEFT JOIN step USING (run_id) "
+                           "WHERE run_id = ?1 GROUP BY run_id"));
   SPLITVEIL_RETURN_IF_ERROR(find.Bind(run.run_id));
   SPLITVEIL_ASSIGN_OR_RETURN(const bool known, find.Next());
+  // A checkpoint is written after its ledger: one that lacks steps is another one, or an older copy, and whoever reads
+  // it would be told of a complete run.
+  if (const int64_t recorded = known ? find.Int64(0) : 0; recorded < position.steps()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected the ledger of run \"", run.run_id, "\" up to step ", position.steps(),
+                     ", where its checkpoint goes on, found it up to step ", recorded,
+                     ": put back the file that the run has written, or begin another run"));
+  }
   if (!known) {
     return InsertRun(run);
   }

@@ -100,11 +100,26 @@ TEST_F(ContinuedRunTest, EventsOfARunAreCountedOverAllItsParts) {
   EXPECT_EQ(*ledger->CountEvents("refused"), 3);
 }
 
-TEST_F(ContinuedRunTest, ALedgerThatDoesNotKnowTheRunBeginsIt) {
-  v1::LedgerPosition position;
-  position.set_steps(4);
-  ASSERT_TRUE(Ledger::Continue(path_, Run("run-1"), position).ok());
+TEST_F(ContinuedRunTest, BeforeItsFirstStepALedgerThatDoesNotKnowTheRunBeginsIt) {
+  ASSERT_TRUE(Ledger::Continue(path_, Run("run-1"), v1::LedgerPosition()).ok());
   EXPECT_EQ(Sql("SELECT run_id, status FROM run"), "run-1|running");
+}
+
+// Somebody has removed it, or put back an older copy: a run that ends in it would look whole.
+TEST_F(ContinuedRunTest, ALedgerThatLacksStepsIsRefused) {
+  v1::LedgerPosition position;
+  position.set_steps(5);
+  const absl::Status removed = Ledger::Continue(path_, Run("run-1"), position).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(removed)) << removed;
+  EXPECT_THAT(std::string(removed.message()), testing::StartsWith(path_ + ": expected the ledger of run \"run-1\""));
+  RecordEpoch(0, *Open("run-1"));
+  RecordEpoch(1, *Open("run-0"));
+  const absl::Status older = Ledger::Continue(path_, Run("run-1"), position).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(older)) << older;
+  EXPECT_THAT(std::string(older.message()), testing::HasSubstr("found it up to step 4"));
+  EXPECT_EQ(Sql("SELECT count(*) FROM step"), "8");
+  position.set_steps(4);
+  EXPECT_TRUE(Ledger::Continue(path_, Run("run-1"), position).ok());
 }
 
 }  // namespace
