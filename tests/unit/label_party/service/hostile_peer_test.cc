@@ -18,6 +18,7 @@
 
 #include "common/process/steady_time.h"
 #include "common/transport/grpc_deadline.h"
+#include "common/transport/tensor_codec.h"
 #include "tests/unit/label_party/service/split_training_service_fixture.h"
 
 #include "splitveil/v1/leak_audit.grpc.pb.h"

@@ -22,19 +22,6 @@ class AttributeAuditTest : public LabelSessionLifeTest {
  protected:
   AttributeAuditTest() { run_.AttackAttributes(); }
 
-  void StartAudited() {
-    Align();
-    const absl::StatusOr<v1::StartResponse> response = session_->Start(StartRequest());
-    ASSERT_TRUE(response.ok()) << response.status();
-    const absl::StatusOr<JointSeed> joint = seed_->Combine(commitment_, response->seed_reveal());
-    TrainTestSplit split = SplitRule(run_.agreement).Split(run_.nonlabel_data.ids, aligned_.rows);
-    test_examples_ = static_cast<int64_t>(split.test.size());
-    auxiliary_examples_ = static_cast<int64_t>(split.auxiliary.size());
-    absl::StatusOr<Schedule> schedule = Schedule::Create(
-        *joint, std::move(split.train), {run_.agreement.batch_size(), run_.agreement.minimum_batch_size()});
-    ASSERT_TRUE(schedule.ok());
-    schedule_ = std::make_unique<Schedule>(*std::move(schedule));
-  }
   // What an honest peer sends.
   LabelSession::Embedding EmbedAll(uint32_t epoch, int64_t examples) {
     LabelSession::Embedding embedding;
@@ -64,8 +51,6 @@ class AttributeAuditTest : public LabelSessionLifeTest {
     LabelSession::Embedding embedding;
     return session_->EmbedAuxiliary(message, embedding);
   }
-
-  int64_t auxiliary_examples_ = 0;
 };
 
 void Expect(const absl::Status& status, absl::StatusCode code, const std::string& text) {
@@ -74,7 +59,7 @@ void Expect(const absl::Status& status, absl::StatusCode code, const std::string
 }
 
 TEST_F(AttributeAuditTest, GuessesOnceTheEpochIsEvaluatedAndTheAuxiliaryActivationsHaveCome) {
-  StartAudited();
+  Start();
   Expect(EmbedOne(ActivationsOf(0, 0, 1)), absl::StatusCode::kFailedPrecondition, "the epoch just evaluated");
   Expect(Guess(0).status(), absl::StatusCode::kFailedPrecondition, "the epoch just evaluated");
   TrainEpoch(0);
@@ -94,7 +79,7 @@ TEST_F(AttributeAuditTest, GuessesOnceTheEpochIsEvaluatedAndTheAuxiliaryActivati
 }
 
 TEST_F(AttributeAuditTest, AnswersWhatIsRepeatedAsBefore) {
-  StartAudited();
+  Start();
   TrainAndEvaluate(0);
   ASSERT_TRUE(session_->FinishEmbedding(EmbedAll(0, auxiliary_examples_)).ok());
   const absl::StatusOr<SharedGuesses> first = Guess(0);
@@ -118,7 +103,7 @@ TEST_F(AttributeAuditTest, AnswersWhatIsRepeatedAsBefore) {
 TEST_F(AttributeAuditTest, AContinuedRunMakesTheGuessesThatItWouldHaveMade) {
   ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
   run_.label_checkpoints.path = path_;
-  StartAudited();
+  Start();
   const auto attack = [&](uint32_t epoch) {
     TrainAndEvaluate(epoch);
     EXPECT_TRUE(session_->FinishEmbedding(EmbedAll(epoch, auxiliary_examples_)).ok());
@@ -148,7 +133,7 @@ std::atomic<bool> waits = false;
 
 TEST_F(AttributeAuditTest, AStopReachesDecodersThatLearn) {
   run_.label_config.mutable_attribute_attack()->set_decoder_epochs(10000);  // Minutes.
-  StartAudited();
+  Start();
   TrainAndEvaluate(0);
   ASSERT_TRUE(session_->FinishEmbedding(EmbedAll(0, auxiliary_examples_)).ok());
   absl::Status outcome;
@@ -169,7 +154,7 @@ TEST_F(AttributeAuditTest, AStopReachesDecodersThatLearn) {
 }
 
 TEST_F(AttributeAuditTest, RefusesAuxiliaryActivationsThatAreNotAllOfThem) {
-  StartAudited();
+  Start();
   TrainAndEvaluate(0);
   Expect(EmbedOne(ActivationsOf(0, 1, 64)), absl::StatusCode::kFailedPrecondition, "expected batch 0");
   Expect(EmbedOne(ActivationsOf(0, 0, 63 < auxiliary_examples_ ? 1 : 2)), absl::StatusCode::kInvalidArgument,
@@ -192,7 +177,7 @@ TEST_F(AttributeAuditTest, RefusesAuxiliaryActivationsThatAreNotAllOfThem) {
 TEST_F(AttributeAuditTest, RefusesEpochsThatAreNotDue) {
   run_.agreement.mutable_attribute_audit()->set_every_epochs(2);
   run_.agreement.set_epochs(3);
-  StartAudited();
+  Start();
   TrainAndEvaluate(0);
   Expect(EmbedOne(ActivationsOf(0, 0, 1)), absl::StatusCode::kFailedPrecondition, "every_epochs 2 or the last");
   Expect(Guess(0).status(), absl::StatusCode::kFailedPrecondition, "every_epochs 2 or the last");
@@ -208,7 +193,7 @@ TEST_F(AttributeAuditTest, RefusesQueriesThatAreNotGranted) {
   audit.set_embed_auxiliary(false);
   audit.clear_attacks();
   audit.add_attacks(v1::POISON);
-  StartAudited();
+  Start();
   TrainAndEvaluate(0);
   Expect(EmbedOne(ActivationsOf(0, 0, 1)), absl::StatusCode::kPermissionDenied, "agreed embed_auxiliary");
   EXPECT_TRUE(Guess(0).ok());

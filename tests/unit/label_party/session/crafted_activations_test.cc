@@ -9,6 +9,7 @@
 #include "common/leakage/bounds.h"
 #include "common/leakage/run_standing.h"
 #include "common/process/exit_code.h"
+#include "common/transport/tensor_codec.h"
 #include "tests/unit/label_party/session/label_session_fixture.h"
 
 namespace splitveil::testing {

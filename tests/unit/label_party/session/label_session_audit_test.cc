@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/process/exit_code.h"
+#include "common/transport/tensor_codec.h"
 #include "tests/unit/label_party/session/label_session_fixture.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"
 

@@ -4,7 +4,6 @@
 #define SPLITVEIL_TESTS_UNIT_LABEL_PARTY_SESSION_LABEL_SESSION_FIXTURE_H_
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,11 +14,9 @@
 #include <vector>
 
 #include "common/alignment/alignment_channel_pair.h"
-#include "common/config/agreement.h"
 #include "common/schedule/party_seed.h"
-#include "common/schedule/train_test_split.h"
-#include "common/transport/tensor_codec.h"
 #include "label_party/session/label_session.h"
+#include "tests/testing/peer_messages.h"
 #include "tests/testing/small_run.h"
 
 namespace splitveil::testing {
@@ -65,11 +62,7 @@ class LabelSessionTest : public ::testing::Test {
   }
 
   v1::OpenRequest OpenRequest() const {
-    v1::OpenRequest request;
-    *request.mutable_agreement() = run_.agreement;
-    request.set_agreement_sha256(std::string(AsBytes(AgreementSha256(run_.agreement))));
-    request.set_seed_commitment(seed_->commitment());
-    request.set_nonce(std::string(32, 'n'));
+    v1::OpenRequest request = OpenRequestOf(run_.agreement, *seed_);
     request.set_resumed_from(continues_);
     for (const std::string& name : unfinished_) {
       request.add_unfinished(name);
@@ -91,15 +84,7 @@ class LabelSessionTest : public ::testing::Test {
   }
 
   void AlignAgain() {
-    AlignmentChannelPair pair(64);
-    absl::Status verdict;
-    std::thread label([&] { verdict = session_->Align(*pair.second); });
-    AlignmentOptions options;
-    options.run_id = run_id_;
-    options.chunk_ids = run_.agreement.alignment().chunk_ids();
-    const absl::StatusOr<AlignedIds> aligned = AlignIds(run_.nonlabel_data.ids, options, *pair.first);
-    label.join();
-    ASSERT_TRUE(verdict.ok()) << verdict;
+    const absl::StatusOr<AlignedIds> aligned = AlignWith(*session_, run_, run_id_);
     ASSERT_TRUE(aligned.ok()) << aligned.status();
     aligned_ = *aligned;
   }
@@ -128,14 +113,7 @@ class LabelSessionTest : public ::testing::Test {
     }
   }
 
-  v1::StartRequest StartRequest() const {
-    v1::StartRequest request;
-    request.set_run_id(run_id_);
-    request.set_aligned_examples(aligned_.rows.size());
-    request.set_order_sha256(std::string(AsBytes(aligned_.order_sha256)));
-    request.set_seed_reveal(seed_->reveal());
-    return request;
-  }
+  v1::StartRequest StartRequest() const { return StartRequestOf(run_id_, aligned_, *seed_); }
 
   void Start() {
     Align();
@@ -143,12 +121,11 @@ class LabelSessionTest : public ::testing::Test {
     ASSERT_TRUE(response.ok()) << response.status();
     const absl::StatusOr<JointSeed> joint = seed_->Combine(commitment_, response->seed_reveal());
     ASSERT_TRUE(joint.ok());
-    TrainTestSplit split = SplitRule(run_.agreement).Split(run_.nonlabel_data.ids, aligned_.rows);
-    test_examples_ = static_cast<int64_t>(split.test.size());
-    absl::StatusOr<Schedule> schedule = Schedule::Create(
-        *joint, std::move(split.train), {run_.agreement.batch_size(), run_.agreement.minimum_batch_size()});
-    ASSERT_TRUE(schedule.ok());
-    schedule_ = std::make_unique<Schedule>(*std::move(schedule));
+    absl::StatusOr<PeerSchedule> schedule = ScheduleOf(run_, *joint, aligned_);
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    schedule_ = std::make_unique<Schedule>(std::move(schedule->schedule));
+    test_examples_ = schedule->test_examples;
+    auxiliary_examples_ = schedule->auxiliary_examples;
   }
 
   // Batches of up to 300 examples, which travel in a slice of 256 rows and one of the rest.
@@ -160,15 +137,10 @@ class LabelSessionTest : public ::testing::Test {
 
   // Activations of a batch: any finite numbers serve.
   v1::CutActivations ActivationsOf(uint32_t epoch, uint32_t batch, int64_t rows, float scale = 1) const {
-    Matrix values(rows, run_.agreement.cut_width());
-    for (int64_t i = 0; i < values.size(); ++i) {
-      values.data()[i] = scale * static_cast<float>(std::sin(0.1 * static_cast<double>(i)));
-    }
-    v1::CutActivations message;
+    v1::CutActivations message = MadeUpActivations(run_, rows, scale);
     message.set_run_id(run_id_);
     message.set_epoch(epoch);
     message.set_batch(batch);
-    EXPECT_TRUE(EncodeMatrix(values, v1::FLOAT32, *message.mutable_activations()).ok());
     return message;
   }
   v1::CutActivations Activations(uint32_t epoch, uint32_t batch, float scale = 1) const {
@@ -203,19 +175,10 @@ class LabelSessionTest : public ::testing::Test {
   }
 
   v1::ScoreBatchRequest Scores(uint32_t epoch, uint32_t batch) const {
-    v1::ScoreBatchRequest request;
+    v1::ScoreBatchRequest request = MadeUpScores(schedule_->batch_rows(batch));
     request.set_run_id(run_id_);
     request.set_epoch(epoch);
     request.set_batch(batch);
-    const Matrix values(1, schedule_->batch_rows(batch));
-    for (const char* layer : {"cut", "first"}) {
-      for (v1::Attack attack : {v1::NORM, v1::COSINE}) {
-        v1::ScoreBatchRequest::Scores* scores = request.add_scores();
-        scores->set_layer(layer);
-        scores->set_attack(attack);
-        EXPECT_TRUE(EncodeMatrix(values, v1::FLOAT32, *scores->mutable_scores()).ok());
-      }
-    }
     return request;
   }
 
@@ -230,7 +193,7 @@ class LabelSessionTest : public ::testing::Test {
   std::vector<std::string> unfinished_;  // and which broken runs it can continue.
   std::string run_id_, commitment_;
   AlignedIds aligned_;
-  int64_t test_examples_ = 0;
+  int64_t test_examples_ = 0, auxiliary_examples_ = 0;
 };
 
 }  // namespace splitveil::testing

@@ -10,6 +10,7 @@
 #include "common/leakage/bounds.h"
 #include "common/process/exit_code.h"
 #include "common/process/steady_time.h"
+#include "common/transport/tensor_codec.h"
 #include "tests/unit/label_party/session/label_session_fixture.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"
 

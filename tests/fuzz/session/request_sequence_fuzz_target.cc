@@ -1,0 +1,387 @@
+// Drives a label session as the bytes say: an honest peer goes through a run, and between its requests come others, of
+// every service, repeated, damaged or made up. Each must be answered, or refused by a code that says so, and at the end
+// the honest peer must still complete its run.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <google/protobuf/stubs/logging.h>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "common/config/agreement.h"
+#include "common/process/exit_code.h"
+#include "common/schedule/party_seed.h"
+#include "common/transport/tensor_codec.h"
+#include "label_party/session/label_session.h"
+#include "tests/testing/peer_messages.h"
+#include "tests/testing/small_run.h"
+
+namespace splitveil {
+namespace {
+
+constexpr int kExamples = 30;  // Three batches an epoch.
+constexpr int64_t kBatch = 8;
+constexpr int kMostRequests = 100;
+
+void Require(bool promise) {
+  if (!promise) {
+    std::abort();
+  }
+}
+
+void RequireVerdict(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kAborted:
+      return;
+    default:
+      std::fprintf(stderr, "no verdict: %s\n", status.ToString().c_str());
+      std::abort();
+  }
+}
+
+// What an honest peer asks for.
+void RequireOk(const absl::Status& status) {
+  if (!status.ok()) {
+    std::fprintf(stderr, "refused an honest peer: %s\n", status.ToString().c_str());
+    std::abort();
+  }
+}
+
+// The input, from its front; zeros once it is used up.
+class Script {
+ public:
+  Script(const uint8_t* bytes, size_t size) : bytes_(reinterpret_cast<const char*>(bytes), size) {}
+
+  bool used_up() const { return bytes_.empty(); }
+  uint8_t Byte() {
+    if (bytes_.empty()) {
+      return 0;
+    }
+    const auto byte = static_cast<uint8_t>(bytes_.front());
+    bytes_.remove_prefix(1);
+    return byte;
+  }
+  uint32_t Below(uint32_t limit) { return Byte() % limit; }
+  absl::string_view Take(size_t length) {
+    const absl::string_view taken = bytes_.substr(0, length);
+    bytes_.remove_prefix(taken.size());
+    return taken;
+  }
+
+  // `honest`, or with up to three of its bits changed, or another message altogether, that the script spells out.
+  template <typename Message>
+  Message Any(const Message& honest) {
+    const uint32_t kind = Below(5);
+    Message any;
+    if (kind == 4) {
+      return any.ParseFromString(std::string(Take(Byte()))) ? any : honest;
+    }
+    std::string bytes = honest.SerializeAsString();
+    for (uint32_t edit = 0; edit < kind && !bytes.empty(); ++edit) {
+      const size_t at = 256U * Byte() + Byte();
+      bytes[at % bytes.size()] ^= static_cast<char>(1U << Below(8));
+    }
+    return any.ParseFromString(bytes) ? any : honest;
+  }
+
+ private:
+  absl::string_view bytes_;
+};
+
+// The session, its honest peer, and whoever else speaks in this one's name. What is accepted counts, whoever has sent
+// it.
+class FuzzedSession {
+ public:
+  explicit FuzzedSession(Script& script) : script_(script), run_(kExamples) {
+    run_.agreement.set_batch_size(kBatch);
+    run_.agreement.set_minimum_batch_size(4);
+    run_.noise_key = {7};
+    if (script.Below(2) == 1) {
+      run_.label_config.mutable_protection()->mutable_marvell()->set_s(4);
+    }
+    attributes_ = script.Below(2) == 1;
+    if (attributes_) {
+      run_.AttackAttributes();
+    }
+    run_.agreement.mutable_audit()->set_auxiliary_labels(script.Below(2) == 1 ? 4 : 0);
+    Canonicalize(run_.agreement);
+    absl::StatusOr<std::unique_ptr<LabelSession>> session = LabelSession::Create(run_.LabelOptions());
+    Require(session.ok());
+    session_ = *std::move(session);
+    absl::StatusOr<SeedExchange> seed = SeedExchange::Create(SeedRole::kNonLabelParty, std::string(32, 's'));
+    Require(seed.ok());
+    seed_ = std::make_unique<SeedExchange>(*std::move(seed));
+  }
+
+  // Whether the run is complete, or the peer has given it up.
+  bool over() const { return closed_ || given_up_; }
+
+  // A complete run has trained every batch once.
+  void CheckEnd() {
+    if (!given_up_) {
+      RequireOk(session_->WaitUntilEnded([] { return false; }));
+      Require(session_->report()->summary.steps ==
+              static_cast<int64_t>(run_.agreement.epochs() * schedule_->batches_per_epoch()));
+    }
+  }
+
+  // The honest peer's next request; all of a stream.
+  void Advance() {
+    if (!opened_) {
+      RequireOk(Open(OpenRequest()));
+    } else if (aligned_.rows.empty()) {
+      absl::StatusOr<AlignedIds> aligned = testing::AlignWith(*session_, run_, run_id_);
+      RequireOk(aligned.status());
+      aligned_ = *std::move(aligned);
+    } else if (schedule_ == nullptr) {
+      RequireOk(Start(StartRequest()));
+    } else if (audit_due_ == Audit::kEmbed) {
+      Embed();
+    } else if (audit_due_ == Audit::kGuess) {
+      RequireOk(Guess(GuessRequest()));
+    } else if (epoch() < run_.agreement.epochs() && batch() < schedule_->batches_per_epoch()) {
+      RequireOk(Train(Activations(batch_rows(), batch())));
+    } else if (epoch() < run_.agreement.epochs()) {
+      Evaluate();
+    } else {
+      RequireOk(Close(CloseRequest()));
+    }
+  }
+
+  // Another request, as the script says.
+  void SendAny() {
+    switch (script_.Below(14)) {
+      case 0:
+        return RequireVerdict(Open(script_.Any(OpenRequest())));
+      case 1:
+        return RequireVerdict(Start(script_.Any(StartRequest())));
+      case 2:
+        return RequireVerdict(session_->Evaluate(AnyActivations(test_examples_), evaluation_));
+      case 3:
+        return RequireVerdict(FinishEvaluation());
+      case 4:
+        return RequireVerdict(session_->ScoreBatch(script_.Any(Scores())).status());
+      case 5:
+        return RequireVerdict(session_->AuxiliaryLabels(script_.Any(Named<v1::AuxiliaryLabelsRequest>())).status());
+      case 6: {
+        v1::ScoreExamplesRequest request = Named<v1::ScoreExamplesRequest>();
+        request.set_attack(v1::MODEL_COMPLETION);
+        Require(EncodeMatrix(Matrix(1, kBatch), v1::FLOAT32, *request.mutable_scores()).ok());
+        return RequireVerdict(session_->ScoreExamples(script_.Any(request)).status());
+      }
+      case 7:
+        return RequireVerdict(session_->EmbedAuxiliary(AnyActivations(auxiliary_examples_), embedding_));
+      case 8:
+        return RequireVerdict(FinishEmbedding());
+      case 9:
+        return RequireVerdict(Guess(script_.Any(GuessRequest())));
+      case 10:
+        return RequireVerdict(session_->MeasureLink(script_.Any(Named<v1::MeasureLinkRequest>())).status());
+      case 11:
+        return RequireVerdict(Close(script_.Any(CloseRequest())));
+      default:
+        return RequireVerdict(Train(AnyActivations(batch_rows())));
+    }
+  }
+
+ private:
+  // What the next batch is.
+  uint32_t epoch() const { return evaluated_; }
+  uint32_t batch() const { return batch_; }
+  int64_t batch_rows() const {
+    return schedule_ == nullptr || batch_ >= schedule_->batches_per_epoch() ? kBatch : schedule_->batch_rows(batch_);
+  }
+
+  template <typename Request>
+  Request Named() const {
+    Request request;
+    request.set_run_id(run_id_);
+    return request;
+  }
+  v1::OpenRequest OpenRequest() const { return testing::OpenRequestOf(run_.agreement, *seed_); }
+  v1::StartRequest StartRequest() const { return testing::StartRequestOf(run_id_, aligned_, *seed_); }
+  // Of the epoch just evaluated.
+  v1::GuessAttributesRequest GuessRequest() const {
+    v1::GuessAttributesRequest request = Named<v1::GuessAttributesRequest>();
+    request.set_epoch(epoch() - 1);
+    return request;
+  }
+  v1::CloseRequest CloseRequest() const {
+    v1::CloseRequest request = Named<v1::CloseRequest>();
+    request.set_completed(true);
+    return request;
+  }
+  v1::CutActivations Activations(int64_t rows, uint32_t batch, float scale = 1) const {
+    v1::CutActivations message = testing::MadeUpActivations(run_, rows, scale);
+    message.set_run_id(run_id_);
+    message.set_epoch(epoch());
+    message.set_batch(batch);
+    return message;
+  }
+  v1::CutActivations AnyActivations(int64_t examples) {
+    const float scales[] = {1, 0, -1, 1e-42F, 1e6F, 1e30F};
+    const int64_t rows[] = {std::min(kBatch, examples), 1, 2, 63, 256};
+    v1::CutActivations message = Activations(rows[script_.Below(5)], batch(), scales[script_.Below(6)]);
+    message.set_epoch(message.epoch() + script_.Below(3) - 1);  // Which may be 2^32 - 1.
+    message.set_batch(message.batch() + script_.Below(3) - 1);
+    return script_.Any(message);
+  }
+  v1::ScoreBatchRequest Scores() const {
+    v1::ScoreBatchRequest request = testing::MadeUpScores(kBatch);
+    request.set_run_id(run_id_);
+    request.set_epoch(epoch());
+    request.set_batch(batch() - 1);  // The one just answered.
+    return request;
+  }
+
+  absl::Status Open(const v1::OpenRequest& request) {
+    const absl::StatusOr<v1::OpenResponse> response = session_->Open(request);
+    given_up_ |= IsRefusal(response.status());  // Another agreement ends the run.
+    if (session_->peer_started_again()) {       // And so does a peer that has: it is told to open it once more.
+      given_up_ = true;
+      return absl::OkStatus();
+    }
+    if (response.ok() && !opened_) {
+      opened_ = true;
+      given_up_ |= request.seed_commitment() != seed_->commitment() || request.nonce() != OpenRequest().nonce();
+      run_id_ = response->run_id();
+      commitment_ = response->seed_commitment();
+    }
+    return response.status();
+  }
+
+  absl::Status Start(const v1::StartRequest& request) {
+    const absl::StatusOr<v1::StartResponse> response = session_->Start(request);
+    given_up_ |= IsRefusal(response.status());  // Another alignment or seed than before: these end the run.
+    if (response.ok() && schedule_ == nullptr) {
+      const absl::StatusOr<JointSeed> joint = seed_->Combine(commitment_, response->seed_reveal());
+      RequireOk(joint.status());
+      absl::StatusOr<testing::PeerSchedule> schedule = testing::ScheduleOf(run_, *joint, aligned_);
+      RequireOk(schedule.status());
+      schedule_ = std::make_unique<Schedule>(std::move(schedule->schedule));
+      test_examples_ = schedule->test_examples;
+      auxiliary_examples_ = schedule->auxiliary_examples;
+    }
+    return response.status();
+  }
+
+  absl::Status Train(const v1::CutActivations& request) {
+    const bool due = request.epoch() == epoch() && request.batch() == batch();
+    const absl::StatusOr<SharedGradients> answer = session_->Train(request);
+    if (answer.ok()) {
+      RequireOk(session_->Learn());
+    }
+    if (answer.ok() && due) {
+      ++batch_;
+      audit_due_ = Audit::kNone;
+    }
+    return answer.status();
+  }
+
+  absl::Status FinishEvaluation() {
+    const LabelSession::Evaluation evaluation = std::exchange(evaluation_, {});
+    const absl::StatusOr<v1::EvaluateResponse> response = session_->FinishEvaluation(evaluation);
+    if (response.ok() && evaluation.epoch == evaluated_) {
+      ++evaluated_;
+      batch_ = 0;
+      audit_due_ = attributes_ ? Audit::kEmbed : Audit::kNone;
+    }
+    return response.status();
+  }
+  void Evaluate() {
+    evaluation_ = {};
+    for (int64_t done = 0; done < test_examples_; done += kBatch) {
+      RequireOk(session_->Evaluate(Activations(std::min(kBatch, test_examples_ - done), evaluation_.next_batch),
+                                   evaluation_));
+    }
+    RequireOk(FinishEvaluation());
+  }
+
+  absl::Status FinishEmbedding() {
+    const LabelSession::Embedding embedding = std::exchange(embedding_, {});
+    const absl::StatusOr<v1::EmbedAuxiliaryResponse> response = session_->FinishEmbedding(embedding);
+    if (response.ok() && audit_due_ == Audit::kEmbed) {
+      audit_due_ = Audit::kGuess;
+    }
+    return response.status();
+  }
+  void Embed() {
+    embedding_ = {};
+    for (int64_t done = 0; done < auxiliary_examples_; done += kBatch) {
+      v1::CutActivations message = Activations(std::min(kBatch, auxiliary_examples_ - done), embedding_.next_batch);
+      message.set_epoch(epoch() - 1);
+      RequireOk(session_->EmbedAuxiliary(message, embedding_));
+    }
+    RequireOk(FinishEmbedding());
+  }
+  absl::Status Guess(const v1::GuessAttributesRequest& request) {
+    const absl::StatusOr<SharedGuesses> guesses = session_->GuessAttributes(request);
+    if (guesses.ok() && audit_due_ == Audit::kGuess) {
+      audit_due_ = Audit::kNone;
+    }
+    return guesses.status();
+  }
+
+  absl::Status Close(const v1::CloseRequest& request) {
+    const absl::Status status = session_->Close(request);
+    closed_ |= status.ok();
+    given_up_ |= status.ok() && !request.completed();
+    return status;
+  }
+
+  Script& script_;
+  testing::SmallRun run_;
+  bool attributes_ = false;
+  std::unique_ptr<LabelSession> session_;
+  std::unique_ptr<SeedExchange> seed_;
+  // What has been accepted so far.
+  bool opened_ = false, closed_ = false, given_up_ = false;
+  std::string run_id_, commitment_;
+  AlignedIds aligned_;
+  std::unique_ptr<Schedule> schedule_;
+  int64_t test_examples_ = 0, auxiliary_examples_ = 0;
+  uint32_t evaluated_ = 0, batch_ = 0;  // Epochs; batches of the next one.
+  enum class Audit { kNone, kEmbed, kGuess } audit_due_ = Audit::kNone;
+  // The streams under way.
+  LabelSession::Evaluation evaluation_;
+  LabelSession::Embedding embedding_;
+};
+
+void CheckOneInput(const uint8_t* bytes, size_t size) {
+  Script script(bytes, size);
+  FuzzedSession session(script);
+  for (int request = 0; request < kMostRequests && !script.used_up() && !session.over(); ++request) {
+    if (script.Below(3) == 0) {
+      session.Advance();
+    } else {
+      session.SendAny();
+    }
+  }
+  while (!session.over()) {
+    session.Advance();
+  }
+  session.CheckEnd();
+}
+
+}  // namespace
+}  // namespace splitveil
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
+  const google::protobuf::LogSilencer silencer;  // It prints a line for each string that is not UTF-8.
+  splitveil::CheckOneInput(bytes, size);
+  return 0;
+}
