@@ -43,7 +43,7 @@ class Ledger {
   // Goes on with a run that was broken off, from the rows that it had at `position`: those beyond are removed, for they
   // are recorded again; events that tell of interruptions, refusals, disclosed labels and what the operator did stay.
   // Before its first step a ledger that does not know the run begins it. Errors: the same, but for a run that exists;
-  // InvalidArgument where steps before `position` are missing.
+  // InvalidArgument where it ends before `position`: it was removed, or an older copy was put back.
   static absl::StatusOr<std::unique_ptr<Ledger>> Continue(const std::string& path, const RunRow& run,
                                                           const v1::LedgerPosition& position,
                                                           int64_t retained_steps = 0);

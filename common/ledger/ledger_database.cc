@@ -90,10 +90,10 @@ absl::Status LedgerDatabase::GoBackTo(const v1::LedgerPosition& position, const 
   // A checkpoint is written after its ledger: one that lacks steps is another one, or an older copy, and whoever reads
   // it would be told of a complete run.
   if (const int64_t recorded = known ? find.Int64(0) : 0; recorded < position.steps()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("expected the ledger of run \"", run.run_id, "\" up to step ", position.steps(),
-                     ", where its checkpoint goes on, found it up to step ", recorded,
-                     ": put back the file that the run has written, or begin another run"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "expected the ledger of run \"", run.run_id, "\" up to step ", position.steps(),
+        ", where its checkpoint goes on, found it up to step ", recorded,
+        ": put back the file that the run has written; else the label party's starts_anew begins another run"));
   }
   if (!known) {
     return InsertRun(run);

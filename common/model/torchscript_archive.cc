@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace splitveil {
@@ -13,7 +14,8 @@ namespace {
 constexpr int kReadBytes = 1 << 18;
 
 absl::Status Damaged(const std::string& why) {
-  return absl::InvalidArgumentError(absl::StrCat("expected a TorchScript file, found something else: ", why));
+  return absl::InvalidArgumentError(
+      absl::StrCat("expected a TorchScript file, found a damaged one (", why, "): copy or export it again"));
 }
 
 std::string OpenError(int code) {
@@ -24,12 +26,24 @@ std::string OpenError(int code) {
   return text;
 }
 
+// Of a folder LibTorch reads no bytes, and takes what lies in memory for a tensor's.
+bool IsFolder(zip_t* archive, const zip_stat_t& entry) {
+  constexpr zip_uint32_t kFolderOfDos = 0x10;
+  zip_uint8_t system = 0;
+  zip_uint32_t attributes = 0;
+  zip_file_get_external_attributes(archive, entry.index, 0, &system, &attributes);
+  return (attributes & kFolderOfDos) != 0 || absl::EndsWith(entry.name, "/");
+}
+
 // libzip compares the checksum once the last byte is read; LibTorch takes the length for true.
 absl::Status ReadEntry(zip_t* archive, zip_uint64_t index, std::array<char, kReadBytes>& buffer) {
   zip_stat_t stat;
   const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> entry(zip_fopen_index(archive, index, 0), zip_fclose);
   if (entry == nullptr || zip_stat_index(archive, index, 0, &stat) != 0) {
     return Damaged(zip_strerror(archive));
+  }
+  if (stat.size > 0 && IsFolder(archive, stat)) {
+    return Damaged("a part is marked as a folder");
   }
   zip_uint64_t length = 0;
   zip_int64_t read = 0;
@@ -47,9 +61,11 @@ absl::Status ReadEntry(zip_t* archive, zip_uint64_t index, std::array<char, kRea
 
 absl::Status CheckTorchScriptArchive(const std::string& path) {
   int code = 0;
-  const std::unique_ptr<zip_t, void (*)(zip_t*)> archive(zip_open(path.c_str(), ZIP_RDONLY, &code), zip_discard);
+  const std::unique_ptr<zip_t, void (*)(zip_t*)> archive(zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code),
+                                                         zip_discard);
   if (archive == nullptr) {
-    return Damaged(OpenError(code));
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected a TorchScript file, found something else or a damaged one: ", OpenError(code)));
   }
   const auto buffer = std::make_unique<std::array<char, kReadBytes>>();
   const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);

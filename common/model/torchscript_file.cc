@@ -58,6 +58,11 @@ absl::Status CheckParameters(const Module& module) {
   return absl::OkStatus();
 }
 
+absl::Status NoTorchScript(const char* why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("expected a TorchScript file, as torch.jit.save writes it, found something else: ", why));
+}
+
 absl::StatusOr<Module> Load(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
@@ -67,11 +72,9 @@ absl::StatusOr<Module> Load(const std::string& path) {
   try {
     return torch::jit::load(path, at::Device(at::kCPU));
   } catch (const c10::Error& error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("expected a TorchScript file, found something else: ", error.what_without_backtrace()));
+    return NoTorchScript(error.what_without_backtrace());
   } catch (const std::exception& error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("expected a TorchScript file, found something else: ", error.what()));
+    return NoTorchScript(error.what());
   }
 }
 

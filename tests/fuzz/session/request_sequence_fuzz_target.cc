@@ -1,6 +1,5 @@
-// Drives a label session as the bytes say: an honest peer goes through a run, and between its requests come others, of
-// every service, repeated, damaged or made up. Each must be answered, or refused by a code that says so, and at the end
-// the honest peer must still complete its run.
+#include "tests/fuzz/session/request_sequence_fuzz_target.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -12,10 +11,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 
 #include "common/config/agreement.h"
-#include "common/process/exit_code.h"
 #include "common/schedule/party_seed.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/session/label_session.h"
@@ -27,7 +26,8 @@ namespace {
 
 constexpr int kExamples = 30;  // Three batches an epoch.
 constexpr int64_t kBatch = 8;
-constexpr int kMostRequests = 100;
+constexpr int kMostRequests = 200;
+constexpr uint32_t kRequests = 14, kTrain = 12;  // Kinds; two of them are batches.
 
 void Require(bool promise) {
   if (!promise) {
@@ -118,6 +118,9 @@ class FuzzedSession {
       run_.AttackAttributes();
     }
     run_.agreement.mutable_audit()->set_auxiliary_labels(script.Below(2) == 1 ? 4 : 0);
+    if (script.Below(2) == 1) {
+      run_.agreement.set_in_flight_batches(0);  // The peer measures the link and chooses one.
+    }
     Canonicalize(run_.agreement);
     absl::StatusOr<std::unique_ptr<LabelSession>> session = LabelSession::Create(run_.LabelOptions());
     Require(session.ok());
@@ -130,81 +133,113 @@ class FuzzedSession {
   // Whether the run is complete, or the peer has given it up.
   bool over() const { return closed_ || given_up_; }
 
-  // A complete run has trained every batch once.
-  void CheckEnd() {
-    if (!given_up_) {
-      RequireOk(session_->WaitUntilEnded([] { return false; }));
-      Require(session_->report()->summary.steps ==
-              static_cast<int64_t>(run_.agreement.epochs() * schedule_->batches_per_epoch()));
-    }
-  }
-
   // The honest peer's next request; all of a stream.
   void Advance() {
     if (!opened_) {
-      RequireOk(Open(OpenRequest()));
+      Serve(Open(OpenRequest()));
     } else if (aligned_.rows.empty()) {
       absl::StatusOr<AlignedIds> aligned = testing::AlignWith(*session_, run_, run_id_);
       RequireOk(aligned.status());
       aligned_ = *std::move(aligned);
     } else if (schedule_ == nullptr) {
-      RequireOk(Start(StartRequest()));
+      Serve(Start(StartRequest()));
     } else if (audit_due_ == Audit::kEmbed) {
       Embed();
     } else if (audit_due_ == Audit::kGuess) {
-      RequireOk(Guess(GuessRequest()));
+      Serve(Guess(GuessRequest()));
     } else if (epoch() < run_.agreement.epochs() && batch() < schedule_->batches_per_epoch()) {
-      RequireOk(Train(Activations(batch_rows(), batch())));
+      Serve(Train(Activations(batch_rows(), batch())));
     } else if (epoch() < run_.agreement.epochs()) {
       Evaluate();
     } else {
-      RequireOk(Close(CloseRequest()));
+      Serve(Close(CloseRequest()));
     }
   }
 
   // Another request, as the script says.
   void SendAny() {
-    switch (script_.Below(14)) {
-      case 0:
-        return RequireVerdict(Open(script_.Any(OpenRequest())));
-      case 1:
-        return RequireVerdict(Start(script_.Any(StartRequest())));
-      case 2:
-        return RequireVerdict(session_->Evaluate(AnyActivations(test_examples_), evaluation_));
-      case 3:
-        return RequireVerdict(FinishEvaluation());
-      case 4:
-        return RequireVerdict(session_->ScoreBatch(script_.Any(Scores())).status());
-      case 5:
-        return RequireVerdict(session_->AuxiliaryLabels(script_.Any(Named<v1::AuxiliaryLabelsRequest>())).status());
-      case 6: {
-        v1::ScoreExamplesRequest request = Named<v1::ScoreExamplesRequest>();
-        request.set_attack(v1::MODEL_COMPLETION);
-        Require(EncodeMatrix(Matrix(1, kBatch), v1::FLOAT32, *request.mutable_scores()).ok());
-        return RequireVerdict(session_->ScoreExamples(script_.Any(request)).status());
-      }
-      case 7:
-        return RequireVerdict(session_->EmbedAuxiliary(AnyActivations(auxiliary_examples_), embedding_));
-      case 8:
-        return RequireVerdict(FinishEmbedding());
-      case 9:
-        return RequireVerdict(Guess(script_.Any(GuessRequest())));
-      case 10:
-        return RequireVerdict(session_->MeasureLink(script_.Any(Named<v1::MeasureLinkRequest>())).status());
-      case 11:
-        return RequireVerdict(Close(script_.Any(CloseRequest())));
-      default:
-        return RequireVerdict(Train(AnyActivations(batch_rows())));
+    const uint32_t kind = script_.Below(kRequests);
+    const absl::Status status = Send(kind);
+    if (status.ok()) {
+      outcome_.answered.insert(static_cast<int>(kind));
+    }
+    foreign_batch_ |= status.ok() && kind >= kTrain;
+    if (!HasDiverged(status)) {
+      RequireVerdict(status);
     }
   }
 
+  // A complete run has trained every batch once.
+  SequenceOutcome End() {
+    if (!given_up_) {
+      RequireOk(session_->WaitUntilEnded([] { return false; }));
+      Require(session_->report()->summary.steps ==
+              static_cast<int64_t>(run_.agreement.epochs() * schedule_->batches_per_epoch()));
+    }
+    outcome_.completed = !given_up_;
+    return outcome_;
+  }
+
  private:
+  absl::Status Send(uint32_t kind) {
+    switch (kind) {
+      case 0:
+        return Open(MayEndTheRun(OpenRequest()));
+      case 1:
+        return Start(MayEndTheRun(StartRequest()));
+      case 2:
+        return session_->Evaluate(AnyActivations(epoch(), evaluation_.next_batch, test_examples_), evaluation_);
+      case 3:
+        return FinishEvaluation();
+      case 4:
+        return session_->ScoreBatch(script_.Any(Scores())).status();
+      case 5:
+        return session_->AuxiliaryLabels(script_.Any(Named<v1::AuxiliaryLabelsRequest>())).status();
+      case 6:
+        return session_->ScoreExamples(script_.Any(ExampleScores())).status();
+      case 7:
+        return session_->EmbedAuxiliary(AnyActivations(epoch() - 1, embedding_.next_batch, auxiliary_examples_),
+                                        embedding_);
+      case 8:
+        return FinishEmbedding();
+      case 9:
+        return Guess(script_.Any(GuessRequest()));
+      case 10:
+        return session_->MeasureLink(script_.Any(Named<v1::MeasureLinkRequest>())).status();
+      case 11:
+        return Close(script_.Any(CloseRequest()));
+      default:
+        return Train(AnyActivations(epoch(), batch(), kBatch * batch() + batch_rows()));
+    }
+  }
+
   // What the next batch is.
   uint32_t epoch() const { return evaluated_; }
   uint32_t batch() const { return batch_; }
   int64_t batch_rows() const {
     return schedule_ == nullptr || batch_ >= schedule_->batches_per_epoch() ? kBatch : schedule_->batch_rows(batch_);
   }
+
+  // As `honest` most of the time: of these requests most others are taken for another agreement or alignment, which
+  // ends the run and the sequence.
+  template <typename Request>
+  Request MayEndTheRun(const Request& honest) {
+    return script_.Below(16) == 15 ? script_.Any(honest) : honest;
+  }
+  // A batch of anybody's numbers that was accepted may make the training diverge, which ends it.
+  bool HasDiverged(const absl::Status& status) {
+    given_up_ |= foreign_batch_ && absl::IsInternal(status) &&
+                 absl::StrContains(session_->WaitUntilEnded([] { return false; }).message(), "diverged");
+    return given_up_;
+  }
+  // What an honest peer asks for.
+  void Serve(const absl::Status& status) {
+    if (!HasDiverged(status)) {
+      RequireOk(status);
+    }
+  }
+  // Whether the session has ended the run: it says so to whatever is asked.
+  bool IsEnded() const { return absl::IsCancelled(session_->Close(v1::CloseRequest())); }
 
   template <typename Request>
   Request Named() const {
@@ -213,7 +248,11 @@ class FuzzedSession {
     return request;
   }
   v1::OpenRequest OpenRequest() const { return testing::OpenRequestOf(run_.agreement, *seed_); }
-  v1::StartRequest StartRequest() const { return testing::StartRequestOf(run_id_, aligned_, *seed_); }
+  v1::StartRequest StartRequest() const {
+    v1::StartRequest request = testing::StartRequestOf(run_id_, aligned_, *seed_);
+    request.set_in_flight_batches(run_.agreement.in_flight_batches() == 0 ? 1 : 0);
+    return request;
+  }
   // Of the epoch just evaluated.
   v1::GuessAttributesRequest GuessRequest() const {
     v1::GuessAttributesRequest request = Named<v1::GuessAttributesRequest>();
@@ -232,12 +271,15 @@ class FuzzedSession {
     message.set_batch(batch);
     return message;
   }
-  v1::CutActivations AnyActivations(int64_t examples) {
+  // Of batch `batch` of `examples`, more or less.
+  v1::CutActivations AnyActivations(uint32_t epoch, uint32_t batch, int64_t examples) {
     const float scales[] = {1, 0, -1, 1e-42F, 1e6F, 1e30F};
-    const int64_t rows[] = {std::min(kBatch, examples), 1, 2, 63, 256};
-    v1::CutActivations message = Activations(rows[script_.Below(5)], batch(), scales[script_.Below(6)]);
-    message.set_epoch(message.epoch() + script_.Below(3) - 1);  // Which may be 2^32 - 1.
-    message.set_batch(message.batch() + script_.Below(3) - 1);
+    const int64_t left = std::max<int64_t>(1, examples - kBatch * batch);
+    const int64_t rows[] = {left, 1, 2, 63, 256};
+    v1::CutActivations message = Activations(rows[script_.Below(5)], batch, scales[script_.Below(6)]);
+    const int32_t offsets[] = {0, 1, -1};  // Which may be 2^32 - 1.
+    message.set_epoch(epoch + static_cast<uint32_t>(offsets[script_.Below(3)]));
+    message.set_batch(batch + static_cast<uint32_t>(offsets[script_.Below(3)]));
     return script_.Any(message);
   }
   v1::ScoreBatchRequest Scores() const {
@@ -248,10 +290,17 @@ class FuzzedSession {
     return request;
   }
 
+  v1::ScoreExamplesRequest ExampleScores() const {
+    v1::ScoreExamplesRequest request = Named<v1::ScoreExamplesRequest>();
+    request.set_attack(v1::MODEL_COMPLETION);
+    Require(EncodeMatrix(Matrix(1, kBatch), v1::FLOAT32, *request.mutable_scores()).ok());
+    return request;
+  }
+
   absl::Status Open(const v1::OpenRequest& request) {
     const absl::StatusOr<v1::OpenResponse> response = session_->Open(request);
-    given_up_ |= IsRefusal(response.status());  // Another agreement ends the run.
-    if (session_->peer_started_again()) {       // And so does a peer that has: it is told to open it once more.
+    given_up_ |= !response.ok() && IsEnded();  // By another agreement.
+    if (session_->peer_started_again()) {      // Or a peer that has: it is told to open it once more.
       given_up_ = true;
       return absl::OkStatus();
     }
@@ -266,7 +315,7 @@ class FuzzedSession {
 
   absl::Status Start(const v1::StartRequest& request) {
     const absl::StatusOr<v1::StartResponse> response = session_->Start(request);
-    given_up_ |= IsRefusal(response.status());  // Another alignment or seed than before: these end the run.
+    given_up_ |= !response.ok() && IsEnded();  // By another alignment or seed than before.
     if (response.ok() && schedule_ == nullptr) {
       const absl::StatusOr<JointSeed> joint = seed_->Combine(commitment_, response->seed_reveal());
       RequireOk(joint.status());
@@ -282,14 +331,11 @@ class FuzzedSession {
   absl::Status Train(const v1::CutActivations& request) {
     const bool due = request.epoch() == epoch() && request.batch() == batch();
     const absl::StatusOr<SharedGradients> answer = session_->Train(request);
-    if (answer.ok()) {
-      RequireOk(session_->Learn());
-    }
     if (answer.ok() && due) {
       ++batch_;
       audit_due_ = Audit::kNone;
     }
-    return answer.status();
+    return answer.ok() ? session_->Learn() : answer.status();
   }
 
   absl::Status FinishEvaluation() {
@@ -304,11 +350,13 @@ class FuzzedSession {
   }
   void Evaluate() {
     evaluation_ = {};
-    for (int64_t done = 0; done < test_examples_; done += kBatch) {
-      RequireOk(session_->Evaluate(Activations(std::min(kBatch, test_examples_ - done), evaluation_.next_batch),
-                                   evaluation_));
+    for (int64_t done = 0; done < test_examples_ && !given_up_; done += kBatch) {
+      Serve(session_->Evaluate(Activations(std::min(kBatch, test_examples_ - done), evaluation_.next_batch),
+                               evaluation_));
     }
-    RequireOk(FinishEvaluation());
+    if (!given_up_) {
+      Serve(FinishEvaluation());
+    }
   }
 
   absl::Status FinishEmbedding() {
@@ -321,12 +369,14 @@ class FuzzedSession {
   }
   void Embed() {
     embedding_ = {};
-    for (int64_t done = 0; done < auxiliary_examples_; done += kBatch) {
+    for (int64_t done = 0; done < auxiliary_examples_ && !given_up_; done += kBatch) {
       v1::CutActivations message = Activations(std::min(kBatch, auxiliary_examples_ - done), embedding_.next_batch);
       message.set_epoch(epoch() - 1);
-      RequireOk(session_->EmbedAuxiliary(message, embedding_));
+      Serve(session_->EmbedAuxiliary(message, embedding_));
     }
-    RequireOk(FinishEmbedding());
+    if (!given_up_) {
+      Serve(FinishEmbedding());
+    }
   }
   absl::Status Guess(const v1::GuessAttributesRequest& request) {
     const absl::StatusOr<SharedGuesses> guesses = session_->GuessAttributes(request);
@@ -344,12 +394,14 @@ class FuzzedSession {
   }
 
   Script& script_;
+  SequenceOutcome outcome_;
   testing::SmallRun run_;
   bool attributes_ = false;
   std::unique_ptr<LabelSession> session_;
   std::unique_ptr<SeedExchange> seed_;
   // What has been accepted so far.
   bool opened_ = false, closed_ = false, given_up_ = false;
+  bool foreign_batch_ = false;  // One of SendAny's is among the batches.
   std::string run_id_, commitment_;
   AlignedIds aligned_;
   std::unique_ptr<Schedule> schedule_;
@@ -361,7 +413,10 @@ class FuzzedSession {
   LabelSession::Embedding embedding_;
 };
 
-void CheckOneInput(const uint8_t* bytes, size_t size) {
+}  // namespace
+
+SequenceOutcome RunRequestSequence(const uint8_t* bytes, size_t size) {
+  const google::protobuf::LogSilencer silencer;  // It prints a line for each string that is not UTF-8.
   Script script(bytes, size);
   FuzzedSession session(script);
   for (int request = 0; request < kMostRequests && !script.used_up() && !session.over(); ++request) {
@@ -374,14 +429,12 @@ void CheckOneInput(const uint8_t* bytes, size_t size) {
   while (!session.over()) {
     session.Advance();
   }
-  session.CheckEnd();
+  return session.End();
 }
 
-}  // namespace
 }  // namespace splitveil
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
-  const google::protobuf::LogSilencer silencer;  // It prints a line for each string that is not UTF-8.
-  splitveil::CheckOneInput(bytes, size);
+  splitveil::RunRequestSequence(bytes, size);
   return 0;
 }
