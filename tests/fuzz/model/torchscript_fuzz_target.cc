@@ -7,7 +7,7 @@
 #include "tests/fuzz/dataset/memory_file.h"
 
 // A file that LibTorch gives up on leaves some of its memory behind, which is not ours to mend.
-extern "C" const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
+extern "C" const char* __lsan_default_suppressions() {  // NOLINT(*-reserved-identifier,*-identifier-naming)
   return "leak:libtorch_cpu\n";
 }
 

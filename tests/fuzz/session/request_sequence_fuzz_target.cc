@@ -228,9 +228,10 @@ class FuzzedSession {
   }
   // A batch of anybody's numbers that was accepted may make the training diverge, which ends it.
   bool HasDiverged(const absl::Status& status) {
-    given_up_ |= foreign_batch_ && absl::IsInternal(status) &&
-                 absl::StrContains(session_->WaitUntilEnded([] { return false; }).message(), "diverged");
-    return given_up_;
+    const bool diverged = foreign_batch_ && absl::IsInternal(status) &&
+                          absl::StrContains(session_->WaitUntilEnded([] { return false; }).message(), "diverged");
+    given_up_ |= diverged;
+    return diverged;
   }
   // What an honest peer asks for.
   void Serve(const absl::Status& status) {
