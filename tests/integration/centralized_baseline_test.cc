@@ -87,7 +87,7 @@ class CentralizedBaselineTest : public ::testing::Test {
       }
     }
     const CentralizedBaselineModel untrained(options, bottom, top);
-    EXPECT_GT(untrained.Distance(nonlabel.model()->Parameters()), 1000 * tolerance) << "nothing was trained";
+    EXPECT_GT(untrained.Distance(nonlabel.model()->Parameters()), 100 * tolerance) << "nothing was trained";
     EXPECT_LE(model.Distance(nonlabel.model()->Parameters()), tolerance);
     EXPECT_LE(model.Distance((*label)->model()->Parameters()), tolerance);
   }
@@ -190,7 +190,9 @@ TEST_F(CentralizedBaselineTest, ImagesTrainThroughConvolutionsOnBothSides) {
             "second", 6 * 4 * 4);
   run_.agreement.mutable_audit()->add_layers("second.unpooled");
   UseOptimizer("learning_rate: 0.1 sgd { momentum: 0.5 }");
-  ExpectSameWeights(3);
+  // Where two pixels of a pooling are alike but for rounding, either is its greatest one, in one run of
+  // hundreds: 1.5e-5.
+  ExpectSameWeights(3, 3e-5);
 }
 
 class CentralizedBaselineOptimizerTest : public CentralizedBaselineTest,
