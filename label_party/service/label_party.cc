@@ -281,7 +281,7 @@ absl::Status ServeRun(LabelPartyPlan& plan, StillAllowed& allowed) {
   }
   session->AwaitFarewell(FarewellLimit(plan.agreement.deadlines(), IsHalt(outcome)), &StopRequested);
   training.EndStreams();
-  session->AwaitStopTold(kAnswerLimit);
+  session->AwaitEndTold(kAnswerLimit);
   // Answers under way may leave; a stream still open is cut off.
   running.server->Shutdown(GrpcDeadline(SteadyAfter(kAnswerLimit)));
   return session->peer_started_again() ? PeerStartedAgain("the non-label party") : outcome;

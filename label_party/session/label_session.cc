@@ -369,12 +369,12 @@ void LabelSession::AwaitFarewell(absl::Duration limit, bool (*stop)()) {
   }
 }
 
-void LabelSession::AwaitStopTold(absl::Duration limit) {
+void LabelSession::AwaitEndTold(absl::Duration limit) {
   const SteadyTime deadline = SteadyAfter(limit);
   while (SteadyNow() < deadline) {
     {
       absl::MutexLock lock(&mutex_);
-      if (!end_.stopped() || !opened() || end_told_) {
+      if (!(end_.stopped() || end_.failed()) || !opened() || end_told_) {
         return;
       }
     }

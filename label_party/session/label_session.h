@@ -170,10 +170,10 @@ class LabelSession {
   // After a complete run: waits, at most for `limit`, until the peer says that it knows of it. Until then the answer to
   // its Close may have been lost, and it may ask again. After a halt by the operator: until the peer has been told.
   void AwaitFarewell(absl::Duration limit, bool (*stop)());
-  // After a stop: waits, at most for `limit`, until the peer closes the run, which it does once it knows. Otherwise one
-  // between two calls would find nobody, and what one in a call is told could be lost with the connection: either would
-  // try again until an outage ends.
-  void AwaitStopTold(absl::Duration limit);
+  // After a stop or a failure of this party's: waits, at most for `limit`, until the peer closes the run, which it does
+  // once it knows. Otherwise one between two calls would find nobody, and what one in a call is told could be lost with
+  // the connection: either would try again until an outage ends.
+  void AwaitEndTold(absl::Duration limit);
 
   // Figures of the run so far, for the RESULT line, the file beside the ledger and the table; nullopt before Start.
   std::optional<RunReport> report() const;

@@ -50,6 +50,8 @@ class RunEnd {
   // Whoever operates this party has stopped it, or halted it: nothing of the peer's has ended it.
   bool stopped() const { return ended_ && cause_ == Cause::kStopped; }
   bool halted_by_operator() const { return ended_ && cause_ == Cause::kOperatorHalt; }
+  // This party has failed, or its release gate has halted the run.
+  bool failed() const { return ended_ && cause_ == Cause::kOwnFailure; }
   // kPeerStartedAgain has come, be it after the end.
   bool peer_started_again() const { return peer_started_again_; }
 

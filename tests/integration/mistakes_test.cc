@@ -320,10 +320,6 @@ TEST_F(RunMistakesTest, ARunBrokenOffByHandGoesOnFromItsCheckpoint) {
 
 TEST_F(RunMistakesTest, AFullDiskEndsTheRunWithThePathAndThePeerIsTold) {
   SetEpochs(100000);
-  // The connection may be reset before the peer has been told, in one run of some fifty: it then waits for so long.
-  for (v1::RunAgreement* agreement : {&run_.label_agreement, &run_.nonlabel_agreement}) {
-    agreement->mutable_deadlines()->set_max_outage_seconds(20);
-  }
   for (const bool label_party : {true, false}) {
     StartBoth();
     ASSERT_TRUE(run_.nonlabel->WaitForError("training")) << run_.nonlabel->Errors();
@@ -338,7 +334,6 @@ TEST_F(RunMistakesTest, AFullDiskEndsTheRunWithThePathAndThePeerIsTold) {
     EXPECT_THAT(other.Wait(), AnyOf(3, 4)) << other.Errors();
     EXPECT_THAT(other.Errors(), AnyOf(HasSubstr("the label party failed; its own log says why"),
                                       HasSubstr("the label party has ended the"),
-                                      HasSubstr("the connection to the label party is lost"),
                                       HasSubstr("the peer ended the run before it was complete")));
     EXPECT_THAT(run_.label->Output(), Not(HasSubstr("RESULT")));
     // What was there before is still a ledger.

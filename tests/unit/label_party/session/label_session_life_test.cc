@@ -7,8 +7,11 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
+
+#include "absl/synchronization/notification.h"
 
 #include "common/checkpoint/checkpoint.h"
 #include "common/evaluation/evaluation.h"
@@ -41,6 +44,23 @@ TEST_F(LabelSessionLifeTest, ACloseThatComesAgainIsAnsweredUntilThePeerKnows) {
   Farewell();
   session_->AwaitFarewell(absl::Hours(1), [] { return false; });
   EXPECT_TRUE(session_->completed());
+}
+
+// A party that has failed does not go before its peer knows, which else would look for it until an outage ends.
+TEST_F(LabelSessionLifeTest, AFailureIsToldBeforeThePartyGoes) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  run_.label_config.mutable_release()->set_max_measured_leak(0.5001);
+  run_.label_config.mutable_release()->set_action(v1::HALT);
+  Start();
+  ASSERT_TRUE(IsHalt(session_->Train(Activations(0, 0)).status()));
+  absl::Notification gone;
+  std::thread waits([&] {
+    session_->AwaitEndTold(absl::Hours(1));
+    gone.Notify();
+  });
+  EXPECT_FALSE(gone.WaitForNotificationWithTimeout(absl::Milliseconds(300)));
+  session_->NoteRefusal("Close", session_->Close(CloseRequest()));
+  waits.join();
 }
 
 TEST_F(LabelSessionLifeTest, ContinuesWithTheWeightsAndMomentsOfTheCheckpoint) {
