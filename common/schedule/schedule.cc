@@ -20,13 +20,17 @@ SeededStream EpochStream(const JointSeed& seed, uint32_t epoch) {
   return SeededStream(Sha256(absl::StrCat(kEpochTag, AsBytes(seed), epoch)));
 }
 
+}  // namespace
+
+ScheduleOptions AgreedSchedule(const v1::RunAgreement& agreement) {
+  return {agreement.batch_size(), agreement.minimum_batch_size()};
+}
+
 int64_t BatchesPerEpoch(int64_t examples, const ScheduleOptions& options) {
   const int64_t rest = examples % options.batch_size;
   const bool rest_stands_alone = rest >= options.minimum_batch_size;
   return std::max<int64_t>(1, examples / options.batch_size + (rest_stands_alone ? 1 : 0));
 }
-
-}  // namespace
 
 absl::StatusOr<Schedule> Schedule::Create(const JointSeed& seed, std::vector<uint32_t> train,
                                           const ScheduleOptions& options) {

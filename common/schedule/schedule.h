@@ -11,6 +11,8 @@
 
 #include "common/schedule/joint_seed.h"
 
+#include "splitveil/v1/agreement.pb.h"
+
 namespace splitveil {
 
 struct ScheduleOptions {
@@ -20,9 +22,15 @@ struct ScheduleOptions {
   int64_t minimum_batch_size = 16;
 };
 
+// The agreed ones. `agreement`: valid.
+ScheduleOptions AgreedSchedule(const v1::RunAgreement& agreement);
+
 // Whether both parties write a checkpoint within an epoch once `steps` steps of the run are done: every `every`; 0:
 // never (RunAgreement.checkpoint_steps).
 inline bool IsCheckpointStep(int64_t steps, int64_t every) { return every > 0 && steps % every == 0; }
+
+// Of an epoch of `examples` training examples, at least 1. `options`: in range.
+int64_t BatchesPerEpoch(int64_t examples, const ScheduleOptions& options);
 
 // Batches of one run. An epoch's order is a Fisher-Yates permutation of the training positions, drawn without bias from
 // the SeededStream under SHA-256(domain tag, seed, epoch); batch b is its b-th slice. Not thread-safe: BatchRows caches

@@ -57,7 +57,7 @@ class RunOpening {
   // Answers as asked, up to kMostMeasurements times. Errors, after which the run goes on: FailedPrecondition where
   // batches in flight are agreed; InvalidArgument for more bytes than a message may have; ResourceExhausted.
   absl::StatusOr<v1::MeasureLinkResponse> MeasureLink(const v1::MeasureLinkRequest& request);
-  static constexpr int kMostMeasurements = 64;
+  static constexpr int kMostMeasurements = 256;
 
   // Compares the order and combines the seeds: what the run trains with but for an auditor. Once; its `rows` lie here.
   absl::StatusOr<TrainingInputs> Start(const v1::StartRequest& request);

@@ -119,8 +119,7 @@ absl::StatusOr<TrainingData> MakeData(const TrainingInputs& inputs) {
     std::iota(evaluated.begin(), evaluated.end(), 0);
   }
   SPLITVEIL_ASSIGN_OR_RETURN(Schedule schedule,
-                             Schedule::Create(inputs.seed, std::move(split.train),
-                                              ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()}));
+                             Schedule::Create(inputs.seed, std::move(split.train), AgreedSchedule(agreement)));
   std::vector<float> labels = AlignedLabels(data, inputs.rows);
   std::vector<uint8_t> audited_labels =
       AuditedLabels(data, inputs.config.label_side_audit(), labels, schedule.positions());

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -51,7 +52,9 @@ class RunPeer {
   virtual ~RunPeer() = default;
   virtual absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request) = 0;
   virtual absl::StatusOr<std::unique_ptr<AlignmentStream>> Align() = 0;
-  virtual absl::StatusOr<v1::MeasureLinkResponse> MeasureLink(const v1::MeasureLinkRequest& request) = 0;
+  // The answers to so many calls alike, all under way at once; `calls`: at least 1.
+  virtual absl::StatusOr<std::vector<v1::MeasureLinkResponse>> MeasureLink(const v1::MeasureLinkRequest& request,
+                                                                           int calls) = 0;
   virtual absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request) = 0;
   virtual absl::Status Close(const v1::CloseRequest& request) = 0;
 };

@@ -1,6 +1,7 @@
 #include "nonlabel_party/session/link_measurement.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -12,24 +13,37 @@
 namespace splitveil {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{4} << 20;
-constexpr int kCalls = 6;
+constexpr int64_t kMostBytes = int64_t{512} << 10;
+constexpr int kRoundTrips = 6, kMostTurns = 8, kAtOnce = 8;
+constexpr absl::Duration kLongEnough = absl::Seconds(2);  // On a slow link one turn tells.
 
-// The shortest of kCalls calls with as many bytes both ways.
-absl::StatusOr<absl::Duration> Shortest(RunPeer& peer, const std::string& run_id, int64_t bytes) {
+// What a turn takes: so many calls at once, each with `sent` bytes there and `returned` back.
+absl::StatusOr<absl::Duration> Turn(RunPeer& peer, const std::string& run_id, int calls, int64_t sent,
+                                    int64_t returned) {
   v1::MeasureLinkRequest request;
   request.set_run_id(run_id);
-  request.set_padding(std::string(static_cast<size_t>(bytes), '\0'));
-  request.set_answer_bytes(static_cast<uint32_t>(bytes));
-  absl::Duration shortest = absl::InfiniteDuration();
-  for (int i = 0; i < kCalls; ++i) {
-    const SteadyTime begin = SteadyNow();
-    SPLITVEIL_ASSIGN_OR_RETURN(const v1::MeasureLinkResponse response, peer.MeasureLink(request));
-    shortest = std::min(shortest, absl::FromChrono(SteadyNow() - begin));
-    if (static_cast<int64_t>(response.padding().size()) != bytes) {
+  request.set_padding(std::string(static_cast<size_t>(sent), '\0'));
+  request.set_answer_bytes(static_cast<uint32_t>(returned));
+  const SteadyTime begin = SteadyNow();
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<v1::MeasureLinkResponse> responses, peer.MeasureLink(request, calls));
+  const absl::Duration took = absl::FromChrono(SteadyNow() - begin);
+  for (const v1::MeasureLinkResponse& response : responses) {
+    if (static_cast<int64_t>(response.padding().size()) != returned) {
       return AsRefusal(absl::InvalidArgumentError(
-          absl::StrCat("MeasureLink: expected ", bytes, " bytes, found ", response.padding().size())));
+          absl::StrCat("MeasureLink: expected ", returned, " bytes, found ", response.padding().size())));
     }
+  }
+  return took;
+}
+
+// The shortest of several turns: a connection gathers speed at first.
+template <typename Turn>
+absl::StatusOr<absl::Duration> Shortest(int most, const Turn& turn) {
+  absl::Duration shortest = absl::InfiniteDuration(), sum;
+  for (int i = 0; i < most && sum < kLongEnough; ++i) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const absl::Duration took, turn());
+    shortest = std::min(shortest, took);
+    sum += took;
   }
   return shortest;
 }
@@ -39,10 +53,13 @@ absl::StatusOr<absl::Duration> Shortest(RunPeer& peer, const std::string& run_id
 absl::StatusOr<LinkFigures> MeasureLink(RunPeer& peer, const std::string& run_id, int64_t batch_bytes) {
   const int64_t bytes = std::min(batch_bytes, kMostBytes);
   LinkFigures link;
-  SPLITVEIL_ASSIGN_OR_RETURN(link.round_trip, Shortest(peer, run_id, 0));
-  SPLITVEIL_ASSIGN_OR_RETURN(const absl::Duration loaded, Shortest(peer, run_id, bytes));
-  const double share = static_cast<double>(batch_bytes) / static_cast<double>(bytes);
-  link.batch = std::max(absl::ZeroDuration(), loaded - link.round_trip) / 2 * share;
+  SPLITVEIL_ASSIGN_OR_RETURN(link.round_trip, Shortest(kRoundTrips, [&] { return Turn(peer, run_id, 1, 0, 0); }));
+  SPLITVEIL_ASSIGN_OR_RETURN(const absl::Duration there,
+                             Shortest(kMostTurns, [&] { return Turn(peer, run_id, kAtOnce, bytes, 0); }));
+  SPLITVEIL_ASSIGN_OR_RETURN(const absl::Duration back,
+                             Shortest(kMostTurns, [&] { return Turn(peer, run_id, kAtOnce, 0, bytes); }));
+  const double batches = static_cast<double>(kAtOnce * bytes) / static_cast<double>(batch_bytes);
+  link.batch = std::max(absl::ZeroDuration(), std::max(there, back) - link.round_trip) / batches;
   return link;
 }
 

@@ -174,7 +174,7 @@ absl::Status NonLabelRunLifecycle::Aligned(const std::string& detail) {
       options_.agreement.minimum_batch_size());
 }
 
-absl::StatusOr<int64_t> NonLabelRunLifecycle::InFlightBatches() const {
+absl::StatusOr<int64_t> NonLabelRunLifecycle::InFlightBatches(int64_t batches_per_epoch) const {
   if (is_continued()) {
     return continuation_->in_flight_batches;
   }
@@ -186,17 +186,17 @@ absl::StatusOr<int64_t> NonLabelRunLifecycle::InFlightBatches() const {
       const LinkFigures link,
       MeasureLink(*options_.peer, run_id_,
                   BatchBytes(agreement.batch_size(), agreement.cut_width(), agreement.wire_dtype())));
-  const int64_t chosen = BatchesInFlight(link, agreement.max_in_flight_batches());
-  const std::string detail =
-      absl::StrCat(chosen, " batches; a round trip takes ", absl::FormatDuration(link.round_trip),
-                   ", a batch besides it ", absl::FormatDuration(link.batch), " one way");
+  const int64_t chosen = BatchesInFlight(link, batches_per_epoch, agreement.max_in_flight_batches());
+  const std::string detail = absl::StrCat(chosen, chosen == 1 ? " batch" : " batches", "; a round trip takes ",
+                                          absl::FormatDuration(link.round_trip), ", a batch besides it ",
+                                          absl::FormatDuration(link.batch), " one way");
   LogInfo("in flight: ", detail);
   SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent("in_flight_batches", detail));
   return chosen;
 }
 
-absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start(const std::string& split_sha256) {
-  SPLITVEIL_ASSIGN_OR_RETURN(in_flight_batches_, InFlightBatches());
+absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start(const std::string& split_sha256, int64_t batches_per_epoch) {
+  SPLITVEIL_ASSIGN_OR_RETURN(in_flight_batches_, InFlightBatches(batches_per_epoch));
   options_.status->Update([this](v1::GetStatusResponse& status) {
     status.set_in_flight_batches(static_cast<uint32_t>(in_flight_batches_));
   });

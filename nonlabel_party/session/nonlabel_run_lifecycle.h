@@ -46,9 +46,9 @@ class NonLabelRunLifecycle {
   absl::Status Align();
   // As Reconnector::Options::record; kept until there is a ledger. Errors: those of the ledger.
   absl::Status RecordInterruption(const char* kind, const std::string& detail);
-  // Confirms the aligned order and reveals the seeds. `split_sha256`: StartRequest.split_sha256. Errors: the label
-  // party's; a refusal for a reveal that was not committed to.
-  absl::StatusOr<JointSeed> Start(const std::string& split_sha256);
+  // Confirms the aligned order and reveals the seeds. `split_sha256`: StartRequest.split_sha256; `batches_per_epoch`:
+  // at least 1. Errors: the label party's; a refusal for a reveal that was not committed to.
+  absl::StatusOr<JointSeed> Start(const std::string& split_sha256, int64_t batches_per_epoch);
   // Puts the model where the checkpoint left it; nothing where the run begins with fresh weights. The checkpoint of the
   // run that is continued, whose progress is the caller's to take; null: a new run.
   absl::StatusOr<std::shared_ptr<const Checkpoint>> Resume(ModelState& model);
@@ -81,7 +81,7 @@ class NonLabelRunLifecycle {
  private:
   absl::Status BeginLedger(const std::string& peer_version);
   // As agreed, as in the run that is continued, or as the link asks for.
-  absl::StatusOr<int64_t> InFlightBatches() const;
+  absl::StatusOr<int64_t> InFlightBatches(int64_t batches_per_epoch) const;
   // With the peer, until it comes to an end without losing it.
   absl::StatusOr<AlignedIds> AlignPersistently();
   // The parties know which examples they share. `detail`: of the event.

@@ -96,15 +96,14 @@ absl::Status NonLabelSession::Start() {
   ReturnFreeMemory();              // of the alignment.
 
   const std::string split = IsSplitByTables(agreement) ? std::string(AsBytes(SplitDigest(split_))) : "";
-  SPLITVEIL_ASSIGN_OR_RETURN(const JointSeed seed, lifecycle_.Start(split));
+  const int64_t batches = BatchesPerEpoch(static_cast<int64_t>(split_.train.size()), AgreedSchedule(agreement));
+  SPLITVEIL_ASSIGN_OR_RETURN(const JointSeed seed, lifecycle_.Start(split, batches));
   return PrepareTraining(seed);
 }
 
 absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
   const v1::RunAgreement& agreement = options_.agreement;
-  SPLITVEIL_ASSIGN_OR_RETURN(
-      Schedule schedule,
-      Schedule::Create(seed, split_.train, ScheduleOptions{agreement.batch_size(), agreement.minimum_batch_size()}));
+  SPLITVEIL_ASSIGN_OR_RETURN(Schedule schedule, Schedule::Create(seed, split_.train, AgreedSchedule(agreement)));
   schedule_ = std::make_unique<Schedule>(std::move(schedule));
   SPLITVEIL_ASSIGN_OR_RETURN(model_, BottomModel::Create(BottomOptions()));
   SPLITVEIL_ASSIGN_OR_RETURN(

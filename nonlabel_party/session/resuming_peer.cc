@@ -118,8 +118,9 @@ absl::StatusOr<v1::OpenResponse> ResumingPeer::Open(const v1::OpenRequest& reque
   return reconnector_->Persist([&] { return peer_->Open(request); });
 }
 
-absl::StatusOr<v1::MeasureLinkResponse> ResumingPeer::MeasureLink(const v1::MeasureLinkRequest& request) {
-  return reconnector_->Persist([&] { return peer_->MeasureLink(request); });
+absl::StatusOr<std::vector<v1::MeasureLinkResponse>> ResumingPeer::MeasureLink(const v1::MeasureLinkRequest& request,
+                                                                               int calls) {
+  return reconnector_->Persist([&] { return peer_->MeasureLink(request, calls); });
 }
 
 absl::StatusOr<v1::StartResponse> ResumingPeer::Start(const v1::StartRequest& request) {

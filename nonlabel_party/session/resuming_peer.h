@@ -3,6 +3,7 @@
 #define SPLITVEIL_NONLABEL_PARTY_SESSION_RESUMING_PEER_H_
 
 #include <memory>
+#include <vector>
 
 #include "nonlabel_party/session/label_party_peer.h"
 #include "nonlabel_party/session/reconnector.h"
@@ -22,7 +23,8 @@ class ResumingPeer final : public LabelPartyPeer {
 
   absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request) override;
   absl::StatusOr<std::unique_ptr<AlignmentStream>> Align() override { return peer_->Align(); }
-  absl::StatusOr<v1::MeasureLinkResponse> MeasureLink(const v1::MeasureLinkRequest& request) override;
+  absl::StatusOr<std::vector<v1::MeasureLinkResponse>> MeasureLink(const v1::MeasureLinkRequest& request,
+                                                                   int calls) override;
   absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request) override;
   absl::StatusOr<std::unique_ptr<TrainingStream>> Train() override;
   absl::StatusOr<std::unique_ptr<EvaluationStream>> Evaluate() override { return peer_->Evaluate(); }

@@ -136,8 +136,9 @@ class LossyPeer final : public LabelPartyPeer {
   absl::StatusOr<std::unique_ptr<AlignmentStream>> Align() override {
     return std::make_unique<LossyAlignment>(*peer_->Align(), faults_->MessagesOfAlignment());
   }
-  absl::StatusOr<v1::MeasureLinkResponse> MeasureLink(const v1::MeasureLinkRequest& request) override {
-    return Lose<v1::MeasureLinkResponse>([&] { return peer_->MeasureLink(request); });
+  absl::StatusOr<std::vector<v1::MeasureLinkResponse>> MeasureLink(const v1::MeasureLinkRequest& request,
+                                                                   int calls) override {
+    return Lose<std::vector<v1::MeasureLinkResponse>>([&] { return peer_->MeasureLink(request, calls); });
   }
   absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request) override {
     return Lose<v1::StartResponse>([&] { return peer_->Start(request); });

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/alignment/alignment_channel_pair.h"
+#include "common/status/status_macros.h"
 #include "common/transport/status_mapper.h"
 
 namespace splitveil::testing {
@@ -176,9 +177,14 @@ absl::StatusOr<std::unique_ptr<AlignmentStream>> LocalLabelParty::Align() {
   return std::make_unique<LocalAlignment>(session_, stalls_alignment);
 }
 
-absl::StatusOr<v1::MeasureLinkResponse> LocalLabelParty::MeasureLink(const v1::MeasureLinkRequest& request) {
-  Note("MeasureLink");
-  return Answer(session_->MeasureLink(request), alter_measurement);
+absl::StatusOr<std::vector<v1::MeasureLinkResponse>> LocalLabelParty::MeasureLink(const v1::MeasureLinkRequest& request,
+                                                                                  int calls) {
+  std::vector<v1::MeasureLinkResponse> answers;
+  for (int i = 0; i < calls; ++i) {
+    Note("MeasureLink");
+    SPLITVEIL_ASSIGN_OR_RETURN(answers.emplace_back(), Answer(session_->MeasureLink(request), alter_measurement));
+  }
+  return answers;
 }
 
 absl::StatusOr<v1::StartResponse> LocalLabelParty::Start(const v1::StartRequest& request) {

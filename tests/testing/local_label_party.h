@@ -21,7 +21,8 @@ class LocalLabelParty final : public LabelPartyPeer {
 
   absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request) override;
   absl::StatusOr<std::unique_ptr<AlignmentStream>> Align() override;
-  absl::StatusOr<v1::MeasureLinkResponse> MeasureLink(const v1::MeasureLinkRequest& request) override;
+  absl::StatusOr<std::vector<v1::MeasureLinkResponse>> MeasureLink(const v1::MeasureLinkRequest& request,
+                                                                   int calls) override;
   absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request) override;
   absl::StatusOr<std::unique_ptr<TrainingStream>> Train() override;
   absl::StatusOr<std::unique_ptr<EvaluationStream>> Evaluate() override;

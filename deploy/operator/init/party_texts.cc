@@ -129,9 +129,9 @@ std::string AgreementFileText(const AgreementChoices& choices) {
       "epochs: ",
       choices.epochs,
       "\n"
-      "# 0: as many as the link needs, at least 2. With more than 1 the parties compute while batches are on the "
-      "network,\n"
-      "# but on slightly older weights, which can cost model quality where an epoch has few batches.\n"
+      "# 0: as many as the link needs, at most a sixteenth of an epoch. With more than 1 the parties compute while\n"
+      "# batches are on the network, but on slightly older weights, which can cost model quality where an epoch has\n"
+      "# few batches.\n"
       "in_flight_batches: ",
       choices.in_flight_batches,
       "\n"

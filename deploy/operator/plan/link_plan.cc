@@ -8,6 +8,7 @@
 #include "deploy/operator/plan/plan_line.h"
 
 #include "common/schedule/link_use.h"
+#include "common/schedule/schedule.h"
 
 namespace splitveil {
 namespace {
@@ -34,7 +35,8 @@ LinkPlan MakeLinkPlan(const LinkPlanOptions& options) {
   const LinkFigures link = {absl::Milliseconds(options.round_trip_ms),
                             absl::Seconds(bits / (kBitsPerMegabit * options.bandwidth_mbps))};
   plan.batch_ms = absl::ToDoubleMilliseconds(link.batch);
-  plan.chosen_batches = BatchesInFlight(link, options.max_in_flight_batches);
+  plan.chosen_batches = BatchesInFlight(link, BatchesPerEpoch(options.rows, ScheduleOptions{options.batch_size}),
+                                        options.max_in_flight_batches);
   if (plan.options.in_flight_batches == 0) {
     plan.options.in_flight_batches = plan.chosen_batches;
   }
@@ -52,8 +54,10 @@ std::string LinkPlanText(const LinkPlan& plan) {
                                      options.round_trip_ms, options.bandwidth_mbps, options.batch_size,
                                      options.cut_width, v1::DataType_Name(options.wire_dtype));
   Line("a batch on the link", absl::StrFormat("%.3g ms in each direction", plan.batch_ms), text);
-  Line("in_flight_batches: 0 (AUTO) chooses",
-       absl::StrFormat("%d, at most %d", plan.chosen_batches, options.max_in_flight_batches), text);
+  Line(
+      "in_flight_batches: 0 (AUTO) chooses",
+      absl::StrFormat("%d, at most %d and a sixteenth of an epoch", plan.chosen_batches, options.max_in_flight_batches),
+      text);
   Line(absl::StrFormat("with %d in flight", options.in_flight_batches),
        absl::StrFormat("at most %.0f examples per second, %.0f%% of the link", plan.examples_per_second,
                        100 * plan.link_share),

@@ -17,7 +17,7 @@ struct LinkPlanOptions {
   v1::DataType wire_dtype = v1::FLOAT32;
   int64_t batch_size = 1024;
   int64_t in_flight_batches = 1;  // 0: as the parties would choose.
-  int64_t max_in_flight_batches = 16;
+  int64_t max_in_flight_batches = 32;
   double step_ms = 2;  // What the slower party computes for a batch.
   int64_t rows = 0;    // Trained on, each epoch.
   int64_t epochs = 0;

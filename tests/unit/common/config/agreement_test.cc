@@ -63,7 +63,7 @@ constexpr char kCanonicalHex[] =
     "89019a9999999999b93f"                                        // 17: 0.1
     "900100"                                                      // 18: false
     "9a0100"                                                      // 19: ""
-    "a00110";                                                     // 20: 16
+    "a00120";                                                     // 20: 32
 
 // "NORM, COSINE, ... or HINT_INNER_PRODUCT", as the validator lists them.
 std::string AttackNames() {

@@ -16,6 +16,8 @@ namespace splitveil::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
 
 class MeasuredRunTest : public ::testing::Test {
  protected:
@@ -30,17 +32,28 @@ class MeasuredRunTest : public ::testing::Test {
     return NonLabelSession(run_.NonLabelOptions(&peer)).Run();
   }
 
+  std::string Chosen() {
+    return LedgerValue(run_.files.File("nonlabel_party.db"),
+                       "SELECT detail FROM event WHERE kind = 'in_flight_batches'");
+  }
+
   SmallRun run_;
   std::unique_ptr<LabelSession> label_;
 };
 
 TEST_F(MeasuredRunTest, BothPartiesTrainWithWhatTheLinkAsksFor) {
+  run_.agreement.set_batch_size(4);
+  run_.agreement.set_minimum_batch_size(4);
   const absl::Status status = Run();
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_TRUE(label_->completed());
-  EXPECT_THAT(
-      LedgerValue(run_.files.File("nonlabel_party.db"), "SELECT detail FROM event WHERE kind = 'in_flight_batches'"),
-      HasSubstr(" batches; a round trip takes "));
+  EXPECT_THAT(Chosen(), MatchesRegex("[23] batches; a round trip takes .*"));
+}
+
+TEST_F(MeasuredRunTest, OneWhereAnEpochHasFewBatches) {
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(Chosen(), StartsWith("1 batch; a round trip takes "));
 }
 
 TEST_F(MeasuredRunTest, AnAnswerOfAnotherSizeIsRefused) {
@@ -76,7 +89,7 @@ class MeasuredLabelSessionTest : public MeasuredRunTest {
 TEST_F(MeasuredLabelSessionTest, WhatIsNotAgreedIsRefused) {
   EXPECT_TRUE(StartWith(3, 3).ok());
   EXPECT_THAT(std::string(StartWith(2, 3).message()), HasSubstr("in_flight_batches"));
-  EXPECT_THAT(std::string(StartWith(17, 0).message()), HasSubstr("in_flight_batches"));  // At most 16.
+  EXPECT_THAT(std::string(StartWith(33, 0).message()), HasSubstr("in_flight_batches"));  // At most 32.
   EXPECT_THAT(std::string(StartWith(0, 0).message()), HasSubstr("in_flight_batches"));
 }
 

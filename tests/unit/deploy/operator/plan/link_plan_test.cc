@@ -35,19 +35,22 @@ TEST(LinkPlanTest, OneBatchInFlightWaitsForAWholeTurn) {
 TEST(LinkPlanTest, AutoUsesAllOfTheLinkUnlessThatIsMoreThanAgreed) {
   LinkPlanOptions options = Options(0);
   const LinkPlan plan = MakeLinkPlan(options);
-  EXPECT_EQ(plan.chosen_batches, 13);  // Twice (40 + 20) / 10, and one.
-  EXPECT_EQ(plan.options.in_flight_batches, 13);
+  EXPECT_EQ(plan.chosen_batches, 32);  // Of (9 * 40 + 20) / 10, and one: no more than agreed.
+  EXPECT_EQ(plan.options.in_flight_batches, 32);
   EXPECT_NEAR(plan.examples_per_second, 100'000, 1e-6);
   EXPECT_DOUBLE_EQ(plan.link_share, 1);
   options.max_in_flight_batches = 4;
   const LinkPlan limited = MakeLinkPlan(options);
   EXPECT_EQ(limited.options.in_flight_batches, 4);
   EXPECT_NEAR(limited.link_share, 4 * 10. / 65, 1e-9);
+  options.max_in_flight_batches = 32;
+  options.rows = 48'000;  // 48 batches.
+  EXPECT_EQ(MakeLinkPlan(options).options.in_flight_batches, 3);
 }
 
 TEST(LinkPlanTest, WhatIsAgreedStandsBesideWhatWouldBeChosen) {
   const LinkPlan plan = MakeLinkPlan(Options(2));
-  EXPECT_EQ(plan.chosen_batches, 13);
+  EXPECT_EQ(plan.chosen_batches, 32);
   EXPECT_EQ(plan.options.in_flight_batches, 2);
   EXPECT_NEAR(plan.examples_per_second, 2000 / 0.065, 1e-6);
 }
@@ -65,7 +68,7 @@ TEST(LinkPlanTest, TheTextHasEveryFigure) {
   const std::string text = LinkPlanText(MakeLinkPlan(Options(0)));
   for (const char* words :
        {"a link of 40 ms and 80 Mbit/s, batches of 1000 examples at cut width 50 in BFLOAT16\n",
-        "10 ms in each direction", "13, at most 16", "with 13 in flight",
+        "10 ms in each direction", "32, at most 32 and a sixteenth of an epoch", "with 32 in flight",
         "at most 100000 examples per second, 100% of the link", "78 s for 600000 rows and 13 epochs, or more"}) {
     EXPECT_THAT(text, HasSubstr(words));
   }

@@ -63,15 +63,16 @@ TEST(PlanTest, StatesWhatALinkAllows) {
                                          "--round_trip_ms=40",
                                          "--bandwidth_mbps=100"};
   const std::string one = ExpectDone(link);
-  EXPECT_THAT(one,
-              AllOf(HasSubstr("10.5 ms in each direction"), HasSubstr("chooses 13, at most 16\n"),
-                    HasSubstr("with 1 in flight "), HasSubstr("at most 16261 examples per second, 17% of the link"),
-                    HasSubstr("3.07 min for 1000000 rows and 3 epochs")));
+  EXPECT_THAT(
+      one,
+      AllOf(HasSubstr("10.5 ms in each direction"), HasSubstr("chooses 32, at most 32 and a sixteenth of an epoch\n"),
+            HasSubstr("with 1 in flight "), HasSubstr("at most 16261 examples per second, 17% of the link"),
+            HasSubstr("3.07 min for 1000000 rows and 3 epochs")));
   EXPECT_THAT(one, Not(HasSubstr("sigma")));
   for (const char* choice : {"--in_flight_batches=AUTO", "--in_flight_batches=0"}) {
     std::vector<std::string> words = link;
     words.emplace_back(choice);
-    EXPECT_THAT(ExpectDone(words), AllOf(HasSubstr("with 13 in flight "),
+    EXPECT_THAT(ExpectDone(words), AllOf(HasSubstr("with 32 in flight "),
                                          HasSubstr("at most 97656 examples per second, 100% of the link")));
   }
   std::vector<std::string> both = link;
