@@ -24,9 +24,12 @@ int64_t BatchBytes(int64_t examples, int64_t cut_width, v1::DataType wire_dtype)
 // As many as are under way while the first of them returns and for eight round trips more, (9 round trips + 2 batch) /
 // the longer of `batch` and kLeastBatchWork: a lost packet holds up all that follow it for about a round trip, on its
 // way and on the way back, and with one of a thousand lost the next one is lost before those are made up for. One more,
-// so that a batch waits when its turn comes. No more than a sixteenth of an epoch, whose gradients are then of
-// activations that old, nor than `most`; at least 1. `batches_per_epoch`, `most`: at least 1.
-int64_t BatchesInFlight(const LinkFigures& link, int64_t batches_per_epoch, int64_t most);
+// so that a batch waits when its turn comes. In [1, most].
+int64_t BatchesInFlight(const LinkFigures& link, int64_t most);
+
+// A sixteenth of an epoch's batches, at least 1: the most to choose, since the gradients of all of them are of
+// activations that old.
+int64_t FreshBatches(int64_t batches_per_epoch);
 
 // From one batch to the next with `in_flight` of them, at least 1, under way: the longest of what the slower party
 // computes for one (`work`), what it takes on the link in one direction, and a share of a whole turn, 1 / in_flight of

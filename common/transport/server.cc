@@ -13,7 +13,7 @@ namespace splitveil {
 namespace {
 
 constexpr int kMaxThreads = 32;
-constexpr int kMaxStreamsOfAConnection = 16;  // A run has three at a time.
+constexpr int kMaxStreamsOfAConnection = 16;  // A run has three at a time, eight while it measures the link.
 constexpr int kHandshakeMillis = 10'000;
 
 // Tells the listener of each call that has been authorised: no interceptor sees any other.

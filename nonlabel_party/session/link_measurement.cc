@@ -13,9 +13,9 @@
 namespace splitveil {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{512} << 10;
-constexpr int kRoundTrips = 6, kMostTurns = 8, kAtOnce = 8;
-constexpr absl::Duration kLongEnough = absl::Seconds(2);  // On a slow link one turn tells.
+constexpr int64_t kMostBytes = int64_t{128} << 10;
+constexpr int kLeastTurns = 3, kMostTurns = 8, kAtOnce = 8;
+constexpr absl::Duration kLongEnough = absl::Seconds(2);
 
 // What a turn takes: so many calls at once, each with `sent` bytes there and `returned` back.
 absl::StatusOr<absl::Duration> Turn(RunPeer& peer, const std::string& run_id, int calls, int64_t sent,
@@ -36,11 +36,11 @@ absl::StatusOr<absl::Duration> Turn(RunPeer& peer, const std::string& run_id, in
   return took;
 }
 
-// The shortest of several turns: a connection gathers speed at first.
+// The shortest of several turns: a connection gathers speed at first, and in one of them it may have been lost.
 template <typename Turn>
-absl::StatusOr<absl::Duration> Shortest(int most, const Turn& turn) {
+absl::StatusOr<absl::Duration> Shortest(const Turn& turn) {
   absl::Duration shortest = absl::InfiniteDuration(), sum;
-  for (int i = 0; i < most && sum < kLongEnough; ++i) {
+  for (int i = 0; i < kLeastTurns || (i < kMostTurns && sum < kLongEnough); ++i) {
     SPLITVEIL_ASSIGN_OR_RETURN(const absl::Duration took, turn());
     shortest = std::min(shortest, took);
     sum += took;
@@ -53,11 +53,11 @@ absl::StatusOr<absl::Duration> Shortest(int most, const Turn& turn) {
 absl::StatusOr<LinkFigures> MeasureLink(RunPeer& peer, const std::string& run_id, int64_t batch_bytes) {
   const int64_t bytes = std::min(batch_bytes, kMostBytes);
   LinkFigures link;
-  SPLITVEIL_ASSIGN_OR_RETURN(link.round_trip, Shortest(kRoundTrips, [&] { return Turn(peer, run_id, 1, 0, 0); }));
+  SPLITVEIL_ASSIGN_OR_RETURN(link.round_trip, Shortest([&] { return Turn(peer, run_id, 1, 0, 0); }));
   SPLITVEIL_ASSIGN_OR_RETURN(const absl::Duration there,
-                             Shortest(kMostTurns, [&] { return Turn(peer, run_id, kAtOnce, bytes, 0); }));
+                             Shortest([&] { return Turn(peer, run_id, kAtOnce, bytes, 0); }));
   SPLITVEIL_ASSIGN_OR_RETURN(const absl::Duration back,
-                             Shortest(kMostTurns, [&] { return Turn(peer, run_id, kAtOnce, 0, bytes); }));
+                             Shortest([&] { return Turn(peer, run_id, kAtOnce, 0, bytes); }));
   const double batches = static_cast<double>(kAtOnce * bytes) / static_cast<double>(batch_bytes);
   link.batch = std::max(absl::ZeroDuration(), std::max(there, back) - link.round_trip) / batches;
   return link;

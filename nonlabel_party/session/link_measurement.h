@@ -14,7 +14,7 @@
 namespace splitveil {
 
 // The round trip: the least of some calls of next to nothing. A batch: what `batch_bytes` take of calls that carry so
-// many, eight at once, in the slower direction; of 512 KiB and in proportion, where a batch has more. As many at once
+// many, eight at once, in the slower direction; of 128 KiB and in proportion, where a batch has more. As many at once
 // as keep the connection busy for some round trips: one that is not never shows how fast it is, above all where packets
 // are lost. Errors: the label party's; a refusal for an answer of another size.
 absl::StatusOr<LinkFigures> MeasureLink(RunPeer& peer, const std::string& run_id, int64_t batch_bytes);

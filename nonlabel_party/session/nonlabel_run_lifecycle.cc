@@ -182,11 +182,17 @@ absl::StatusOr<int64_t> NonLabelRunLifecycle::InFlightBatches(int64_t batches_pe
   if (agreement.in_flight_batches() > 0) {
     return agreement.in_flight_batches();
   }
+  const int64_t most = std::min<int64_t>(FreshBatches(batches_per_epoch), agreement.max_in_flight_batches());
+  if (most == 1) {
+    const char* const detail = "1 batch; more are not agreed, or more than a sixteenth of an epoch";
+    SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent("in_flight_batches", detail));
+    return most;
+  }
   SPLITVEIL_ASSIGN_OR_RETURN(
       const LinkFigures link,
       MeasureLink(*options_.peer, run_id_,
                   BatchBytes(agreement.batch_size(), agreement.cut_width(), agreement.wire_dtype())));
-  const int64_t chosen = BatchesInFlight(link, batches_per_epoch, agreement.max_in_flight_batches());
+  const int64_t chosen = BatchesInFlight(link, most);
   const std::string detail = absl::StrCat(chosen, chosen == 1 ? " batch" : " batches", "; a round trip takes ",
                                           absl::FormatDuration(link.round_trip), ", a batch besides it ",
                                           absl::FormatDuration(link.batch), " one way");

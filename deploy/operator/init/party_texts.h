@@ -31,7 +31,7 @@ struct AgreementChoices {
   int32_t cut_width = 0;
   int32_t batch_size = 0;
   int32_t epochs = 0;
-  int32_t in_flight_batches = 1;  // 0: as many as the link asks for.
+  int32_t in_flight_batches = 1;  // 0: as many as the link asks for, at most a sixteenth of an epoch.
   std::string test_fraction;
 };
 

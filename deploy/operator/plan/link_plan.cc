@@ -1,5 +1,6 @@
 #include "deploy/operator/plan/link_plan.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -35,8 +36,8 @@ LinkPlan MakeLinkPlan(const LinkPlanOptions& options) {
   const LinkFigures link = {absl::Milliseconds(options.round_trip_ms),
                             absl::Seconds(bits / (kBitsPerMegabit * options.bandwidth_mbps))};
   plan.batch_ms = absl::ToDoubleMilliseconds(link.batch);
-  plan.chosen_batches = BatchesInFlight(link, BatchesPerEpoch(options.rows, ScheduleOptions{options.batch_size}),
-                                        options.max_in_flight_batches);
+  const int64_t fresh = FreshBatches(BatchesPerEpoch(options.rows, {options.batch_size, /*minimum_batch_size=*/1}));
+  plan.chosen_batches = BatchesInFlight(link, std::min(fresh, options.max_in_flight_batches));
   if (plan.options.in_flight_batches == 0) {
     plan.options.in_flight_batches = plan.chosen_batches;
   }

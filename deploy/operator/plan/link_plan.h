@@ -19,7 +19,7 @@ struct LinkPlanOptions {
   int64_t in_flight_batches = 1;  // 0: as the parties would choose.
   int64_t max_in_flight_batches = 32;
   double step_ms = 2;  // What the slower party computes for a batch.
-  int64_t rows = 0;    // Trained on, each epoch.
+  int64_t rows = 0;    // Trained on, each epoch: of those shared the parties hold some out, so that theirs are fewer.
   int64_t epochs = 0;
 };
 

@@ -15,8 +15,8 @@ double IntervalMs(const LinkFigures& link, double work_ms, int64_t in_flight) {
 }
 
 TEST(LinkUseTest, BatchesInFlightKeepALinkBusy) {
-  const auto of = [](double round_trip_ms, double batch_ms, int64_t most = 64, int64_t epoch = 100000) {
-    return BatchesInFlight(Link(round_trip_ms, batch_ms), epoch, most);
+  const auto of = [](double round_trip_ms, double batch_ms, int64_t most = 64) {
+    return BatchesInFlight(Link(round_trip_ms, batch_ms), most);
   };
   EXPECT_EQ(of(0.1, 0.2), 2);    // The same machine.
   EXPECT_EQ(of(40, 10), 39);     // 40 ms, 100 Mbit/s, 125 kB: six while the first returns, 32 in eight round trips.
@@ -25,8 +25,13 @@ TEST(LinkUseTest, BatchesInFlightKeepALinkBusy) {
   EXPECT_EQ(of(10, 0.1, 8), 8);  // but no more than agreed.
   EXPECT_EQ(of(0.1, 0.2, 1), 1);
   EXPECT_EQ(of(0, 0), 1);
-  EXPECT_EQ(of(40, 10, 64, 16 * 7 + 15), 7);  // A sixteenth of an epoch;
-  EXPECT_EQ(of(40, 10, 64, 10), 1);           // at least one.
+}
+
+TEST(LinkUseTest, FreshBatchesAreASixteenthOfAnEpoch) {
+  EXPECT_EQ(FreshBatches(1), 1);
+  EXPECT_EQ(FreshBatches(31), 1);
+  EXPECT_EQ(FreshBatches(32), 2);
+  EXPECT_EQ(FreshBatches(120), 7);
 }
 
 TEST(LinkUseTest, ABatchHasTheBytesOfItsNumbers) {
@@ -51,7 +56,7 @@ TEST(LinkUseTest, TheNumberChosenKeepsALinkBusyThroughEightMoreRoundTrips) {
   for (const double round_trip_ms : {3.0, 10.0, 40.0, 200.0}) {
     for (const double batch_ms : {0.05, 0.9, 2.0, 7.7, 31.0, 250.0}) {
       const LinkFigures link = Link(round_trip_ms, batch_ms);
-      const int64_t chosen = BatchesInFlight(link, /*batches_per_epoch=*/100000, /*most=*/1000);
+      const int64_t chosen = BatchesInFlight(link, 1000);
       const double busy = std::max(batch_ms, work_ms);
       EXPECT_DOUBLE_EQ(IntervalMs(link, work_ms, chosen), busy) << round_trip_ms << " " << batch_ms;
       EXPECT_GE(busy * static_cast<double>(chosen), 9 * round_trip_ms + 2 * batch_ms);

@@ -6,6 +6,9 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
 #include "common/process/exit_code.h"
 #include "nonlabel_party/session/nonlabel_session.h"
 #include "tests/testing/local_label_party.h"
@@ -32,6 +35,10 @@ class MeasuredRunTest : public ::testing::Test {
     return NonLabelSession(run_.NonLabelOptions(&peer)).Run();
   }
 
+  void HaveManyBatches() {
+    run_.agreement.set_batch_size(4);
+    run_.agreement.set_minimum_batch_size(4);
+  }
   std::string Chosen() {
     return LedgerValue(run_.files.File("nonlabel_party.db"),
                        "SELECT detail FROM event WHERE kind = 'in_flight_batches'");
@@ -42,21 +49,39 @@ class MeasuredRunTest : public ::testing::Test {
 };
 
 TEST_F(MeasuredRunTest, BothPartiesTrainWithWhatTheLinkAsksFor) {
-  run_.agreement.set_batch_size(4);
-  run_.agreement.set_minimum_batch_size(4);
+  HaveManyBatches();
   const absl::Status status = Run();
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_TRUE(label_->completed());
   EXPECT_THAT(Chosen(), MatchesRegex("[23] batches; a round trip takes .*"));
 }
 
-TEST_F(MeasuredRunTest, OneWhereAnEpochHasFewBatches) {
-  const absl::Status status = Run();
+// The checkpoint keeps what is chosen.
+TEST_F(MeasuredRunTest, AStallDoesNotPassForTheLink) {
+  HaveManyBatches();
+  int answers = 0;
+  const absl::Status status = Run([&](LocalLabelParty& peer) {
+    peer.alter_measurement = [&](auto& /*response*/) {
+      if (++answers == 1) {
+        absl::SleepFor(absl::Milliseconds(2100));
+      }
+    };
+  });
   ASSERT_TRUE(status.ok()) << status;
-  EXPECT_THAT(Chosen(), StartsWith("1 batch; a round trip takes "));
+  EXPECT_THAT(Chosen(), MatchesRegex("[23] batches; a round trip takes [0-9.]+[num]s, .*"));
+}
+
+TEST_F(MeasuredRunTest, OneWhereAnEpochHasFewBatchesWithoutMeasuring) {
+  int answers = 0;
+  const absl::Status status =
+      Run([&](LocalLabelParty& peer) { peer.alter_measurement = [&](auto& /*response*/) { ++answers; }; });
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(Chosen(), StartsWith("1 batch; "));
+  EXPECT_EQ(answers, 0);
 }
 
 TEST_F(MeasuredRunTest, AnAnswerOfAnotherSizeIsRefused) {
+  HaveManyBatches();
   const absl::Status status =
       Run([](LocalLabelParty& peer) { peer.alter_measurement = [](auto& response) { response.set_padding("x"); }; });
   EXPECT_EQ(ExitCodeFor(status), ExitCode::kRefused) << status;
@@ -96,7 +121,7 @@ TEST_F(MeasuredLabelSessionTest, WhatIsNotAgreedIsRefused) {
 TEST_F(MeasuredLabelSessionTest, MeasurementsAreAnsweredWithinLimits) {
   EXPECT_EQ(StartWith(3, 3, 1).code(), absl::StatusCode::kFailedPrecondition);  // None is agreed.
   EXPECT_EQ(StartWith(2, 0, 1, 1u << 31).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(StartWith(2, 0, RunOpening::kMostMeasurements).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(StartWith(2, 0, RunOpening::kMostMeasurements + 1).code(), absl::StatusCode::kResourceExhausted);
 }
 
 }  // namespace
