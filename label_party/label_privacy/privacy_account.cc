@@ -19,6 +19,9 @@ namespace {
 
 constexpr size_t kMaxLabelSet = 1000;
 constexpr absl::string_view kPurpose = "splitveil label set v1";
+// Look-ups of one transaction. A transaction of its own makes each take six times as long; one for all of tens of
+// millions would keep other runs on the account from counting theirs for longer than they wait.
+constexpr size_t kLookUps = 100'000;
 
 // A number of the table `release`: a strength.
 struct Release {
@@ -173,6 +176,26 @@ absl::Status AtPath(const std::string& path, const absl::Status& status) {
 
 absl::Span<const uint8_t> BytesOf(const NoiseRow& example) { return absl::MakeConstSpan(example.bytes()); }
 
+// Calls `look_up`, which may read the database, with the index of every example.
+template <typename LookUp>
+absl::Status LookUpEach(SqliteDatabase& database, const std::string& path, absl::Span<const NoiseRow> examples,
+                        const LookUp& look_up) {
+  const std::vector<size_t> order = InTableOrder(examples);
+  for (absl::Span<const size_t> left = order; !left.empty();) {
+    const absl::Span<const size_t> some = left.subspan(0, kLookUps);
+    left.remove_prefix(some.size());
+    SPLITVEIL_RETURN_IF_ERROR(AtPath(path, database.Execute("BEGIN")));
+    absl::Status status;
+    for (size_t k = 0; status.ok() && k < some.size(); ++k) {
+      status = look_up(some[k]);
+    }
+    const absl::Status ended = database.Execute("COMMIT");  // Nothing was written.
+    SPLITVEIL_RETURN_IF_ERROR(status);
+    SPLITVEIL_RETURN_IF_ERROR(AtPath(path, ended));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::Open(PrivacyAccountOptions options) {
@@ -220,21 +243,20 @@ absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, ab
   if (!releases.ok() || !select.ok()) {
     return At(releases.ok() ? select.status() : releases.status());
   }
-  for (size_t i : InTableOrder(examples)) {
+  return LookUpEach(*database_, options_.path, examples, [&](size_t i) -> absl::Status {
     SPLITVEIL_RETURN_IF_ERROR(At(select->Bind(BytesOf(examples[i]))));
     while (true) {
       const absl::StatusOr<bool> row = select->Next();
       SPLITVEIL_RETURN_IF_ERROR(At(row.status()));
       if (!*row) {
-        break;
+        return absl::OkStatus();
       }
       const auto release = releases->find(select->Int64(0));
       if (release != releases->end() && release->second.of_label_set && select->Int64(1) != labels[i]) {
         return OtherLabels(options_.label_set);
       }
     }
-  }
-  return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<ForeseenDebit> PrivacyAccount::Foresee(absl::Span<const NoiseRow> examples,
@@ -249,7 +271,7 @@ absl::StatusOr<ForeseenDebit> PrivacyAccount::Foresee(absl::Span<const NoiseRow>
   ForeseenDebit foreseen;
   MostExposed so_far, lifetime;
   std::vector<Released> made;
-  for (size_t i : InTableOrder(examples)) {
+  SPLITVEIL_RETURN_IF_ERROR(LookUpEach(*database_, options_.path, examples, [&](size_t i) -> absl::Status {
     made.clear();
     DrawsBySigma missing = planned;
     SPLITVEIL_RETURN_IF_ERROR(At(select->Bind(BytesOf(examples[i]))));
@@ -274,7 +296,8 @@ absl::StatusOr<ForeseenDebit> PrivacyAccount::Foresee(absl::Span<const NoiseRow>
     lifetime.Consider(made);
     foreseen.releases += more;
     foreseen.examples += more > 0 ? 1 : 0;
-  }
+    return absl::OkStatus();
+  }));
   SPLITVEIL_ASSIGN_OR_RETURN(foreseen.so_far, so_far.Privacy());
   SPLITVEIL_ASSIGN_OR_RETURN(foreseen.lifetime, lifetime.Privacy());
   return foreseen;

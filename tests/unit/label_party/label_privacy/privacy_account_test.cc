@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -248,6 +249,25 @@ TEST_F(PrivacyAccountTest, LabelsThatHaveChangedNeedAnotherName) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("label_set: expected the labels that \"clicks\""));
   EXPECT_TRUE(Open("clicks, corrected")->CheckLabels(rows, labels).ok());
   EXPECT_TRUE(Open()->CheckLabels(Ids(10, 10), std::vector<int64_t>(10, 1)).ok());  // Never released.
+}
+
+// Look-ups are made 100,000 at a time, in the order of the table: the examples at the ends of such a part, too.
+TEST_F(PrivacyAccountTest, EveryOneOfManyExamplesIsLookedUp) {
+  constexpr int kExamples = 200'001;
+  std::vector<NoiseRow> rows = Ids(0, kExamples);
+  std::sort(rows.begin(), rows.end(), [](const NoiseRow& a, const NoiseRow& b) { return a.bytes() < b.bytes(); });
+  std::vector<int64_t> labels(kExamples);
+  const std::unique_ptr<PrivacyAccount> account = Open();
+  ASSERT_TRUE(account->Debit(rows, labels, Once(kSigmaOne)).ok());
+  EXPECT_TRUE(account->CheckLabels(rows, labels).ok());
+  for (const size_t changed : {0, 99'999, 100'000, 199'999, 200'000}) {
+    labels[changed] = 1;
+    EXPECT_EQ(account->CheckLabels(rows, labels).code(), absl::StatusCode::kInvalidArgument) << changed;
+    labels[changed] = 0;
+  }
+  const ForeseenDebit foreseen = *account->Foresee(rows, std::vector<NoiseReleases>{{kSigmaOne, 3}});
+  EXPECT_EQ(foreseen.releases, 2 * kExamples);
+  EXPECT_EQ(foreseen.examples, kExamples);
 }
 
 // Two runs begin together; the labels are corrected in between, and their name is not.
