@@ -7,8 +7,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
+#include <ctime>
 #include <gtest/gtest.h>
 
 #include "absl/time/clock.h"
@@ -17,8 +19,9 @@
 namespace splitveil::testing {
 namespace {
 
-constexpr int kPollMillis = 5;
+constexpr std::chrono::nanoseconds kLongestWait = std::chrono::milliseconds(5);
 constexpr size_t kChunkBytes = 16 << 10;
+constexpr size_t kMostDelayedBytes = 16 << 20;
 
 sockaddr_in Loopback(int port) {
   sockaddr_in address = {};
@@ -36,7 +39,10 @@ void Prepare(int descriptor) {
 
 }  // namespace
 
-TcpProxy::TcpProxy() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+TcpProxy::TcpProxy(absl::Duration delay)
+    : delay_(absl::ToChronoNanoseconds(delay)),
+      most_waiting_bytes_(delay > absl::ZeroDuration() ? kMostDelayedBytes : 0),
+      listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
   sockaddr_in address = Loopback(0);
   socklen_t size = sizeof(address);
   EXPECT_EQ(bind(listener_, reinterpret_cast<const sockaddr*>(&address), size), 0);
@@ -76,18 +82,29 @@ bool TcpProxy::WaitForCut() const {
   return cuts_ > 0;
 }
 
+void TcpProxy::Wait() const {
+  const Clock::time_point now = Clock::now();
+  std::chrono::nanoseconds wait = kLongestWait;
+  std::vector<pollfd> entries = {{listener_, POLLIN, 0}};
+  for (const Connection& connection : connections_) {
+    for (int i = 0; i < 2 && !connection.frozen; ++i) {
+      const Side& side = connection.sides[i];
+      const bool reads = connection.sides[1 - i].to_write_bytes <= most_waiting_bytes_;  // Else its end reads slowly.
+      const bool writes = !side.to_write.empty() && side.to_write.front().due <= now;
+      if (!side.to_write.empty() && !writes) {
+        wait = std::min<std::chrono::nanoseconds>(wait, side.to_write.front().due - now);
+      }
+      const int events = (reads ? POLLIN : 0) | (writes ? POLLOUT : 0);
+      entries.push_back({side.descriptor, static_cast<short>(events), 0});  // NOLINT: poll's type.
+    }
+  }
+  const timespec limit = {0, wait.count()};
+  ppoll(entries.data(), entries.size(), &limit, nullptr);
+}
+
 void TcpProxy::Run() {
   while (!stopped_) {
-    std::vector<pollfd> entries = {{listener_, POLLIN, 0}};
-    for (const Connection& connection : connections_) {
-      for (int i = 0; i < 2 && !connection.frozen; ++i) {
-        const bool reads = connection.sides[1 - i].to_write.empty();  // Else the other end reads too slowly.
-        const bool writes = !connection.sides[i].to_write.empty();
-        const int events = (reads ? POLLIN : 0) | (writes ? POLLOUT : 0);
-        entries.push_back({connection.sides[i].descriptor, static_cast<short>(events), 0});  // NOLINT: poll's type.
-      }
-    }
-    poll(entries.data(), entries.size(), kPollMillis);
+    Wait();
     Accept();
     if (freeze_.exchange(false)) {
       for (Connection& connection : connections_) {
@@ -139,7 +156,7 @@ bool TcpProxy::Forward(Connection& connection) {
 }
 
 bool TcpProxy::ForwardOne(Side& from, Side& to) {
-  if (!to.to_write.empty()) {
+  if (to.to_write_bytes > most_waiting_bytes_) {
     return true;
   }
   char buffer[kChunkBytes];
@@ -147,18 +164,26 @@ bool TcpProxy::ForwardOne(Side& from, Side& to) {
   if (count <= 0) {
     return count < 0 && (errno == EAGAIN || errno == EINTR);
   }
-  to.to_write.assign(buffer, static_cast<size_t>(count));
-  Disturb(to.to_write);
+  Passing passing = {Clock::now() + delay_, std::string(buffer, static_cast<size_t>(count))};
+  Disturb(passing.bytes);
+  to.to_write_bytes += passing.bytes.size();
+  to.to_write.push_back(std::move(passing));
   return Flush(to);
 }
 
 bool TcpProxy::Flush(Side& side) {
-  while (!side.to_write.empty()) {
-    const ssize_t count = send(side.descriptor, side.to_write.data(), side.to_write.size(), MSG_NOSIGNAL);
+  const Clock::time_point now = Clock::now();
+  while (!side.to_write.empty() && side.to_write.front().due <= now) {
+    std::string& bytes = side.to_write.front().bytes;
+    const ssize_t count = send(side.descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (count < 0) {
       return errno == EAGAIN || errno == EINTR;
     }
-    side.to_write.erase(0, static_cast<size_t>(count));
+    side.to_write_bytes -= static_cast<size_t>(count);
+    bytes.erase(0, static_cast<size_t>(count));
+    if (bytes.empty()) {
+      side.to_write.pop_front();
+    }
   }
   return true;
 }

@@ -3,6 +3,7 @@
 #define SPLITVEIL_TESTS_TESTING_PROCESS_TCP_PROXY_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <list>
@@ -12,13 +13,15 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 
 namespace splitveil::testing {
 
 // Listens on a free port of 127.0.0.1 and forwards to another one, on a thread of its own. Thread-safe.
 class TcpProxy {
  public:
-  TcpProxy();
+  // What passes arrives so much later, in either direction, however much there is of it: a round trip takes twice that.
+  explicit TcpProxy(absl::Duration delay = absl::ZeroDuration());
   ~TcpProxy();
   TcpProxy(const TcpProxy&) = delete;
   TcpProxy& operator=(const TcpProxy&) = delete;
@@ -54,9 +57,15 @@ class TcpProxy {
   int faults() const { return faults_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  struct Passing {
+    Clock::time_point due;
+    std::string bytes;
+  };
   struct Side {
     int descriptor = -1;
-    std::string to_write;
+    std::deque<Passing> to_write;
+    size_t to_write_bytes = 0;
   };
   struct Connection {
     Side sides[2];
@@ -64,15 +73,19 @@ class TcpProxy {
   };
 
   void Run();
+  // Waits until there is something to do, but not for long.
+  void Wait() const;
   void Accept();
   // Moves what there is to move; whether the connection is still there.
   bool Forward(Connection& connection);
   bool ForwardOne(Side& from, Side& to);
-  bool Flush(Side& side);
+  static bool Flush(Side& side);
   // Does to `passing` what is due.
   void Disturb(std::string& passing) ABSL_LOCKS_EXCLUDED(mutex_);
   static void Reset(Connection& connection);
 
+  const Clock::duration delay_;
+  const size_t most_waiting_bytes_;  // What one direction may hold when more is read.
   int listener_ = -1, port_ = 0;
   std::atomic<int> target_{0}, cuts_{0}, faults_{0};
   std::atomic<bool> down_{false}, freeze_{false}, stopped_{false};
