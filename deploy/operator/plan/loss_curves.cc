@@ -118,10 +118,9 @@ absl::StatusOr<LossCurves> LossCurves::Parse(absl::string_view csv) {
       return absl::InvalidArgumentError(absl::StrCat("loss curves: line ", i + 1, ": a point again"));
     }
   }
-  const size_t grid = curves.rows_.size() * curves.epochs_.size() * curves.bounds_.size();
-  if (curves.rows_.size() < 2 || curves.bounds_.size() < 2 || curves.points_.size() != grid) {
-    return absl::InvalidArgumentError(absl::StrCat("loss curves: expected a grid of at least 2 rows and bounds, ", grid,
-                                                   " points, found ", curves.points_.size()));
+  if (curves.rows_.size() < 2 || curves.bounds_.size() < 2) {
+    return absl::InvalidArgumentError(absl::StrCat("loss curves: expected at least 2 rows and bounds, found ",
+                                                   curves.rows_.size(), " and ", curves.bounds_.size()));
   }
   return curves;
 }
@@ -159,15 +158,24 @@ absl::StatusOr<ExpectedLoss> LossCurves::At(const LossQuestion& question) const 
     for (int i = 0; i < 3; ++i) {
       weight *= upper[i] ? places[i]->share : 1 - places[i]->share;
     }
-    const ExpectedLoss& point =
-        points_.at({rows_[upper[0] ? rows.high() : rows.low], epochs_[upper[1] ? epochs.high() : epochs.low],
-                    bounds_[upper[2] ? bound.high() : bound.low]});
-    sum.loss += weight * point.loss;
-    sum.loss_min += weight * point.loss_min;
-    sum.loss_max += weight * point.loss_max;
-    sum.none_test_auc += weight * point.none_test_auc;
-    sum.frozen_test_auc += weight * point.frozen_test_auc;
-    sum.seeds = weight > 0 ? std::min(sum.seeds, point.seeds) : sum.seeds;
+    if (weight == 0) {
+      continue;
+    }
+    const std::vector<double> at = {rows_[upper[0] ? rows.high() : rows.low],
+                                    epochs_[upper[1] ? epochs.high() : epochs.low],
+                                    bounds_[upper[2] ? bound.high() : bound.low]};
+    const auto point = points_.find(at);
+    if (point == points_.end()) {
+      return absl::OutOfRangeError(absl::StrCat("not measured with ", Grouped(at[0]), " rows at ", Plain(at[2]),
+                                                " as the bound of ", Plain(at[1]), at[1] == 1 ? " epoch" : " epochs"));
+    }
+    const ExpectedLoss& loss = point->second;
+    sum.loss += weight * loss.loss;
+    sum.loss_min += weight * loss.loss_min;
+    sum.loss_max += weight * loss.loss_max;
+    sum.none_test_auc += weight * loss.none_test_auc;
+    sum.frozen_test_auc += weight * loss.frozen_test_auc;
+    sum.seeds = std::min(sum.seeds, loss.seeds);
   }
   return sum;
 }

@@ -34,12 +34,12 @@ class LossCurves {
 
   // A line "positives,SHARE", then the header
   // rows,epochs,max_run_auc_bound,seeds,none_test_auc,frozen_test_auc,loss,loss_min,loss_max, then one line per point;
-  // every combination of the rows, epochs and bounds once, at least two of each but epochs. Errors: InvalidArgument,
-  // with the line.
+  // combinations of rows, epochs and bounds, none twice, at least two of each but epochs. Errors: InvalidArgument, with
+  // the line.
   static absl::StatusOr<LossCurves> Parse(absl::string_view csv);
 
-  // Errors: OutOfRange, with the quantity, the range measured and what was asked: nothing is extrapolated. Positives
-  // are accepted within a fifth of the share measured.
+  // Errors: OutOfRange, with the quantity, the range measured and what was asked, or with the point beside it that was
+  // not measured: nothing is extrapolated. Positives are accepted within a fifth of the share measured.
   absl::StatusOr<ExpectedLoss> At(const LossQuestion& question) const;
 
   // "10,000 to 1,000,000 rows, 25% positive, 1 to 5 epochs, bounds 0.55 to 0.9".

@@ -6,20 +6,30 @@ Usage: measure_loss_curves.py PROGRAMS OUT ROWS:SEEDS...
   ROWS:SEEDS: how many rows to generate, with how many seeds to train
 
 For every number of rows both parties' programs train deploy/examples/criteo_deep for five epochs, without protection,
-with the bottom model frozen and under each bound (`splitveil sweep`). The loss after e epochs is the best test AUC of
-`none` within e epochs less the best under the bound, of the same seed; learning rates are constant, so that a run's
-first e epochs are a run of e epochs. Batches are of 1,024 rows, or of an eightieth of all where that is less: with fewer
-steps an epoch nothing is learned in five. Prints the table. Python's standard library only.
+with the bottom model frozen and under several bounds (`splitveil sweep`), with a draw of the noise in every epoch.
+Learning rates are constant, so that a run's first e epochs are a run of e epochs, whose e draws have sqrt(e / 5) of the
+mu of all five. Between these, linear in log mu, is the test AUC under the bounds of the table; a bound that the first e
+epochs of no run come near is left out. The loss is the best test AUC of `none` within e epochs less the best under the
+bound, of the same seed. Batches are of 1,024 rows, or of an eightieth of all where that is less: with fewer steps an
+epoch nothing is learned in five. Prints the table. Python's standard library only.
 """
+import math
 import pathlib
 import sqlite3
+import statistics
 import subprocess
 import sys
 
 BOUNDS = (0.55, 0.6, 0.7, 0.8, 0.9)
+WEAK_BOUNDS = (0.95, 0.998)  # Of the last, a first epoch has a little more than 0.9: what few epochs are measured by.
+WEAK_BOUNDS_ROWS = 1_000_000  # At most so many: with more these runs take long, and what they would find is small.
 EPOCHS = 5
 DATA_SEED = 7
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples" / "criteo_deep"
+
+
+def run_bounds(rows):
+    return BOUNDS + (WEAK_BOUNDS if rows <= WEAK_BOUNDS_ROWS else ())
 
 
 def write_configs(folder, rows, seeds):
@@ -31,7 +41,7 @@ def write_configs(folder, rows, seeds):
         if name == "label_party":
             text += "label_side_audit { attacks: NORM every_batches: 1000 }\n"
         (folder / f"{name}.textproto").write_text(text)
-    bounds = ", ".join(map(str, BOUNDS))
+    bounds = ", ".join(map(str, run_bounds(rows)))
     (folder / "sweep.textproto").write_text(
         'agreement_path: "run.textproto"\nlabel_config_path: "label_party.textproto"\n'
         f'nonlabel_config_path: "nonlabel_party.textproto"\ngaussian_label_dp_max_run_auc_bound: [{bounds}]\n'
@@ -46,6 +56,21 @@ def best_aucs(run):
     if len(aucs) != EPOCHS:
         sys.exit(f"{run}: expected {EPOCHS} evaluations, found {len(aucs)}")
     return [max(aucs[:epoch + 1]) for epoch in range(EPOCHS)]
+
+
+def log_mu(bound, epoch=EPOCHS - 1):
+    """Of the first `epoch` + 1 epochs of a run with this bound, up to what is the same for all."""
+    return math.log(statistics.NormalDist().inv_cdf(bound)) + math.log((epoch + 1) / EPOCHS) / 2
+
+
+def auc_under(bound, epoch, by_run_bound):
+    """Best test AUC of `epoch` + 1 epochs that keep the bound, or None. `by_run_bound`: those of the runs, by epoch."""
+    at = log_mu(bound)
+    points = [(log_mu(run_bound, epoch), aucs[epoch]) for run_bound, aucs in by_run_bound.items()]
+    for (low, low_auc), (high, high_auc) in zip(points, points[1:]):
+        if low <= at <= high:
+            return low_auc + (high_auc - low_auc) * (at - low) / (high - low)
+    return None
 
 
 def measure(programs, folder, rows, seeds):
@@ -69,10 +94,13 @@ def measure(programs, folder, rows, seeds):
         return [best_aucs(folder / f"sweep/runs/{protection}-seed{seed + 1}") for seed in range(seeds)]
 
     none, frozen = aucs("none"), aucs("frozen")
+    bounded = {bound: aucs(f"gaussian_label_dp-{bound}") for bound in run_bounds(rows)}
     for bound in BOUNDS:
-        bounded = aucs(f"gaussian_label_dp-{bound}")
         for epoch in range(EPOCHS):
-            losses = [none[seed][epoch] - bounded[seed][epoch] for seed in range(seeds)]
+            under = [auc_under(bound, epoch, {run: of[seed] for run, of in bounded.items()}) for seed in range(seeds)]
+            if None in under:
+                continue
+            losses = [none[seed][epoch] - under[seed] for seed in range(seeds)]
             means = [sum(values[seed][epoch] for seed in range(seeds)) / seeds for values in (none, frozen)]
             figures = [*means, sum(losses) / seeds, min(losses), max(losses)]
             yield f"{rows},{epoch + 1},{bound},{seeds}," + ",".join(f"{figure:.4f}" for figure in figures)

@@ -71,7 +71,9 @@ void LossLines(const PrivacyPlan& plan, const LossCurves& curves, std::string& t
                          loss.none_test_auc, loss.frozen_test_auc),
          text);
   }
-  Line("measured in", absl::StrCat(curves.Range(), "; generated data, no features at the label party, one draw"), text);
+  Line("measured in",
+       absl::StrCat(curves.Range(), "; generated data, no features at the label party, noise drawn in every epoch"),
+       text);
 }
 
 }  // namespace
