@@ -22,6 +22,12 @@ constexpr char kGrid[] =
 
 LossCurves Curves() { return LossCurves::Parse(absl::StrCat(kHead, kGrid)).value(); }
 
+std::string Refusal(const LossCurves& curves, const LossQuestion& question) {
+  const absl::Status status = curves.At(question).status();
+  EXPECT_TRUE(absl::IsOutOfRange(status)) << status;
+  return std::string(status.message());
+}
+
 TEST(LossCurvesTest, GivesWhatWasMeasuredWhereItWas) {
   const auto loss = Curves().At({10000, 0.25, 5, 0.6});
   ASSERT_TRUE(loss.ok()) << loss.status();
@@ -44,17 +50,12 @@ TEST(LossCurvesTest, IsLinearInLogRowsEpochsAndLogMu) {
 
 TEST(LossCurvesTest, RefusesToExtrapolateAndSaysFromWhat) {
   const LossCurves curves = Curves();
-  const auto refusal = [&](const LossQuestion& question) {
-    const absl::Status status = curves.At(question).status();
-    EXPECT_TRUE(absl::IsOutOfRange(status)) << status;
-    return std::string(status.message());
-  };
-  EXPECT_EQ(refusal({20000, 0.25, 1, 0.6}), "measured at 1,000 to 10,000 rows, asked for 20,000");
-  EXPECT_EQ(refusal({999, 0.25, 1, 0.6}), "measured at 1,000 to 10,000 rows, asked for 999");
-  EXPECT_EQ(refusal({1000, 0.03, 1, 0.6}), "measured at 0.25 of the rows positive, asked for 0.03");
-  EXPECT_EQ(refusal({1000, 0.25, 6, 0.6}), "measured at 1 to 5 epochs, asked for 6");
-  EXPECT_EQ(refusal({1000, 0.25, 1, 0.55}), "measured at 0.6 to 0.8 as the bound, asked for 0.55");
-  EXPECT_EQ(refusal({1000, 0.25, 1, std::nan("")}), "measured at 0.6 to 0.8 as the bound, asked for nan");
+  EXPECT_EQ(Refusal(curves, {20000, 0.25, 1, 0.6}), "measured at 1,000 to 10,000 rows, asked for 20,000");
+  EXPECT_EQ(Refusal(curves, {999, 0.25, 1, 0.6}), "measured at 1,000 to 10,000 rows, asked for 999");
+  EXPECT_EQ(Refusal(curves, {1000, 0.03, 1, 0.6}), "measured at 0.25 of the rows positive, asked for 0.03");
+  EXPECT_EQ(Refusal(curves, {1000, 0.25, 6, 0.6}), "measured at 1 to 5 epochs, asked for 6");
+  EXPECT_EQ(Refusal(curves, {1000, 0.25, 1, 0.55}), "measured at 0.6 to 0.8 as the bound, asked for 0.55");
+  EXPECT_EQ(Refusal(curves, {1000, 0.25, 1, std::nan("")}), "measured at 0.6 to 0.8 as the bound, asked for nan");
   EXPECT_TRUE(curves.At({1000, 0.21, 1, 0.6}).ok());
 }
 
@@ -62,14 +63,9 @@ TEST(LossCurvesTest, RefusesToExtrapolateAndSaysFromWhat) {
 TEST(LossCurvesTest, SaysWhichPointWasNotMeasured) {
   const LossCurves curves = *LossCurves::Parse(absl::StrCat(kHead, kGrid, "1000,5,0.9,3,0.74,0.60,0.01,0,0.02\n"));
   EXPECT_NEAR(curves.At({1000, 0.25, 5, 0.9})->loss, 0.01, 1e-12);
-  const auto refusal = [&](const LossQuestion& question) {
-    const absl::Status status = curves.At(question).status();
-    EXPECT_TRUE(absl::IsOutOfRange(status)) << status;
-    return std::string(status.message());
-  };
-  EXPECT_EQ(refusal({1000, 0.25, 1, 0.9}), "not measured with 1,000 rows at 0.9 as the bound of 1 epoch");
-  EXPECT_EQ(refusal({2000, 0.25, 5, 0.9}), "not measured with 10,000 rows at 0.9 as the bound of 5 epochs");
-  EXPECT_EQ(refusal({1000, 0.25, 4, 0.85}), "not measured with 1,000 rows at 0.9 as the bound of 1 epoch");
+  EXPECT_EQ(Refusal(curves, {1000, 0.25, 1, 0.9}), "not measured with 1,000 rows at 0.9 as the bound of 1 epoch");
+  EXPECT_EQ(Refusal(curves, {2000, 0.25, 5, 0.9}), "not measured with 10,000 rows at 0.9 as the bound of 5 epochs");
+  EXPECT_EQ(Refusal(curves, {1000, 0.25, 4, 0.85}), "not measured with 1,000 rows at 0.9 as the bound of 1 epoch");
   EXPECT_TRUE(curves.At({2000, 0.25, 5, 0.8}).ok());
 }
 
