@@ -59,11 +59,12 @@ for ((day = 1; day <= days; ++day)); do make_day "$day" >&2; done
   "$bin/splitveil" certificates --out="$out/certificates" --label=label-party.splitveil.example \
     --nonlabel=nonlabel-party.splitveil.example >&2
 }
+"$templates/write_configs.sh" "$out" none 127.0.0.1:0 127.0.0.1:1 127.0.0.1:0
 for file in run label_party nonlabel_party; do
   # Small batches: few days of few rows are few steps.
-  sed -e 's|@RUN@|stream|g' -e 's|@PROTECTION@|none {}|' -e 's|@LISTEN_ADDRESS@|127.0.0.1:0|' \
-    -e 's|@PEER_ADDRESS@|127.0.0.1:1|' -e 's|^epochs: .*|epochs: 1|' -e 's|^batch_size: .*|batch_size: 256|' \
-    -e '/auxiliary_labels/d' "$templates/$file.textproto" >"$out/stream.$file.textproto"
+  sed -e 's|^run_name: .*|run_name: "stream"|' -e 's|^epochs: .*|epochs: 1|' -e 's|^batch_size: .*|batch_size: 256|' \
+    -e '/auxiliary_labels/d' "$out/none.$file.textproto" >"$out/stream.$file.textproto"
+  rm "$out/none.$file.textproto"
 done
 cp "$templates/stream.textproto" "$out/stream.textproto"
 "$bin/splitveil" stream --config="$out/stream.textproto" --out="$out"

@@ -85,6 +85,7 @@ TEST_F(AttributeAttackTest, BothPartiesProtectWhatLeavesThemInOneRun) {
   run_.label_config.mutable_protection()->mutable_marvell()->set_s(4);
   v1::ActivationProtection& protection = *run_.nonlabel_config.mutable_protection();
   protection.mutable_pareto()->set_threshold(0.1);
+  protection.mutable_pareto()->set_slack(1);  // Marvell's noise is drawn anew each time: 0.5 has halted a run by chance.
   protection.set_noise_sigma(1);
   protection.add_attributes("sex");
   run_.StartLabelParty();
@@ -97,7 +98,7 @@ TEST_F(AttributeAttackTest, BothPartiesProtectWhatLeavesThemInOneRun) {
   EXPECT_EQ(Query(label, "SELECT count(*) FROM protection WHERE method LIKE 'marvell%' AND sum_kl > 0 AND sum_kl < 10"),
             steps);
   EXPECT_EQ(Query(nonlabel, "SELECT count(*) FROM privacy_loss WHERE threshold = 0.1"), steps);
-  EXPECT_LE(Query(nonlabel, "SELECT max(privacy_loss) FROM privacy_loss"), 0.15);  // Threshold and slack.
+  EXPECT_LE(Query(nonlabel, "SELECT max(privacy_loss) FROM privacy_loss"), 0.2);  // Threshold and slack.
   const std::string last =
       absl::StrCat(" FROM attribute_leak WHERE epoch = ", kEpochs - 1, " AND examples = 'test' AND attack = ");
   for (const char* const attack : {"'basic'", "'linear_probe'"}) {  // 0.94 and more where nothing protects.

@@ -17,7 +17,6 @@ FOREIGN = {
 SCRIPTS = {
     "deploy/build.sh": "compiles; what is built already serves",
     "deploy/test.sh": "compiles and runs every test", "deploy/compose_demo.sh": "needs a Docker engine",
-    "deploy/stream_demo.sh": "25 runs, minutes; integration_stream covers them",
     "deploy/examples/train.sh": "trains for minutes on data that are not part of the repository",
 }
 # Subcommands of splitveil: flags are checked.
@@ -73,9 +72,16 @@ def _splitveil(scratch, programs, log):
                     f'    note "splitveil $*: {why}"; exit 0 ;;\n' for command, why in COMMANDS.items())
     body = f"""case "${{1:-}} ${{2:-}}" in
 {cases}esac
-# 40 runs of some seconds each: planned, not run.
+# 40 runs of some seconds each: planned, not run. 25 of a stream: what they would begin with is validated.
 case "$*" in sweep*deploy/demo/sweep.textproto*)
-  note "splitveil $*: trains for minutes; planned with --dry_run"; set -- "$@" --dry_run ;; esac
+  note "splitveil $*: trains for minutes; planned with --dry_run"; set -- "$@" --dry_run ;;
+stream*/stream.textproto*)
+  note "splitveil $*: trains for minutes; its configurations validated"
+  config=${{2#--config=}}
+  set -- validate "--agreement=${{config%.textproto}}.run.textproto" \
+    "--label_config=${{config%.textproto}}.label_party.textproto" \
+    "--nonlabel_config=${{config%.textproto}}.nonlabel_party.textproto" ;;
+esac
 exec "{programs}/splitveil" "$@"
 """
     _write(scratch / "build/bin/splitveil", "splitveil", log, body)
