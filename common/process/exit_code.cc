@@ -60,7 +60,8 @@ ExitCode ExitCodeFor(const absl::Status& status) {
     return ExitCode::kStopped;
   }
   if (status.GetPayload(kRefusedByPeerPayloadUrl).has_value() && !absl::IsAborted(status)) {
-    return ExitCode::kRefused;
+    return absl::IsInternal(status) ? ExitCode::kPeerUnreachable  // It failed by itself, a full disk of its own, say.
+                                    : ExitCode::kRefused;
   }
   switch (status.code()) {
     case absl::StatusCode::kOk:

@@ -105,13 +105,16 @@ TEST(ExitCodeTest, TheRestIsOne) {
 }
 
 TEST(ExitCodeTest, RefusalWinsOverAnyOtherCode) {
-  for (const absl::StatusCode code :
-       {absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnavailable, absl::StatusCode::kInternal}) {
+  for (const absl::StatusCode code : {absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnavailable}) {
     const absl::Status refused = AsRefusal(absl::Status(code, "schedule"));
     EXPECT_EQ(ExitCodeFor(refused), ExitCode::kRefused);
     EXPECT_EQ(refused.code(), code);
     EXPECT_EQ(refused.message(), "schedule");
   }
+}
+
+TEST(ExitCodeTest, APeerThatFailedByItselfHasRefusedNothing) {
+  EXPECT_EQ(ExitCodeFor(AsRefusal(absl::InternalError("the label party failed"))), ExitCode::kPeerUnreachable);
 }
 
 TEST(ExitCodeTest, RefusalIsTheMarkOfStatusesFromThePeer) {
