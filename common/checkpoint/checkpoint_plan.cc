@@ -21,6 +21,7 @@
 #include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
 #include "common/storage/sync_folder.h"
+#include "common/storage/writable_folder.h"
 #include "common/telemetry/log.h"
 
 namespace splitveil {
@@ -220,11 +221,8 @@ absl::StatusOr<CheckpointPlan> PlanCheckpoints(const std::string& role, const st
   plan.facts.set_cut_width(agreement.cut_width());
   plan.facts.set_optimizer(MethodOf(party.optimizer()));
   plan.path = OnlyPredicts(agreement) ? "" : ResolvePath(config_path, party.checkpoint_path());
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::path(plan.path).parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("party.checkpoint_path: expected a path in a folder that exists, found ", plan.path));
+  if (const absl::Status place = plan.path.empty() ? absl::OkStatus() : CheckFolderOf(plan.path); !place.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("party.checkpoint_path: ", place.message()));
   }
   const std::string initial = ResolvePath(config_path, party.initial_checkpoint());
   if (initial.empty() && OnlyPredicts(agreement)) {

@@ -219,7 +219,7 @@ TEST_F(CheckTest, RefusesALedgerThatIsNone) {
     PartyOf(party)->set_ledger_path("data.tsv");
     ExpectRefused(party, "party.ledger_path: " + run_.folder + "/data.tsv: expected a SQLite database");
     PartyOf(party)->set_ledger_path("absent/x.db");
-    ExpectRefused(party, "party.ledger_path: " + run_.folder + "/absent/x.db: expected a folder to make the ledger in");
+    ExpectRefused(party, "party.ledger_path: " + run_.folder + "/absent/x.db: expected a path in a folder that exists");
   }
 }
 

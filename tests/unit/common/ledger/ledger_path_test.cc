@@ -83,7 +83,7 @@ TEST_F(LedgerPathTest, RefusesWhatIsNoLedger) {
 }
 
 TEST_F(LedgerPathTest, RefusesAFolderThatDoesNotExist) {
-  ExpectRefused(folder_ + "/absent/run.db", absl::StatusCode::kNotFound, "expected a folder to make the ledger in");
+  ExpectRefused(folder_ + "/absent/run.db", absl::StatusCode::kNotFound, "expected a path in a folder that exists");
 }
 
 }  // namespace

@@ -62,8 +62,9 @@ TEST_F(PartyCheckTest, WhatOthersMayReadBecomesTheOwnersAlone) {
 
 TEST_F(PartyCheckTest, RefusesALedgerThatCannotBe) {
   party_.set_ledger_path("absent/run.db");
-  EXPECT_THAT(std::string(Check().message()),
-              StartsWith(config_ + ": party.ledger_path: " + folder_.File("absent/run.db") + ": expected a folder"));
+  EXPECT_THAT(
+      std::string(Check().message()),
+      StartsWith(config_ + ": party.ledger_path: " + folder_.File("absent/run.db") + ": expected a path in a folder"));
 }
 
 TEST_F(PartyCheckTest, RefusesAnExportIntoAFile) {
