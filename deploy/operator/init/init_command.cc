@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "deploy/operator/init/party_setup.h"
 
 #include "common/status/status_macros.h"
+#include "common/transport/host_port.h"
 
 namespace splitveil {
 namespace {
@@ -89,11 +91,27 @@ absl::Status CheckUnused(const PartySetupOptions& options) {
   return absl::OkStatus();
 }
 
+// What every start would refuse, after files have gone to the other party and back.
+absl::Status CheckNamesAndAddresses(const PartyChoices& choices) {
+  if (choices.own_name == choices.peer_name) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "command line: --peer_name: expected another name than --own_name, found \"", choices.peer_name, "\" twice"));
+  }
+  for (const auto& [flag, address] : {std::pair("command line: --peer_address", &choices.peer_address),
+                                      std::pair("command line: --listen_address", &choices.listen_address)}) {
+    if (!address->empty()) {
+      SPLITVEIL_RETURN_IF_ERROR(ParseHostPort(flag, *address).status());
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ExitCode> Init(const InitFlags& flags) {
   PartySetupOptions options = flags.options;
   SPLITVEIL_RETURN_IF_ERROR(CheckUnused(options));
   SPLITVEIL_RETURN_IF_ERROR(FillMissing(options));
   SPLITVEIL_RETURN_IF_ERROR(CheckBound(options.choices.max_run_auc_bound));
+  SPLITVEIL_RETURN_IF_ERROR(CheckNamesAndAddresses(options.choices));
   options.makes_request = flags.certificate == "request";
   if (options.makes_request && !options.peer_certificate.empty()) {
     return absl::InvalidArgumentError(

@@ -152,6 +152,18 @@ absl::Status CheckTexts(const PartySetupOptions& options, const std::string& par
   return Within(name, CheckBottomSpec(config.model(), agreement));
 }
 
+// The label as the table has it, against a protection of labels of two values.
+absl::Status CheckProtection(const PartySetupOptions& options, const v1::TableSchema& schema) {
+  const bool two_classes =
+      std::any_of(schema.columns().begin(), schema.columns().end(),
+                  [](const v1::TableSchema::Column& column) { return column.kind() == v1::TableSchema::LABEL; });
+  return !options.choices.is_label_party || two_classes || options.choices.protection != "marvell"
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   absl::StrCat("command line: --protection: expected gaussian_label_dp, or none, as ",
+                                options.schema.label, " is no label of two values, found marvell"));
+}
+
 // The peer's certificate, to be pinned: LoadTlsIdentity checks it again before every run.
 absl::StatusOr<std::string> ReadPeerCertificate(const PartySetupOptions& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::string pem, ReadFile(options.peer_certificate));
@@ -311,6 +323,7 @@ absl::StatusOr<PartyPlan> MakePlan(const PartySetupOptions& options) {
                              ProposeSchema(options.table, sample, options.choices.is_label_party, schema));
   std::printf("%s%s", SampleText(options.table, sample).c_str(), ProposalText(proposal).c_str());
   plan.schema = proposal.schema;
+  SPLITVEIL_RETURN_IF_ERROR(CheckProtection(options, plan.schema));
   const std::string agreement_text = ProposedAgreement(options, cut, sample);
   if (plan.received.has_value()) {
     plan.agreement = *plan.received;

@@ -203,8 +203,17 @@ TEST_F(InitCommandTest, FailsWithOneLineThatNamesTheFlag) {
   EXPECT_THAT(ExpectError(2, Bank({"--max_run_auc_bound=0.4"})), HasSubstr("--max_run_auc_bound: expected"));
   EXPECT_THAT(ExpectError(2, Shop({"--peer_certificate=" + At("shop.csv")})),
               HasSubstr("shop.csv: expected certificates in PEM"));
+  EXPECT_THAT(ExpectError(2, Bank({"--listen_address=foo"})), HasSubstr("--listen_address: expected"));
+  EXPECT_THAT(ExpectError(2, Shop({"--peer_address=foo"})), HasSubstr("--peer_address: expected"));
+  EXPECT_THAT(ExpectError(2, Bank({"--peer_name=bank.example"})), HasSubstr("--peer_name: expected another name"));
   EXPECT_FALSE(std::filesystem::exists(At("bank")));
   EXPECT_FALSE(std::filesystem::exists(At("shop/own.key")));
+}
+
+TEST_F(InitCommandTest, FailsForAProtectionThatTheLabelCannotHave) {
+  EXPECT_THAT(RunTool(Bank({"--label=branch", "--class=b0", "--class=b1", "--class=b2", "--protection=marvell"})).err,
+              HasSubstr("--protection: expected gaussian_label_dp, or none, as branch is no label of two values"));
+  EXPECT_FALSE(std::filesystem::exists(At("bank")));
 }
 
 TEST_F(InitCommandTest, AFailureLeavesNothingThatStopsTheNextTry) {
