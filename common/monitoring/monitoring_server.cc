@@ -74,12 +74,15 @@ class MonitoringServer::Routes : private httplib::Server {
       response.set_content(MetricsText(Snapshot()), kMetricsContentType);
     });
     for (const auto& [name, act] : actions) {
-      Post(absl::StrCat("/", name), [act = act](const httplib::Request& request, httplib::Response& response,
-                                                const httplib::ContentReader& body) {
-        if (HasNoUsedBody(request, body)) {
-          Answer(act(), response);
-        }
-      });
+      Post(absl::StrCat("/", name),
+           [name = name, act = act](const httplib::Request& request, httplib::Response& response,
+                                    const httplib::ContentReader& body) {
+             if (HasNoUsedBody(request, body)) {
+               const absl::Status done = act();
+               LogWarning("operator: ", name, " asked for: ", done.ok() ? "done" : done.message());
+               Answer(done, response);
+             }
+           });
     }
   }
 
