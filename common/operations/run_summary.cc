@@ -51,9 +51,12 @@ class Table {
   std::string text_;
 };
 
+bool OnlyPredicts(const RunSummary& summary) { return summary.agreed_epochs == 0 && summary.steps == 0; }
+
 std::string Training(const RunSummary& summary) {
-  std::string text =
-      absl::StrCat(summary.epochs, " epochs, ", summary.steps, " steps, ", summary.examples, " examples");
+  std::string text = absl::StrCat(
+      summary.epochs, summary.epochs < summary.agreed_epochs ? absl::StrCat(" of ", summary.agreed_epochs) : "",
+      " epochs, ", summary.steps, " steps, ", summary.examples, " examples");
   if (summary.seconds > 0) {
     absl::StrAppendFormat(&text, " in %.1f s (%.0f per second)", summary.seconds,
                           static_cast<double>(summary.examples) / summary.seconds);
@@ -72,24 +75,28 @@ std::string BestAndLast(const RunSummary& summary, double best, double last) {
   return text;
 }
 
-// How good the model is on the test examples, as far as the task has the figure and this party knows it.
+// How good the model is on the test examples, or on all that a run without training has scored, as far as the task has
+// the figure and this party knows it.
 void AddQuality(const RunSummary& summary, Table& table) {
-  const auto add = [&](const char* name, double figure) {
+  const absl::string_view of = OnlyPredicts(summary) ? "" : "test ";
+  const auto add = [&](absl::string_view name, double figure, const std::string& text) {
     if (!std::isnan(figure)) {
-      table.Add(name, absl::StrFormat("%.4f", figure));
+      table.Add(absl::StrCat(of, name), text);
     }
   };
+  const auto add_figure = [&](absl::string_view name, double figure) {
+    add(name, figure, absl::StrFormat("%.4f", figure));
+  };
   const bool several = summary.task.kind == Task::Kind::kMultiClass;
-  if (!std::isnan(summary.test_r_squared)) {
-    table.Add("test R^2", BestAndLast(summary, summary.test_r_squared, summary.final_test_r_squared));
-  }
-  add("test RMSE", summary.test_rmse);
-  if (!std::isnan(summary.test_auc)) {
-    table.Add(several ? "test macro AUC" : "test AUC", BestAndLast(summary, summary.test_auc, summary.final_test_auc));
-  }
-  add("test log loss", summary.test_log_loss);
+  add("R^2", summary.test_r_squared, BestAndLast(summary, summary.test_r_squared, summary.final_test_r_squared));
+  add_figure("RMSE", summary.test_rmse);
+  add(several ? "macro AUC" : "AUC", summary.test_auc, BestAndLast(summary, summary.test_auc, summary.final_test_auc));
+  add_figure("log loss", summary.test_log_loss);
   if (several) {
-    add("test accuracy", summary.test_accuracy);
+    add_figure("accuracy", summary.test_accuracy);
+  }
+  if (OnlyPredicts(summary) && !(std::isnan(summary.test_r_squared) && std::isnan(summary.test_log_loss))) {
+    table.Add("", "of all rows scored: those that the model was trained on flatter it");
   }
 }
 
@@ -170,9 +177,10 @@ void AddAttributeLeaks(const RunSummary& summary, Table& table) {
 }
 
 bool ReleasedNothing(const RunSummary& summary) {
-  return !summary.gate.empty() && std::all_of(summary.gate.begin(), summary.gate.end(), [](const auto& decision) {
-    return decision.first == GateActionName(v1::FREEZE_BOTTOM) || decision.first == GateActionName(v1::HALT);
-  });
+  return summary.steps == 0 ||
+         (!summary.gate.empty() && std::all_of(summary.gate.begin(), summary.gate.end(), [](const auto& decision) {
+           return decision.first == GateActionName(v1::FREEZE_BOTTOM) || decision.first == GateActionName(v1::HALT);
+         }));
 }
 
 // A party that gates releases and measured nothing says so, and why.
@@ -226,7 +234,10 @@ void AddStanding(const RunSummary& summary, Table& table) {
       table.AddLines("claim", absl::StrSplit(DescribeClaimCheck(*summary.claim_check), "; "));
     }
     if (claim.states_bound()) {
-      absl::StrAppend(&verdict, "; the bound: ", BoundState(summary));
+      const bool by_scores_alone = standing == RunStanding::kGuaranteed && !summary.bound_tested;
+      absl::StrAppend(
+          &verdict, "; the bound: ",
+          by_scores_alone ? "held against the run's own scores (claim), no attack was" : BoundState(summary));
     }
   }
   table.Add("verdict", verdict);
@@ -292,10 +303,14 @@ std::string ResultPath(const std::string& ledger_path, bool only_predicts) {
 
 std::string RunSummaryTable(const RunSummary& summary) {
   Table table(absl::StrCat("run ", summary.run_id, " ", summary.ended, " at the ", summary.party));
-  if (!summary.protection.empty()) {
-    table.Add("protection", summary.protection);
+  if (OnlyPredicts(summary)) {
+    table.Add("training", "none: the run only predicts, and no gradient leaves");
+  } else {
+    if (!summary.protection.empty()) {
+      table.Add("protection", summary.protection);
+    }
+    table.Add("training", Training(summary));
   }
-  table.Add("training", Training(summary));
   AddQuality(summary, table);
   AddStrongest(summary, table);
   AddLeaks(summary, table);
@@ -309,7 +324,9 @@ std::string RunSummaryTable(const RunSummary& summary) {
                 absl::StrAppend(out, decision.second, " ", decision.first);
               }));
   }
-  table.Add("bytes", absl::StrCat(Bytes(summary.bytes_sent), " sent, ", Bytes(summary.bytes_received), " received"));
+  if (!OnlyPredicts(summary)) {
+    table.Add("bytes", absl::StrCat(Bytes(summary.bytes_sent), " sent, ", Bytes(summary.bytes_received), " received"));
+  }
   if (!summary.details.empty()) {
     table.Add("all figures", summary.details);
   }

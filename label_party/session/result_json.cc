@@ -308,7 +308,8 @@ RunSummary Summarize(const RunResult& result, const LeakAuditor& auditor) {
   summary.run_id = result.run_id;
   summary.ended = result.ended;
   summary.protection = result.protection;
-  summary.epochs = result.epochs;
+  summary.epochs = result.steps / result.batches_per_epoch;
+  summary.agreed_epochs = result.epochs;
   summary.steps = result.steps;
   summary.examples = result.trained_examples;
   summary.seconds = result.train_seconds;

@@ -38,6 +38,7 @@ struct RunResult {
   int64_t aligned_examples = 0;
   std::string resumed_from;  // RUN_ID/EPOCHS of the checkpoint it started from; empty: fresh weights.
   int64_t epochs = 0;        // As agreed, or as many as were trained where the label party stopped early.
+  int64_t batches_per_epoch = 1;
   int64_t steps = 0;
   int64_t trained_examples = 0;
   double epoch_loss_sum = 0;  // Sum of example losses in the epoch under way.

@@ -39,7 +39,9 @@ absl::StatusOr<Evaluation> EvaluateTask(const Task& task, absl::Span<const float
 }  // namespace
 
 StepRecorder::StepRecorder(RunResult beginnings, int64_t batches_per_epoch, Ledger* ledger)
-    : result_(std::move(beginnings)), batches_per_epoch_(batches_per_epoch), ledger_(ledger) {}
+    : result_(std::move(beginnings)), batches_per_epoch_(batches_per_epoch), ledger_(ledger) {
+  result_.batches_per_epoch = batches_per_epoch;
+}
 
 void StepRecorder::BeginEpoch() {
   result_.epoch_loss_sum = 0;

@@ -283,6 +283,7 @@ std::optional<RunSummary> NonLabelSession::summary() const {
   summary.run_id = lifecycle_.run_id();
   summary.ended = lifecycle_.ended();
   summary.epochs = totals.steps / schedule_->batches_per_epoch();
+  summary.agreed_epochs = options_.agreement.epochs();
   summary.steps = totals.steps;
   summary.examples = totals.examples;
   summary.seconds = totals.seconds;

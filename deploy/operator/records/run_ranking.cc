@@ -129,7 +129,7 @@ RankedAttack WorstCase(const PartyRecords& party) {
 RunClaim ClaimOf(const RunRecords& run, const PartyRecords& party) {
   RunClaim claim;
   claim.protection = run.protection();
-  claim.released = !party.released_nothing();
+  claim.released = !run.released_nothing();
   claim.run_auc_bound = RunAucBound(party);
   claim.step_auc_bound_p95 = StepAucBoundP95(party);
   claim.worst_case_tested = WorstCase(party).is_measured();

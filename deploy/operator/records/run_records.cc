@@ -107,6 +107,9 @@ absl::Status AddParty(PartyRecords party, std::vector<RunRecords>& runs) {
 
 // What protects both directions: "marvell(s=4)", "marvell(s=4); activations: pareto(...)", "no protection".
 std::string ProtectionsOf(const RunRecords& run) {
+  if (run.only_predicts()) {
+    return "predictions";
+  }
   const std::string gradients = run.protection(), activations = run.activation_protection();
   if (activations.empty()) {
     return gradients == "none" ? "no protection" : gradients;
@@ -174,6 +177,11 @@ const PartyRecords* RunRecords::nonlabel_party() const {
 bool RunRecords::only_predicts() const {
   return std::all_of(parties.begin(), parties.end(),
                      [](const PartyRecords& party) { return TrainsNothing(party) && HasNoStep(party); });
+}
+
+bool RunRecords::released_nothing() const {
+  const PartyRecords* const party = label_party();
+  return only_predicts() || (party != nullptr && party->released_nothing());
 }
 
 std::string RunRecords::protection() const {

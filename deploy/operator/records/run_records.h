@@ -63,6 +63,8 @@ struct RunRecords {
   // Whether the agreement trains nothing and no party's ledger has a trace of a step: no gradient left. One that has is
   // the record of a training, whatever its agreement says.
   bool only_predicts() const;
+  // PartyRecords::released_nothing of the label party, or only_predicts.
+  bool released_nothing() const;
   // Gradient protection as the label party names it; empty where nobody recorded it.
   std::string protection() const;
   // Of the activations, "pareto(threshold=0.005, slack=0.5, noise_sigma=1)"; empty where there is none, or no ledger of

@@ -177,11 +177,6 @@ std::string RemedyForRun(const RunRecords& run, const RunRanking& ranking) {
                                               : RemedyForLeak(run.protection());
 }
 
-bool ReleasedNothing(const RunRecords& run) {
-  const PartyRecords* party = run.label_party();
-  return party != nullptr && party->released_nothing();
-}
-
 Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const std::vector<ChartedLayer>& charted) {
   const RunRanking ranking = RankRun(run);
   const RankedAttack& strongest = ranking.strongest();
@@ -192,16 +187,17 @@ Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const 
           {"status", run.parties.front().record.status},
           {"is_protected", !run.protection().empty() && run.protection() != "none"},
           {"ranking", RankingJson(ranking)},
-          {"verdict", strongest.is_measured() ? Verdict(ExposureOf(strongest.auc))
-                      : ReleasedNothing(run)  ? "No gradient left the label party: none to attack"
-                                              : "No attack on gradients was measured"},
+          {"verdict", strongest.is_measured()  ? Verdict(ExposureOf(strongest.auc))
+                      : run.released_nothing() ? "No gradient left the label party: none to attack"
+                                               : "No attack on gradients was measured"},
           {"verdict_without_gradient", VerdictWithoutGradient(ranking)},
           {"test_auc", best != nullptr ? NumberJson(best->auc) : Json()},
           {"final_test_auc", last != nullptr ? NumberJson(last->auc) : Json()},
           {"test_log_loss", best != nullptr ? NumberJson(best->log_loss) : Json()},
-          {"protection_words", ReleasedNothing(run)
-                                   ? "Bottom model frozen from the start: no gradient left the label party."
-                                   : DescribeProtection(run.protection())},
+          {"protection_words",
+           run.only_predicts() ? "Predictions with a model that was trained before: no gradient left the label party."
+           : run.released_nothing() ? "Bottom model frozen from the start: no gradient left the label party."
+                                    : DescribeProtection(run.protection())},
           {"attack_words", AttackSentences(run, leaks, ranking)},
           {"bound_words", DescribeBound(run.protections(), ranking)},
           {"advantage_words", DescribeBaseline(ranking)},

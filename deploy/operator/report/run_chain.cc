@@ -16,7 +16,10 @@ namespace {
 
 constexpr size_t kMaxLines = 8;  // Colours of the page.
 
-const std::string& Predecessor(const RunRecords& run) { return run.parties.front().record.run.resumed_from; }
+// Empty: none. A run that only predicts is no day of training.
+std::string Predecessor(const RunRecords& run) {
+  return run.only_predicts() ? "" : run.parties.front().record.run.resumed_from;
+}
 
 // Of the examples as the model met them, else of the best epoch; null where nothing was evaluated.
 const EvaluationRow* QualityOf(const RunRecords& run) {

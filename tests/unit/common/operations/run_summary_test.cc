@@ -204,10 +204,29 @@ TEST(RunSummaryTest, LeavesOutWhatThePartyDoesNotKnow) {
   summary.run_id = "demo-1234";
   summary.ended = "stopped";
   summary.steps = 3;
+  summary.agreed_epochs = 5;
   EXPECT_EQ(RunSummaryTable(summary),
             "run demo-1234 stopped at the non-label party\n"
-            "  training        0 epochs, 3 steps, 0 examples\n"
+            "  training        0 of 5 epochs, 3 steps, 0 examples\n"
             "  bytes           0 B sent, 0 B received\n");
+}
+
+TEST(RunSummaryTest, ARunThatOnlyPredictsClaimsNothingOfGradients) {
+  RunSummary summary;
+  summary.party = "label party";
+  summary.run_id = "demo-1234";
+  summary.ended = "completed";
+  summary.protection = "none";
+  summary.run_auc_bound = 1;
+  summary.test_auc = 0.75;
+  summary.test_log_loss = 0.5;
+  EXPECT_EQ(RunSummaryTable(summary),
+            "run demo-1234 completed at the label party\n"
+            "  training        none: the run only predicts, and no gradient leaves\n"
+            "  AUC             0.7500\n"
+            "  log loss        0.5000\n"
+            "                  of all rows scored: those that the model was trained on flatter it\n"
+            "  verdict         no gradient left\n");
 }
 
 TEST(RunSummaryTest, ShowsTheStrongestAttacksOfALayerAndCountsTheOthers) {
