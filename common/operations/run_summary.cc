@@ -129,8 +129,14 @@ std::string FirstAndHowMany(const std::vector<std::string>& names) {
 void AddStrongest(const RunSummary& summary, Table& table) {
   const MeasuredAttack* const strongest = StrongestOf(summary.leaks).strongest();
   if (strongest != nullptr) {
-    table.Add("strongest", absl::StrFormat("%.3f measured, of all attacks on gradients: %s at %s", strongest->auc(),
-                                           strongest->attack, strongest->layer));
+    std::vector<std::string> lines = {absl::StrFormat("%.3f measured, of all attacks on gradients: %s at %s",
+                                                      strongest->auc(), strongest->attack, strongest->layer)};
+    // A proved bound is about what gradients add to features, by which attacks rank as well.
+    if (IsBoundProved(summary.protection) && strongest->auc() > summary.run_auc_bound &&
+        !IsWorstCase(strongest->attack)) {
+      lines.emplace_back("(ranks by features, too: not held against the bound)");
+    }
+    table.AddLines("strongest", lines);
   }
 }
 
@@ -206,8 +212,9 @@ std::string Proved(const RunSummary& summary) {
 std::string WorstCase(const RunSummary& summary) {
   const EpochLeakRow& row = summary.worst_case;
   return row.examples > 0
-             ? absl::StrFormat("%.3f measured over %s, label side: %s", InvertedAuc(row.auc),
-                               IsCumulativeAttack(row.attack) ? "all epochs" : "the last epoch", row.attack)
+             ? absl::StrFormat("%.3f measured over %s, %s: %s", InvertedAuc(row.auc),
+                               IsCumulativeAttack(row.attack) ? "all epochs" : "the last epoch",
+                               ClaimOf(summary).states_bound() ? "held against the bound" : "label side", row.attack)
              : "not measured: no conditional_likelihood_ratio";
 }
 

@@ -76,3 +76,5 @@ const pill = (outcome) => element("span", { class: "pill " + outcome }, PILLS[ou
 // The bound's state: red where it is exceeded, else of no colour: no run shows that a bound holds.
 const boundState = ({ bound, bound_words: words }) => element(bound === "exceeded" ? "b" : "span", { class: "bound-" + bound }, words);
 const BOUND = "Bound, conditional unless proved";  // No bound stands without its condition.
+const WORST_CASE = "Worst case measured, held against the bound";
+const NOT_HELD = "ranks by features, too: not held against the bound";

@@ -50,6 +50,7 @@ Json RankedJson(const RankedAttack& attack) {
   return attack.is_measured() ? Json{{"title", AttackTitle(attack.attack)},
                                      {"layer_name", DescribeLayer(attack.layer)},
                                      {"auc", NumberJson(attack.auc)},
+                                     {"held_against_bound", IsWorstCase(attack.attack)},
                                      {"exposure", ExposureName(ExposureOf(attack.auc))}}
                               : Json();
 }

@@ -16,6 +16,8 @@
 #include "deploy/operator/sweep/attribute_tradeoff_json.h"
 #include "deploy/operator/sweep/embedded.h"
 
+#include "common/leakage/run_standing.h"
+
 namespace splitveil {
 namespace {
 
@@ -54,6 +56,7 @@ Json KindJson(const RankedSpread& kind) {
   return {{"title", kind.attack.empty() ? "none measured" : AttackTitle(kind.attack)},
           {"layer_name", kind.attack.empty() ? "" : DescribeLayer(kind.layer)},
           {"auc", SpreadJson(kind.auc)},
+          {"held_against_bound", IsWorstCase(kind.attack)},
           {"tpr_1pct", SpreadJson(kind.tpr_1pct)},
           {"tpr_01pct", SpreadJson(kind.tpr_01pct)}};
 }

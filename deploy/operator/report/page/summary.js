@@ -20,15 +20,21 @@ const withSmallPrint = (value, ...lines) => element("span", {}, value,
 // Always the same attack: its name says nothing that the column's does not.
 const worstCase = ({ worst_case: attack }) => (attack ? element("b", { class: attack.exposure }, fixed(attack.auc)) : "–");
 
+// A proved bound is about what gradients add to features, by which attacks rank as well.
+function besideBound(attack, { proved, broken, run_auc_bound: bound }) {
+  const above = proved && !broken && attack && !isNone(bound) && attack.auc > bound && !attack.held_against_bound;
+  return above ? NOT_HELD : "";
+}
+
 // What runs are ranked by; then the verdict, what was measured at worst and what a partner can do today, beside what the
 // runs were trained for. What reads no gradient stands apart: no bound is about it.
 function drawGlance() {
   const apart = runs.some((run) => run.ranking.no_gradient);
-  const columns = byRuns(text("Strongest on gradients"), text("Bound"), text("Kind"), text("Verdict"), text("Worst case measured"), text("Practical"),
+  const columns = byRuns(text("Strongest on gradients"), text("Bound"), text("Kind"), text("Verdict"), text(WORST_CASE), text("Practical"),
     text("With side information"), ...(apart ? [text("Without any gradient")] : []), number("Test AUC"));
   const rows = runs.map(({ ranking, ...run }) => [
     withSmallPrint(key(run), !isNone(ranking.guessing) && "guessing: p95 " + fixed(ranking.guessing)),
-    ranked(ranking.strongest), runBoundCell(ranking), element("span", { class: "whole" }, ranking.bound_kind), verdictCell(ranking),
+    withSmallPrint(ranked(ranking.strongest), besideBound(ranking.strongest, ranking)), runBoundCell(ranking), element("span", { class: "whole" }, ranking.bound_kind), verdictCell(ranking),
     worstCase(ranking), ranked(ranking.practical), ranked(ranking.with_side_information), ...(apart ? [ranked(ranking.no_gradient)] : []),
     withSmallPrint(fixed(run.test_auc), !isNone(run.final_test_auc) && "last " + fixed(run.final_test_auc),
       !isNone(run.test_log_loss) && "log loss " + fixed(run.test_log_loss))]);
@@ -67,9 +73,9 @@ function card(run) {
       element("span", { class: "verdict " + (ranking.strongest ? ranking.strongest.exposure : "") }, run.verdict),
       ...(run.verdict_without_gradient ? [" ", element("span", { class: "verdict " + ranking.no_gradient.exposure }, run.verdict_without_gradient)] : [])),
     element("dl", { class: "figures" },
-      ...measured(["strongest attack", ranking.strongest]),
+      ...measured([besideBound(ranking.strongest, ranking) ? "strongest attack, " + NOT_HELD : "strongest attack", ranking.strongest]),
       ...(isNone(ranking.run_auc_bound) ? [] : [figure("bound, " + ranking.bound_kind, fixed(ranking.run_auc_bound))]),
-      ...measured(["worst case measured", ranking.worst_case], ["practical", ranking.practical],
+      ...measured([isNone(ranking.run_auc_bound) ? "worst case measured" : "worst case, held against the bound", ranking.worst_case], ["practical", ranking.practical],
         ["with side information", ranking.with_side_information]),
       ...[["test AUC", run.test_auc], ["test log loss", run.test_log_loss]]
         .filter(([, value]) => !isNone(value)).map(([name, value]) => figure(name, fixed(value)))),

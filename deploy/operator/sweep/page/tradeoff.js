@@ -205,9 +205,15 @@ const boundCell = (spread) => (spread.mean === null || spread.mean >= 0.9995 ? "
 
 // What protections are ranked by; the three figures, and what they come to.
 function standingTable() {
+  const strongest = (point) => {
+    const node = element("span", {}, ranked(point.strongest));
+    const { proved_auc_bound: proved, strongest: { auc, held_against_bound: isHeld } } = point;
+    if (!isNone(proved.mean) && auc.mean > proved.mean && !point.broken && !isHeld) node.append(element("span", { class: "by" }, NOT_HELD));
+    return node;
+  };
   const verdict = (point) => element("span", point.broken ? { class: "alarm" } : {}, point.verdict);
-  const columns = [text("Protection"), text("Strongest on gradients"), text(BOUND), text("Verdict"), text("Proved"), text("Worst case measured"), text("Practical")];
-  return table(columns, page.points.map((point) => [point.name, ranked(point.strongest), boundState(point), verdict(point),
+  const columns = [text("Protection"), text("Strongest on gradients"), text(BOUND), text("Verdict"), text("Proved"), text(WORST_CASE), text("Practical")];
+  return table(columns, page.points.map((point) => [point.name, strongest(point), boundState(point), verdict(point),
     boundCell(point.proved_auc_bound), ranked(point.worst_case), ranked(point.practical)]));
 }
 

@@ -110,7 +110,8 @@ TEST(RunSummaryTest, IsAShortTable) {
       "  no gradient     activation_clusters 0.917 at cut  (AUC as above; no bound applies)\n"
       "  guessing        0.541 p95 over batches, 0.517 mean\n"
       "  proved          nothing; conditional: AUC at most 0.786 over all epochs\n"
-      "  worst case      0.741 measured over all epochs, label side: cumulative_conditional_likelihood_ratio\n"
+      "  worst case      0.741 measured over all epochs, held against the bound: "
+      "cumulative_conditional_likelihood_ratio\n"
       "  practical       0.700 measured, no side information: norm at cut\n"
       "  claim           claimed mu 1.121\n"
       "                  measured mu at least 0.900 (95% confidence), at least 0.800 (99.99%): claim not refuted\n"
@@ -118,6 +119,21 @@ TEST(RunSummaryTest, IsAShortTable) {
       "  release gate    678 release, 2 warn\n"
       "  bytes           123 MB sent, 999 B received\n"
       "  all figures     out/label_party.result.json\n");
+}
+
+TEST(RunSummaryTest, AnAttackAboveAProvedBoundIsNotHeldAgainstIt) {
+  const char* const words = "not held against the bound)";
+  RunSummary summary = LabelSummary();
+  summary.run_auc_bound = 0.7;
+  EXPECT_THAT(RunSummaryTable(summary), Not(HasSubstr(words)));  // A conditional one: every attack is.
+  summary.protection = "gaussian_label_dp(sigma=1)";
+  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("cumulative_direction at cut\n                  (ranks by features, "
+                                                  "too: not held against the bound)\n"));
+  summary.run_auc_bound = 0.79;
+  EXPECT_THAT(RunSummaryTable(summary), Not(HasSubstr(words)));
+  summary.run_auc_bound = 0.7;
+  summary.leaks = {Attack("cut", "cumulative_conditional_likelihood_ratio", 0.71, 0.71)};
+  EXPECT_THAT(RunSummaryTable(summary), Not(HasSubstr(words)));
 }
 
 TEST(RunSummaryTest, LongNamesStandApartFromTheirFigures) {
