@@ -164,7 +164,7 @@ Finding ClaimNotRefuted(const RunRecords& run, const ClaimCheckRow& audit) {
   return {audit.is_refuted() ? Outcome::kNotMet : Outcome::kMet,
           "claimed mu not refuted by the run's own scores",
           absl::StrFormat("at most %.3f", audit.claimed_mu),
-          absl::StrFormat("%srefuted below %.3f (%.4g%%; %.3f at %.0f%%) by %d examples%s",
+          absl::StrFormat("%smu is at least %.3f (%.4g%%; %.3f at %.0f%%) by %d examples%s",
                           audit.is_refuted() ? "BROKEN: " : "", audit.failing_mu_lower, 100 * audit.failing_confidence,
                           audit.mu_lower, 100 * audit.confidence, audit.examples,
                           audit.is_conclusive() ? "" : ", too few to detect noise at half the claimed strength"),

@@ -191,17 +191,18 @@ TEST_F(BoundCriteriaTest, ARunWhoseOwnScoresRefuteItsClaimFails) {
   party().claim_check = audit;
   EXPECT_EQ(Judge("claimed mu").outcome, Outcome::kMet);
   EXPECT_EQ(Judge("claimed mu").limit, "at most 0.742");
-  EXPECT_EQ(Judge("claimed mu").found, "refuted below 0.400 (99.99%; 0.510 at 95%) by 20000 examples");
+  EXPECT_EQ(Judge("claimed mu").found, "mu is at least 0.400 (99.99%; 0.510 at 95%) by 20000 examples");
   party().claim_check->mu_lower = 0.75;  // As of one honest run in twenty.
   EXPECT_EQ(Judge("claimed mu").outcome, Outcome::kMet);
   party().claim_check->half_noise_mu_lower = 0.7;
-  EXPECT_EQ(Judge("claimed mu").found,
-            "refuted below 0.400 (99.99%; 0.750 at 95%) by 20000 examples, too few to detect noise at half the claimed "
-            "strength");
+  EXPECT_EQ(
+      Judge("claimed mu").found,
+      "mu is at least 0.400 (99.99%; 0.750 at 95%) by 20000 examples, too few to detect noise at half the claimed "
+      "strength");
   party().claim_check->failing_mu_lower = 0.745;
   party().claim_check->half_noise_mu_lower = 1.2;
   EXPECT_EQ(Judge("claimed mu").outcome, Outcome::kNotMet);
-  EXPECT_EQ(Judge("claimed mu").found, "BROKEN: refuted below 0.745 (99.99%; 0.750 at 95%) by 20000 examples");
+  EXPECT_EQ(Judge("claimed mu").found, "BROKEN: mu is at least 0.745 (99.99%; 0.750 at 95%) by 20000 examples");
   EXPECT_EQ(Judge("claimed mu", "require_no_bound_exceeded: false").outcome, Outcome::kNotMet);
   EXPECT_EQ(RankRun(run_).standing, RunStanding::kBroken);
 }
