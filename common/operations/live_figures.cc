@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
+#include "common/leakage/attack_words.h"
 #include "common/leakage/summary.h"
 #include "common/ledger/gate_action.h"
 
@@ -181,6 +182,7 @@ void LiveFigures::AddTo(v1::LabelPartyFigures& figures) const {
     added.set_observer(std::get<0>(key));
     added.set_layer(std::get<1>(key));
     added.set_attack(std::get<2>(key));
+    added.set_title(AttackTitle(std::get<2>(key)));
     added.set_auc(leak.mean());
     added.set_epoch_auc(leak.epoch_auc);
     added.set_epoch_bound(leak.epoch_bound);

@@ -85,8 +85,9 @@ function boundWords(status) {
   if (run >= 1) return figure(figures.step_auc_bound) < 1
     ? "All releases of the run together bound no attack; a single step has a bound, which is conditional."
     : "These releases bound no attack: what is shown is what attacks measured.";
-  return figures.bound_proved ? "The bound is proved: it holds against every adversary, beyond what features tell."
-    : "The bound is conditional: it holds for Gaussian classes and adversaries that use class moments.";
+  return (figures.bound_proved ? "The run's bound is proved: it holds against every adversary, beyond what features tell."
+    : "The run's bound is conditional: it holds for Gaussian classes and adversaries that use class moments.") +
+    " That of a step is Theorem 1's, which is looser: the run's may lie below it.";
 }
 
 function showLeak(status, curves) {
@@ -95,14 +96,15 @@ function showLeak(status, curves) {
   if (!figures) return;
   const leaks = (figures.leaks || []).map((leak) => ({ ...leak, now: figure(leak.auc), epoch: figure(leak.epoch_auc),
     bound: figure(leak.epoch_bound) })).sort((a, b) => Math.max(b.now, b.epoch) - Math.max(a.now, a.epoch));
+  const titles = new Map((figures.leaks || []).map(({ attack, title }) => [attack, title]));
   byId("bound-words").textContent = boundWords(status);
   const exceeded = figure(status.bound_exceeded);
   const run = figure(figures.run_auc_bound), step = figure(figures.step_auc_bound);
   showFigures(byId("leak-figures"), [
-    leaks.length > 0 && ["strongest attack: " + spaced(leaks[0].attack) + " at " + leaks[0].layer,
+    leaks.length > 0 && ["strongest attack: " + leaks[0].title + " at " + leaks[0].layer,
       fixed(Math.max(leaks[0].now, leaks[0].epoch))],
-    step > 0 && known(step) && ["bound of the latest step", fixed(step)],
-    run > 0 && ["bound of the run so far, " + (figures.bound_proved ? "proved" : "conditional"), fixed(run)],
+    step > 0 && known(step) && ["bound of the latest step, by Theorem 1", fixed(step)],
+    run > 0 && ["bound of the run so far, " + (figures.bound_proved ? "proved" : "of Gaussian classes, conditional"), fixed(run)],
     figure(figures.max_run_auc_bound) > 0 && ["limit of the run", fixed(figure(figures.max_run_auc_bound))],
     figure(figures.max_run_auc_bound) > 0 && ["budget left", (100 * figure(figures.budget_left)).toFixed(0) + "%"],
     ["bound exceeded", exceeded === 0 ? "never" : exceeded + "×", exceeded > 0 ? "alarm" : ""],
@@ -110,7 +112,7 @@ function showLeak(status, curves) {
   const attacks = curves.filter((curve) => curve.name.startsWith("cut ")).slice(0, SHOWN_ATTACKS)
     .sort((a, b) => (a.name < b.name ? -1 : 1));
   const bound = curves.find((curve) => curve.name === "step_auc_bound");
-  const sets = attacks.map((curve, i) => dataset(spaced(curve.name.slice(4)), pointsOf(curve), lineOf(RUN_COLOUR, DASHES[i])));
+  const sets = attacks.map((curve, i) => dataset(titles.get(curve.name.slice(4)) || spaced(curve.name.slice(4)), pointsOf(curve), lineOf(RUN_COLOUR, DASHES[i])));
   const keys = sets.map((each) => key(lineOf(RUN_COLOUR, each.borderDash), each.label));
   if (bound && pointsOf(bound).some((point) => point.y < 1)) {
     sets.push(boundLine(pointsOf(bound), "Bound of a step", { colour: INK }));
@@ -120,7 +122,7 @@ function showLeak(status, curves) {
     note: "This party's own attacks on what leaves; each point the mean of several batches" }, sets, keys);
   byId("leak-table").replaceChildren(...(leaks.length === 0 ? [] : [element("div", { class: "panel" }, table(
     [text("Attack"), text("Layer"), text("Measured by"), number("Latest batches"), number("Latest epoch"), number(BOUND)],
-    leaks.slice(0, 8).map((leak) => [spaced(leak.attack), leak.layer, PARTIES[leak.observer] || leak.observer,
+    leaks.slice(0, 8).map((leak) => [leak.title, leak.layer, PARTIES[leak.observer] || leak.observer,
       leak.now ? fixed(leak.now) : "–", leak.epoch ? fixed(leak.epoch) : "–", leak.bound ? fixed(leak.bound) : "–"])))]));
 }
 
@@ -167,7 +169,7 @@ function showEvents(status) {
   const events = [...(status.events || [])].reverse();
   byId("events").replaceChildren(events.length === 0 ? element("p", {}, "None yet.")
     : element("ol", { class: "event-list", tabindex: "0", "aria-label": "Events, latest first" }, ...events.map(({ at, kind, detail }) =>
-      element("li", { class: GRAVE.includes(kind) ? "grave" : "" }, element("time", { datetime: at }, at.slice(0, 10) + " " + at.slice(11, 19)),
+      element("li", { class: GRAVE.includes(kind) ? "grave" : "" }, element("time", { datetime: at }, at.slice(0, 10) + " " + at.slice(11, 19) + " UTC"),
         element("b", {}, spaced(kind)), element("span", {}, detail || "")))));
 }
 
@@ -226,7 +228,7 @@ async function ask() {
     }
     if (!answer.ok) throw new Error("HTTP " + answer.status);
     show(await answer.json());
-    byId("connection").textContent = "Updated " + new Date().toLocaleTimeString();
+    byId("connection").textContent = "Updated " + new Date().toISOString().slice(11, 19) + " UTC";
   } catch (error) {
     byId("connection").textContent = "No answer: the party has ended, or cannot be reached. What is shown is the latest.";
   }

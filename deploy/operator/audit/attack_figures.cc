@@ -10,10 +10,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/run_ranking.h"
 
 #include "common/leakage/attack_traits.h"
+#include "common/leakage/attack_words.h"
 
 namespace splitveil {
 namespace {

@@ -9,11 +9,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "deploy/operator/audit/attack_figures.h"
-#include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/remedies.h"
 #include "deploy/operator/records/run_ranking.h"
 
 #include "common/leakage/attack_rank.h"
+#include "common/leakage/attack_words.h"
 #include "common/leakage/bound_basis.h"
 #include "common/leakage/run_standing.h"
 #include "common/leakage/summary.h"

@@ -13,11 +13,11 @@
 #include "absl/strings/strip.h"
 #include "deploy/operator/audit/attack_figures.h"
 #include "deploy/operator/records/attack_leak.h"
-#include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/remedies.h"
 #include "deploy/operator/records/run_ranking.h"
 
 #include "common/leakage/attack_rank.h"
+#include "common/leakage/attack_words.h"
 
 namespace splitveil {
 namespace {

@@ -12,9 +12,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "deploy/operator/records/attack_leak.h"
-#include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/guessing.h"
 
+#include "common/leakage/attack_words.h"
 #include "common/leakage/bound_basis.h"
 #include "common/leakage/bounds.h"
 #include "common/ledger/run_claim.h"

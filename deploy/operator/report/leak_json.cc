@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/report/curve_json.h"
 #include "deploy/operator/report/plain_words.h"
 
+#include "common/leakage/attack_words.h"
 #include "common/ledger/run_claim.h"
 
 namespace splitveil {

@@ -12,9 +12,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/run_records.h"
 
+#include "common/leakage/attack_words.h"
 #include "common/leakage/run_standing.h"
 #include "common/leakage/summary.h"
 #include "common/ledger/run_claim.h"

@@ -16,7 +16,6 @@
 #include "deploy/operator/audit/verdict_text.h"
 #include "deploy/operator/page/json_values.h"
 #include "deploy/operator/records/attack_leak.h"
-#include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/remedies.h"
 #include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/report/attribute_json.h"
@@ -27,6 +26,8 @@
 #include "deploy/operator/report/run_chain.h"
 #include "deploy/operator/report/run_facts.h"
 #include "deploy/operator/report/time_json.h"
+
+#include "common/leakage/attack_words.h"
 
 namespace splitveil {
 namespace {

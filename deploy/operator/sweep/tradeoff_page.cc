@@ -10,12 +10,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "deploy/operator/page/page.h"
-#include "deploy/operator/records/attack_words.h"
 #include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/sweep/attribute_tradeoff.h"
 #include "deploy/operator/sweep/attribute_tradeoff_json.h"
 #include "deploy/operator/sweep/embedded.h"
 
+#include "common/leakage/attack_words.h"
 #include "common/leakage/run_standing.h"
 
 namespace splitveil {

@@ -125,6 +125,7 @@ TEST_F(LiveFiguresTest, LeaksAreOfTheLatestBatches) {
   ASSERT_EQ(status.label_party().leaks_size(), 1);
   const v1::MeasuredLeak& leak = status.label_party().leaks(0);
   EXPECT_EQ(leak.attack(), "norm");
+  EXPECT_EQ(leak.title(), "Gradient length");
   EXPECT_NEAR(leak.auc(), 0.6, 1e-9);
   EXPECT_NEAR(leak.epoch_auc(), 0.65, 1e-9);
   EXPECT_EQ(leak.epoch_bound(), 0.7);

@@ -1,6 +1,6 @@
 // The attacks in words a privacy officer knows.
-#ifndef SPLITVEIL_DEPLOY_OPERATOR_RECORDS_ATTACK_WORDS_H_
-#define SPLITVEIL_DEPLOY_OPERATOR_RECORDS_ATTACK_WORDS_H_
+#ifndef SPLITVEIL_COMMON_LEAKAGE_ATTACK_WORDS_H_
+#define SPLITVEIL_COMMON_LEAKAGE_ATTACK_WORDS_H_
 
 #include <string>
 
@@ -19,4 +19,4 @@ std::string AttackExplanation(absl::string_view attack);
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_DEPLOY_OPERATOR_RECORDS_ATTACK_WORDS_H_
+#endif  // SPLITVEIL_COMMON_LEAKAGE_ATTACK_WORDS_H_

@@ -1,4 +1,4 @@
-#include "deploy/operator/records/attack_words.h"
+#include "common/leakage/attack_words.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
