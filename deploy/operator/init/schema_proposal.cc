@@ -283,7 +283,8 @@ absl::StatusOr<std::string> AddFeature(const std::string& path, const ColumnSumm
   if (IsOfDates(column) && !Has(flags.numeric, column.name())) {
     // Nearly a name of the row, and as a category every later one is unseen.
     into.set_kind(Schema::IGNORE);
-    return absl::StrCat("dates, ", distinct, "; kind TIME for a split by time (test_after), --categorical keeps it");
+    return absl::StrCat("dates, ", distinct,
+                        "; for a split by time (test_after) set kind TIME in the schema file, --categorical keeps it");
   }
   if (all_numbers && column.padded() > 0 && !Has(flags.numeric, column.name())) {
     into.set_kind(Schema::CATEGORICAL);

@@ -212,7 +212,8 @@ TEST_F(SchemaProposalTest, DatesAreLeftOutUnlessTheyAreAskedFor) {
   EXPECT_EQ(Kinds(proposal).at("born"), "IGNORE");
   EXPECT_EQ(Kinds(proposal).at("seen"), "IGNORE");
   EXPECT_EQ(proposal.why[2],
-            "dates, 2 distinct, 50.0% missing; kind TIME for a split by time (test_after), --categorical keeps it");
+            "dates, 2 distinct, 50.0% missing; for a split by time (test_after) set kind TIME in the schema file, "
+            "--categorical keeps it");
   flags_.categorical = {"born"};
   EXPECT_EQ(Kinds(Propose(sample, false)).at("born"), "CATEGORICAL");
 }
