@@ -89,7 +89,7 @@ void AddQuality(const RunSummary& summary, Table& table) {
   };
   const bool several = summary.task.kind == Task::Kind::kMultiClass;
   add("R^2", summary.test_r_squared, BestAndLast(summary, summary.test_r_squared, summary.final_test_r_squared));
-  add_figure("RMSE", summary.test_rmse);
+  add("RMSE", summary.test_rmse, absl::StrFormat("%.4f  (of targets scaled to 0 to 1)", summary.test_rmse));
   add(several ? "macro AUC" : "AUC", summary.test_auc, BestAndLast(summary, summary.test_auc, summary.final_test_auc));
   add_figure("log loss", summary.test_log_loss);
   if (several) {

@@ -164,7 +164,7 @@ TEST(RunSummaryTest, HasTheFiguresOfItsTask) {
   EXPECT_THAT(RunSummaryTable(summary), HasSubstr("(30014 per second)\n"
                                                   "  test R^2        0.7500 (best by validation, after epoch 4; last "
                                                   "0.6875)\n"
-                                                  "  test RMSE       0.0625\n"
+                                                  "  test RMSE       0.0625  (of targets scaled to 0 to 1)\n"
                                                   "  strongest "));
   summary.test_r_squared = summary.test_rmse = kNan;  // No test examples.
   EXPECT_THAT(RunSummaryTable(summary), Not(HasSubstr("  test ")));
