@@ -296,8 +296,10 @@ namespace {
 
 bool IsRegression(const EvaluationRow& row) { return std::isfinite(row.r_squared); }
 
-// What epochs are compared by.
-double Quality(const EvaluationRow& row) { return IsRegression(row) ? row.r_squared : row.auc; }
+// A mean AUC of every class against the rest has no calibration error beside it.
+bool IsOfSeveralClasses(const EvaluationRow& row) {
+  return std::isfinite(row.auc) && std::isfinite(row.accuracy) && !std::isfinite(row.calibration_error);
+}
 
 bool IsValidated(const std::vector<EvaluationRow>& evaluations) {
   return std::any_of(evaluations.begin(), evaluations.end(),
@@ -305,6 +307,28 @@ bool IsValidated(const std::vector<EvaluationRow>& evaluations) {
 }
 
 }  // namespace
+
+double Quality(const EvaluationRow& row) { return IsRegression(row) ? row.r_squared : row.auc; }
+
+std::string QualityName(const std::vector<EvaluationRow>& evaluations) {
+  return std::any_of(evaluations.begin(), evaluations.end(), IsRegression)         ? "R²"
+         : std::any_of(evaluations.begin(), evaluations.end(), IsOfSeveralClasses) ? "macro AUC"
+                                                                                   : "AUC";
+}
+
+std::string DescribeTask(const std::vector<EvaluationRow>& evaluations) {
+  if (std::any_of(evaluations.begin(), evaluations.end(), IsRegression)) {
+    return "Labels that are numbers: attacks are measured by whether they tell those above the median, here called "
+           "positive, from those below; the worst case by which of two numbers is an example's, its own or the farther "
+           "end of the range.";
+  }
+  if (std::any_of(evaluations.begin(), evaluations.end(), IsOfSeveralClasses)) {
+    return "Labels of several classes: attacks are measured by whether they tell one class, here called positive "
+           "(label_side_audit.audited_class, else the schema's first), from all others; the worst case by which of two "
+           "classes is an example's, its own or another.";
+  }
+  return "";
+}
 
 const EvaluationRow* BestTest(const std::vector<EvaluationRow>& evaluations) {
   const char* const choosing = IsValidated(evaluations) ? "validation" : "test";
@@ -338,7 +362,7 @@ std::string DescribeModel(const std::vector<EvaluationRow>& evaluations) {
   const auto tests = std::count_if(evaluations.begin(), evaluations.end(),
                                    [](const EvaluationRow& row) { return row.split == "test"; });
   return absl::StrCat(
-      IsRegression(*best) ? "Test R² of the model: " : "Test AUC of the model: ", AucText(Quality(*best)),
+      "Test ", QualityName(evaluations), " of the model: ", AucText(Quality(*best)),
       tests > 1 ? absl::StrCat(IsValidated(evaluations) ? " (of " : " (best of ", tests,
                                IsValidated(evaluations) ? " evaluations that of the best validation; last "
                                                         : " evaluations, chosen on the test part itself; last ",

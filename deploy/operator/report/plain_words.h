@@ -69,6 +69,14 @@ std::string DescribeBound(const std::vector<ProtectionRow>& protections, const R
 // measured what these tell.
 std::string DescribeBaseline(const RunRanking& ranking);
 
+// What epochs are compared by: R^2 of a regression, else the AUC, of several classes the mean of each against the rest.
+double Quality(const EvaluationRow& row);
+// "R²", "macro AUC", "AUC".
+std::string QualityName(const std::vector<EvaluationRow>& evaluations);
+
+// What is attacked where labels are numbers or of several classes (SECURITY.md); empty of two classes, or not known.
+std::string DescribeTask(const std::vector<EvaluationRow>& evaluations);
+
 // Test AUC of the best epoch, of a regression R^2, by what it was chosen, and the last one; empty without an evaluation
 // of the test split.
 std::string DescribeModel(const std::vector<EvaluationRow>& evaluations);

@@ -192,9 +192,12 @@ Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const 
                       : run.released_nothing() ? "No gradient left the label party: none to attack"
                                                : "No attack on gradients was measured"},
           {"verdict_without_gradient", VerdictWithoutGradient(ranking)},
-          {"test_auc", best != nullptr ? NumberJson(best->auc) : Json()},
-          {"final_test_auc", last != nullptr ? NumberJson(last->auc) : Json()},
+          {"task_words", DescribeTask(run.evaluations())},
+          {"quality_name", QualityName(run.evaluations())},
+          {"test_quality", best != nullptr ? NumberJson(Quality(*best)) : Json()},
+          {"final_test_quality", last != nullptr ? NumberJson(Quality(*last)) : Json()},
           {"test_log_loss", best != nullptr ? NumberJson(best->log_loss) : Json()},
+          {"test_rmse", best != nullptr ? NumberJson(best->rmse) : Json()},
           {"protection_words",
            run.only_predicts() ? "Predictions with a model that was trained before: no gradient left the label party."
            : run.released_nothing() ? "Bottom model frozen from the start: no gradient left the label party."

@@ -30,15 +30,18 @@ function besideBound(attack, { proved, broken, run_auc_bound: bound }) {
 // runs were trained for. What reads no gradient stands apart: no bound is about it.
 function drawGlance() {
   const apart = runs.some((run) => run.ranking.no_gradient);
+  const names = [...new Set(runs.filter((run) => !isNone(run.test_quality)).map((run) => run.quality_name))];
   const columns = byRuns(text("Strongest on gradients"), text("Bound"), text("Kind"), text("Verdict"), text(WORST_CASE), text("Practical"),
-    text("With side information"), ...(apart ? [text("Without any gradient")] : []), number("Test AUC"));
+    text("With side information"), ...(apart ? [text("Without any gradient")] : []), number(names.length === 1 ? "Test " + names[0] : "Test quality"));
   const rows = runs.map(({ ranking, ...run }) => [
     withSmallPrint(key(run), !isNone(ranking.guessing) && "guessing: p95 " + fixed(ranking.guessing)),
     withSmallPrint(ranked(ranking.strongest), besideBound(ranking.strongest, ranking)), runBoundCell(ranking), element("span", { class: "whole" }, ranking.bound_kind), verdictCell(ranking),
     worstCase(ranking), ranked(ranking.practical), ranked(ranking.with_side_information), ...(apart ? [ranked(ranking.no_gradient)] : []),
-    withSmallPrint(fixed(run.test_auc), !isNone(run.final_test_auc) && "last " + fixed(run.final_test_auc),
-      !isNone(run.test_log_loss) && "log loss " + fixed(run.test_log_loss))]);
+    withSmallPrint(fixed(run.test_quality), names.length > 1 && !isNone(run.test_quality) && run.quality_name,
+      !isNone(run.final_test_quality) && "last " + fixed(run.final_test_quality),
+      !isNone(run.test_log_loss) && "log loss " + fixed(run.test_log_loss), !isNone(run.test_rmse) && "RMSE " + fixed(run.test_rmse))]);
   byId("glance-table").append(table(columns, rows));
+  byId("task-words").textContent = [...new Set(runs.map((run) => run.task_words))].filter(Boolean).join(" ");
 }
 
 const EXCESSES_SHOWN = 2;  // Of a run; the table of attacks marks all.
@@ -77,7 +80,7 @@ function card(run) {
       ...(isNone(ranking.run_auc_bound) ? [] : [figure("bound, " + ranking.bound_kind, fixed(ranking.run_auc_bound))]),
       ...measured([isNone(ranking.run_auc_bound) ? "worst case measured" : "worst case, held against the bound", ranking.worst_case], ["practical", ranking.practical],
         ["with side information", ranking.with_side_information]),
-      ...[["test AUC", run.test_auc], ["test log loss", run.test_log_loss]]
+      ...[["test " + run.quality_name, run.test_quality], ["test log loss", run.test_log_loss], ["test RMSE, targets scaled to 0 to 1", run.test_rmse]]
         .filter(([, value]) => !isNone(value)).map(([name, value]) => figure(name, fixed(value)))),
     element("p", {}, run.protection_words),
     ...(run.attack_words.length ? [element("ul", {}, ...run.attack_words.map((words) => element("li", {}, words)))] : []),

@@ -150,6 +150,21 @@ TEST(PlainWordsTest, TellsTheBestShareThatARegressionExplains) {
   EXPECT_EQ(LastTest(rows), &rows[2]);
 }
 
+TEST(PlainWordsTest, SaysWhatIsAttackedWhereItIsNotOneOfTwoClasses) {
+  const double nan = std::nan("");
+  const std::vector<EvaluationRow> of_two = {{10, "test", 0.5, 0.74, 0.8, 0.01}};
+  EXPECT_EQ(DescribeTask(of_two), "");
+  EXPECT_EQ(QualityName(of_two), "AUC");
+  EXPECT_EQ(DescribeTask({}), "");
+  const std::vector<EvaluationRow> of_classes = {{10, "test", 0.5, 0.74, 0.8, nan}};
+  EXPECT_THAT(DescribeTask(of_classes), HasSubstr("one class"));
+  EXPECT_THAT(DescribeModel(of_classes), HasSubstr("Test macro AUC of the model: 0.740."));
+  const std::vector<EvaluationRow> of_numbers = {{10, "test", nan, nan, nan, nan, 0.12, 0.5}};
+  EXPECT_THAT(DescribeTask(of_numbers), HasSubstr("above the median"));
+  EXPECT_EQ(QualityName(of_numbers), "R²");
+  EXPECT_EQ(Quality(of_numbers[0]), 0.5);
+}
+
 TEST(PlainWordsTest, ReadsAnInvertedAttackAsAnAdversaryWould) {
   LeakSeries series = Series(0, 0);
   series.summary = SummarizeLeak({0.1, 0.1});

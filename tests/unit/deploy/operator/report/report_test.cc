@@ -169,7 +169,7 @@ TEST_F(ReportTest, ShowsTheNonLabelPartysLedgerAlone) {
   EXPECT_TRUE(Leak(Runs()[0], "first", "norm", "nonlabel_party")["pooled"].is_null());
   EXPECT_TRUE(Runs()[0]["cumulative"].is_null());
   EXPECT_TRUE(Runs()[0]["distributions"].is_null());
-  EXPECT_TRUE(Runs()[0]["test_auc"].is_null());
+  EXPECT_TRUE(Runs()[0]["test_quality"].is_null());
 }
 
 TEST_F(ReportTest, TellsRunsOfOneProtectionApart) {
