@@ -31,6 +31,12 @@ function add(node, attributes, children) {
 const element = (tag, attributes = {}, ...children) => add(document.createElement(tag), attributes, children);
 const svg = (tag, attributes = {}, ...children) => add(document.createElementNS(SVG, tag), attributes, children);
 
+const MANY_COLUMNS = 7;  // More do not fit side by side on a middling screen.
+// Words that no column breaks. Longer ones are names that somebody gave.
+const LONGEST_WORD = 16;
+const isOfWords = (node) => (node.nodeType === Node.TEXT_NODE ? node.data.split(/[\s\u200b]+/).every((word) => word.length <= LONGEST_WORD)
+  : [...node.childNodes].every(isOfWords));
+
 // columns: {head, name (on a narrow screen, where a row is a block of name and value), class}.
 function table(columns, rows) {
   const head = columns.map((column) => element("th", { scope: "col", class: column.class || "" }, column.head));
@@ -40,17 +46,22 @@ function table(columns, rows) {
     else attributes["data-name"] = columns[i].name || "";
     return element(i === 0 ? "th" : "td", attributes, cell);
   })));
-  return element("table", { class: "stack" },
+  const whole = element("table", { class: columns.length > MANY_COLUMNS ? "stack many" : "stack" },
     element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body));
+  whole.querySelectorAll("th, td").forEach((cell) => cell.classList.toggle("words", isOfWords(cell)));
+  return whole;
 }
 const text = (head) => ({ head, name: head });
 const number = (head) => ({ head, name: head, class: "number" });
+
+// A long name breaks there first.
+const breakable = (name) => name.replace(/[,_(]/g, "$&\u200b");
 
 // A line's sample and its name, for legends.
 function key(run, name = run.label) {
   const line = svg("svg", { width: 30, height: 10, "aria-hidden": "true" },
     svg("line", { x1: 0, x2: 30, y1: 5, y2: 5, stroke: run.colour, "stroke-width": 3, "stroke-dasharray": run.dash.join(" ") }));
-  return element("span", { class: "key" }, line, name.replace(/[,_(]/g, "$&\u200b"));  // A long name breaks there first.
+  return element("span", { class: "key" }, line, breakable(name));
 }
 
 const panel = (run, ...children) => element("div", { class: "panel" }, element("h3", {}, key(run)), ...children);

@@ -213,7 +213,7 @@ function standingTable() {
   };
   const verdict = (point) => element("span", point.broken ? { class: "alarm" } : {}, point.verdict);
   const columns = [text("Protection"), text("Strongest on gradients"), text(BOUND), text("Verdict"), text("Proved"), text(WORST_CASE), text("Practical")];
-  return table(columns, page.points.map((point) => [point.name, strongest(point), boundState(point), verdict(point),
+  return table(columns, page.points.map((point) => [breakable(point.name), strongest(point), boundState(point), verdict(point),
     boundCell(point.proved_auc_bound), ranked(point.worst_case), ranked(point.practical)]));
 }
 
@@ -223,7 +223,7 @@ function pointTable() {
     text("With side inform\u00adation"), number("Guess\u00ading"), number("Bound per run"), number("Bound per step"), number("Test " + page.quality), number("Gain kept"),
     number(page.loss.charAt(0).toUpperCase() + page.loss.slice(1)),
     ...(apart ? [text("Without any gradient")] : [])];
-  return table(columns, page.points.map((point) => [point.name, String(point.seeds), ranked(point.strongest),
+  return table(columns, page.points.map((point) => [breakable(point.name), String(point.seeds), ranked(point.strongest),
     rates(point.strongest), boundState(point), ranked(point.with_side_information), fixed(point.guessing.mean), boundCell(point.run_auc_bound), boundCell(point.auc_bound_p95), cell(point.test_quality),
     keptCell(point), cell(point.test_loss), ...(apart ? [ranked(point.no_gradient)] : [])]));
 }
