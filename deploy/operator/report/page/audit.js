@@ -5,7 +5,7 @@ runs.forEach((run, i) => Object.assign(run, styleOf(i)));
 // The figure, and below it what it is.
 function found(words) {
   const [figure, ...rest] = words.split(": ");
-  const node = element("span", {}, element("b", {}, figure));
+  const node = element("span", {}, element("b", {}, breakable(figure)));
   if (rest.length) node.append(element("span", { class: "by" }, rest.join(": ")));
   return node;
 }
