@@ -19,8 +19,8 @@ namespace splitveil {
 // peer may choose them) and the gradients' distribution.
 // Holds for any adversary with any side information but the label: AUC <= Phi(mu / sqrt 2) among examples that it could
 // not rank before. A further run with the same noise (privacy_account.h) discloses nothing more; with other noise mu
-// adds as sqrt(sum mu^2). Does not protect what features tell of a label, the share of positives, which examples take
-// part, nor the labels of test examples where a decision made from them leaves.
+// adds as sqrt(sum mu^2). Does not protect what features, either party's, tell of a label, the share of positives,
+// which examples take part, nor the labels of test examples where a decision made from them leaves.
 class GaussianLabelDpPlanner final : public NoisePlanner {
  public:
   explicit GaussianLabelDpPlanner(std::shared_ptr<const NoisedLabels> labels) : labels_(std::move(labels)) {}

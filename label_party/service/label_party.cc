@@ -34,12 +34,14 @@
 #include "common/process/runtime.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
+#include "common/storage/writable_folder.h"
 #include "common/telemetry/log.h"
 #include "common/transport/grpc_deadline.h"
 #include "common/transport/host_port.h"
 #include "common/transport/server.h"
 #include "label_party/label_privacy/privacy_account.h"
 #include "label_party/label_privacy/task_label.h"
+#include "label_party/label_privacy/telling_columns.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/noise_key.h"
@@ -87,6 +89,9 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> OpenAccount(const LabelPartyPlan
   absl::StatusOr<std::unique_ptr<PrivacyAccount>> account =
       PrivacyAccount::Open(AccountOptions(plan.config.privacy_account(), data.task()));
   SPLITVEIL_RETURN_IF_ERROR(OfAccount(plan, account.ok() ? CheckLabels(data, **account) : account.status()));
+  if (const std::string telling = DescribeTellingColumn(data); !telling.empty()) {
+    LogWarning("own features: ", telling);
+  }
   if ((*account)->is_new()) {
     LogWarning("privacy account: made ", plan.config.privacy_account().path(),
                ": it knows of nothing that was released before");
@@ -101,8 +106,9 @@ absl::Status CheckAccount(const LabelPartyPlan& plan, const Dataset& data) {
   }
   const absl::StatusOr<std::unique_ptr<PrivacyAccount>> account =
       PrivacyAccount::OpenToRead(AccountOptions(plan.config.privacy_account(), data.task()));
-  const bool exists = account.ok() && *account != nullptr;
-  return OfAccount(plan, exists ? CheckLabels(data, **account) : account.status());
+  absl::Status status = account.ok() && *account != nullptr ? CheckLabels(data, **account) : account.status();
+  status.Update(CheckFolderOf(plan.config.privacy_account().path()));
+  return OfAccount(plan, status);
 }
 
 // None where no gradient leaves: then nothing is counted nor asked of labels, which new data need not have.
