@@ -205,8 +205,9 @@ std::string Proved(const RunSummary& summary) {
                                   ? ""
                                   : absl::StrFormat(" (%.3f with the runs before it)", summary.all_runs_auc_bound);
   const std::string bound = absl::StrFormat("AUC at most %.3f over all epochs%s", summary.run_auc_bound, earlier);
-  return IsBoundProved(summary.protection) ? absl::StrCat(bound, ", for any adversary, beyond what features tell")
-                                           : absl::StrCat("nothing; conditional: ", bound);
+  return IsBoundProved(summary.protection)
+             ? absl::StrCat(bound, ", for any adversary, beyond what both parties' features tell")
+             : absl::StrCat("nothing; conditional: ", bound);
 }
 
 std::string WorstCase(const RunSummary& summary) {

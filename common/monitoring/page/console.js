@@ -85,7 +85,7 @@ function boundWords(status) {
   if (run >= 1) return figure(figures.step_auc_bound) < 1
     ? "All releases of the run together bound no attack; a single step has a bound, which is conditional."
     : "These releases bound no attack: what is shown is what attacks measured.";
-  return (figures.bound_proved ? "The run's bound is proved: it holds against every adversary, beyond what features tell."
+  return (figures.bound_proved ? "The run's bound is proved: it holds against every adversary, beyond what both parties' features tell."
     : "The run's bound is conditional: it holds for Gaussian classes and adversaries that use class moments.") +
     " That of a step is Theorem 1's, which is looser: the run's may lie below it.";
 }

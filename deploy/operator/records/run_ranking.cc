@@ -256,7 +256,7 @@ std::string ProvedWords(const RunRanking& ranking) {
     absl::StrAppendFormat(&bound, " and %.3f over all runs up to it in its privacy account",
                           ranking.all_runs->auc_bound);
   }
-  return ranking.proved ? absl::StrCat(bound, ", for any adversary, beyond what features tell")
+  return ranking.proved ? absl::StrCat(bound, ", for any adversary, beyond what both parties' features tell")
                         : absl::StrCat("nothing; conditional: ", bound);
 }
 

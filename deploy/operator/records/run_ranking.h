@@ -102,8 +102,8 @@ double ProvedAucBound(const RunRanking& ranking);
 // "proved", "conditional"; "–" where there is no bound.
 std::string BoundKindWords(const RunRanking& ranking);
 
-// "AUC at most 0.700 over the whole run, for any adversary, beyond what features tell", "nothing; conditional: AUC at
-// most 0.786 over the whole run", "nothing".
+// "AUC at most 0.700 over the whole run, for any adversary, beyond what both parties' features tell", "nothing;
+// conditional: AUC at most 0.786 over the whole run", "nothing".
 std::string ProvedWords(const RunRanking& ranking);
 
 // AUC of the attack less the baseline's: "0.120 below Features alone, AUC 0.710"; says so where there

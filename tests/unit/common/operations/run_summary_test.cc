@@ -173,9 +173,11 @@ TEST(RunSummaryTest, HasTheFiguresOfItsTask) {
 TEST(RunSummaryTest, SaysWhatTheBoundRestsOn) {
   RunSummary summary = LabelSummary();
   summary.protection = "gaussian_label_dp(sigma=1.348)";
-  EXPECT_THAT(RunSummaryTable(summary),
-              HasSubstr("  proved          AUC at most 0.786 over all epochs, for any adversary, beyond what features "
-                        "tell\n"));
+  EXPECT_THAT(
+      RunSummaryTable(summary),
+      HasSubstr(
+          "  proved          AUC at most 0.786 over all epochs, for any adversary, beyond what both parties' features "
+          "tell\n"));
   EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  verdict         guaranteed; the bound: not exceeded"));
 }
 

@@ -143,7 +143,8 @@ TEST_F(BoundCriteriaTest, ABoundForGaussianClassesIsNotProved) {
   EXPECT_THAT(finding.remedy, HasSubstr("gaussian_label_dp"));
   party().record.run.protection = "gaussian_label_dp(sigma=1.3)";
   EXPECT_EQ(Judge("bound proved", "require_proved_bound: true").outcome, Outcome::kMet);
-  const std::string bound = "AUC at most 0.720 over the whole run, for any adversary, beyond what features tell";
+  const std::string bound =
+      "AUC at most 0.720 over the whole run, for any adversary, beyond what both parties' features tell";
   EXPECT_EQ(Judge("bound proved", "require_proved_bound: true").found, "proved, not checked: " + bound);
   party().claim_check.emplace();
   party().claim_check->claimed_mu = 0.824;

@@ -221,6 +221,7 @@ TEST_F(RunRankingTest, TheWorstCaseIsThatOfAllEpochsWhereItWasMeasured) {
 TEST_F(RunRankingTest, TheVerdictIsTheRunsOwn) {
   party().epoch_leaks = {Row(0, "cumulative_conditional_likelihood_ratio", 0.5, 0.9)};
   RunSummary summary;
+  summary.steps = 4;
   summary.gate = {{"release", 4}};
   summary.worst_case = party().epoch_leaks.front();
   for (const char* protection : {"marvell(s=4)", "gaussian_label_dp(sigma=2)"}) {
