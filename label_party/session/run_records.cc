@@ -16,6 +16,7 @@
 #include "common/telemetry/one_line.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/run_budget.h"
+#include "label_party/session/label_releases.h"
 
 namespace splitveil {
 namespace {
@@ -103,6 +104,7 @@ absl::Status RunRecords::CheckMayBeginAnew(const std::string& resumed_from) cons
 
 absl::Status RunRecords::Begin(RunRow row) {
   run_id_ = row.run_id;
+  SPLITVEIL_RETURN_IF_ERROR(KeepReleases());
   SPLITVEIL_RETURN_IF_ERROR(continues_ ? checkpoints_.GoBackTo(*checkpoint_) : absl::OkStatus());
   SPLITVEIL_RETURN_IF_ERROR(BeginLedger(std::move(row)));
   if (!writes_checkpoints()) {
@@ -110,6 +112,22 @@ absl::Status RunRecords::Begin(RunRow row) {
   }
   SPLITVEIL_RETURN_IF_ERROR(BeginJournal());
   writer_ = std::make_unique<CheckpointWriter>(&checkpoints_, ledger_.get(), [this] { return journal_->Sync(); });
+  return absl::OkStatus();
+}
+
+absl::Status RunRecords::KeepReleases() {
+  if (!writes_checkpoints()) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const v1::LabelReleases releases, LabelReleasesOf(*run_));
+  if (continues_ && checkpoint_->header().has_label_releases()) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckSameReleases(checkpoint_->header().label_releases(), releases));
+  } else if (continues_) {
+    LogWarning(checkpoint_->path(),
+               ": an earlier build wrote it, which does not say with which noise of labels the run began: nobody has "
+               "checked that it goes on with the same");
+  }
+  *checkpoints_.facts.mutable_label_releases() = releases;
   return absl::OkStatus();
 }
 

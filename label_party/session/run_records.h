@@ -34,7 +34,7 @@ class RunRecords {
   // The checkpoint of the broken run that this one goes on with; null: it is a new run.
   const Checkpoint* continued() const { return continues_ ? checkpoint_.get() : nullptr; }
   // Opens the ledger and, where checkpoints are written, the journal; `row` lacks what the checkpoint says. Errors:
-  // those of the ledger and of AnswerJournal; ResourceExhausted as CountTakeUp.
+  // those of the ledger and of AnswerJournal; InvalidArgument as CheckSameReleases; ResourceExhausted as CountTakeUp.
   absl::Status Begin(RunRow row);
 
   // What a run that is continued goes on with. Errors: as ContinuationOf.
@@ -73,6 +73,8 @@ class RunRecords {
   // No broken run is continued: none may stand in the way of a new one. Asked of the disk, where another process may
   // have left a run since this one began. `resumed_from`: the peer's. Errors: as ChooseCheckpoint.
   absl::Status CheckMayBeginAnew(const std::string& resumed_from) const;
+  // Says in every checkpoint what leaves of the labels; of a run that is continued, checks that it is as it was.
+  absl::Status KeepReleases();
   absl::Status BeginLedger(RunRow row);
   absl::Status BeginJournal();
 

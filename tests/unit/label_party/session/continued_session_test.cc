@@ -6,6 +6,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/process/exit_code.h"
@@ -369,6 +370,73 @@ TEST_F(BrokenOffRunTest, DoesNotGoOnUnderAnotherAccount) {
   Create();
   const absl::Status status = session_->Open(OpenRequest()).status();
   EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kInvalidInput) << status;
+}
+
+// What a run states of its labels is of one plan; what left under another would be stated nowhere. The account counts
+// it all either way.
+TEST_F(BrokenOffRunTest, GoesOnWithTheReleasesThatItBeganWithAlone) {
+  CountLabels("labels.account.db");
+  BreakOff(1);
+  unfinished_ = {run_id_ + "/0"};
+  const v1::LabelPartyConfig begun = run_.label_config;
+  using Change = void (*)(v1::LabelPartyConfig&);
+  const std::pair<Change, const char*> changes[] = {
+      {[](v1::LabelPartyConfig& config) { config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(1); },
+       "protection.gaussian_label_dp: expected what the run that was broken off began with, sigma 2.828427315 in 2 "
+       "draws, found sigma 1.414214134 in 2 draws"},
+      {[](v1::LabelPartyConfig& config) {
+         config.mutable_protection()->mutable_gaussian_label_dp()->set_noise_growth_per_epoch(2);
+       },
+       "in 2 draws, found sigma 2.449"},
+      {[](v1::LabelPartyConfig& config) {
+         config.mutable_protection()->mutable_gaussian_label_dp()->set_noise_draws(
+             v1::GradientProtection::GaussianLabelDp::ONE_DRAW);
+       },
+       "found sigma 2 in 1 draw:"},
+      {[](v1::LabelPartyConfig& config) {
+         config.mutable_protection()->mutable_gaussian_label_dp()->set_planned_epochs(3);
+       },
+       "in 3 draws"},
+      {[](v1::LabelPartyConfig& config) { config.mutable_privacy_account()->set_label_set("renamed"); },
+       "privacy_account.label_set: expected what the run that was broken off began with, \"small\", found \"renamed\""},
+      {[](v1::LabelPartyConfig& config) {
+         config.mutable_protection()->mutable_gaussian_label_dp()->set_likelihood_correction(false);
+       },
+       "likelihood_correction: expected"},
+      {[](v1::LabelPartyConfig& config) {
+         config.mutable_protection()->mutable_gaussian_label_dp()->set_release_head_predicts(true);
+       },
+       "release_head_predicts: expected"},
+  };
+  for (const auto& [change, expected] : changes) {
+    run_.label_config = begun;
+    change(run_.label_config);
+    Create();
+    const absl::Status heard = session_->Open(OpenRequest()).status();
+    EXPECT_THAT(std::string(heard.message()), ::testing::Not(HasSubstr("expected"))) << "not the peer's to know";
+    const absl::Status status = session_->WaitUntilEnded([] { return false; });
+    EXPECT_EQ(ExitCodeFor(status), ExitCode::kInvalidInput) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(expected));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("starts_anew"));
+  }
+  session_.reset();
+  run_.label_config = begun;
+  Open();
+  EXPECT_EQ(run_id_ + "/0", unfinished_.front());
+}
+
+// Its flips have one key, but another epsilon flips others.
+TEST_F(BrokenOffRunTest, GoesOnWithTheFlipsThatItBeganWithAlone) {
+  run_.agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
+  run_.label_config.mutable_protection()->mutable_label_dp()->set_epsilon(1);
+  BreakOff(1);
+  unfinished_ = {run_id_ + "/0"};
+  run_.label_config.mutable_protection()->mutable_label_dp()->set_epsilon(3);
+  Create();
+  EXPECT_FALSE(session_->Open(OpenRequest()).ok());
+  EXPECT_THAT(
+      std::string(session_->WaitUntilEnded([] { return false; }).message()),
+      HasSubstr("protection.label_dp.epsilon: expected what the run that was broken off began with, 1, found 3"));
 }
 
 TEST_F(ContinuedSessionTest, APeerThatOpensAgainWithinARunIsToldToComeBackForItsCheckpoint) {
