@@ -47,6 +47,9 @@ CREATE TABLE debit(
 ) STRICT, WITHOUT ROWID;
 )sql";
 
+// Of a connection that writes. EXTRA: a commit is one also where the power fails right after it.
+constexpr char kDurable[] = "PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON";
+
 // That the file is this user's alone. `create`: O_CREAT, to make one that is missing: SQLite would make it readable for
 // whom the umask lets, and journals like the file. Or 0.
 absl::Status CheckFile(const std::string& path, int create) {
@@ -120,14 +123,21 @@ absl::StatusOr<AccountFile> OpenOrMakeAccount(const std::string& path) {
   AccountFile file;
   SPLITVEIL_ASSIGN_OR_RETURN(file.database, SqliteDatabase::Open(path, SqliteDatabase::Mode::kCreate));
   SqliteDatabase& database = *file.database;
-  // EXTRA: a commit is one also where the power fails right after it. A write-ahead log would be lost in a copy.
-  SPLITVEIL_RETURN_IF_ERROR(
-      database.Execute("PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON"));
+  SPLITVEIL_RETURN_IF_ERROR(database.Execute("PRAGMA journal_mode = DELETE"));  // A log would be lost in a copy.
+  SPLITVEIL_RETURN_IF_ERROR(database.Execute(kDurable));
   SPLITVEIL_ASSIGN_OR_RETURN(const AccountState before, StateOf(database));
   if (before != AccountState::kCurrent) {
     SPLITVEIL_RETURN_IF_ERROR(InTransaction(database, [&] { return MakeCurrent(database, file.is_new); }));
   }
   return file;
+}
+
+absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAccountToCount(const std::string& path) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckFile(path, 0));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database,
+                             SqliteDatabase::Open(path, SqliteDatabase::Mode::kCreate));
+  SPLITVEIL_RETURN_IF_ERROR(database->Execute(kDurable));
+  return database;
 }
 
 absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAccountToRead(const std::string& path) {

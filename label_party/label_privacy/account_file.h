@@ -26,6 +26,11 @@ absl::StatusOr<AccountFile> OpenOrMakeAccount(const std::string& path);
 // The account that is there, to be read only. Null where OpenOrMakeAccount would make it. Errors: the same.
 absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAccountToRead(const std::string& path);
 
+// The account that is there, to count in it; nothing of it is read before a transaction begins, so that what that finds
+// is what the file has then. Pages that an earlier connection has kept are checked by a counter alone, which another
+// file in its place may have in common with it. Errors: NotFound where there is no file; else as PrivacyAccount::Open.
+absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAccountToCount(const std::string& path);
+
 // The key of the noise. Errors: InvalidArgument where it is missing; as SqliteDatabase.
 absl::StatusOr<SecretKey> ReadNoiseKey(SqliteDatabase& database);
 

@@ -22,6 +22,7 @@ constexpr absl::string_view kPurpose = "splitveil label set v1";
 // Look-ups of one transaction. A transaction of its own makes each take six times as long; one for all of tens of
 // millions would keep other runs on the account from counting theirs for longer than they wait.
 constexpr size_t kLookUps = 100'000;
+constexpr char kExpected[] = "expected the account that the run began with, ";
 
 // A number of the table `release`: a strength.
 struct Release {
@@ -204,7 +205,7 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::Open(PrivacyAcco
   if (!file.ok()) {
     return AtPath(options.path, file.status());
   }
-  return Make(std::move(options), std::move(file->database), file->is_new);
+  return Make(std::move(options), std::move(file->database), file->is_new ? Access::kCountInNew : Access::kCount);
 }
 
 absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::OpenToRead(PrivacyAccountOptions options) {
@@ -214,19 +215,19 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::OpenToRead(Priva
     return database.ok() ? absl::StatusOr<std::unique_ptr<PrivacyAccount>>(nullptr)
                          : AtPath(options.path, database.status());
   }
-  return Make(std::move(options), *std::move(database), /*is_new=*/false);
+  return Make(std::move(options), *std::move(database), Access::kRead);
 }
 
 absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::Make(PrivacyAccountOptions options,
                                                                      std::unique_ptr<SqliteDatabase> database,
-                                                                     bool is_new) {
+                                                                     Access access) {
   absl::StatusOr<SecretKey> key = ReadNoiseKey(*database);
   absl::StatusOr<std::string> id = database->QueryText("SELECT id FROM account");
   if (!key.ok() || !id.ok()) {
     return AtPath(options.path, key.ok() ? id.status() : key.status());
   }
   return std::unique_ptr<PrivacyAccount>(
-      new PrivacyAccount(std::move(options), std::move(database), *std::move(key), *std::move(id), is_new));
+      new PrivacyAccount(std::move(options), std::move(database), *std::move(key), *std::move(id), access));
 }
 
 absl::StatusOr<LabelNoise> PrivacyAccount::Noise(const NoiseReleases& releases) const {
@@ -320,35 +321,57 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::Debit(absl::Span<const NoiseRow> ex
                                                    absl::Span<const int64_t> labels,
                                                    absl::Span<const NoiseReleases> releases) {
   absl::StatusOr<LabelPrivacy> lifetime = LabelPrivacy();
-  const absl::Status counted = InTransaction(*database_, [&] {
-    lifetime = DebitInTransaction(examples, labels, releases);
+  const absl::StatusOr<std::unique_ptr<SqliteDatabase>> database = OpenAnew();
+  SPLITVEIL_RETURN_IF_ERROR(At(database.status()));
+  const absl::Status counted = InTransaction(**database, [&] {
+    lifetime = DebitInTransaction(**database, examples, labels, releases);
     return lifetime.status();
   });
   SPLITVEIL_RETURN_IF_ERROR(IsHalt(counted) ? counted : At(counted));
   return lifetime;
 }
 
-absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(absl::Span<const NoiseRow> examples,
-                                                                absl::Span<const int64_t> labels,
-                                                                absl::Span<const NoiseReleases> releases) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::string id, database_->QueryText("SELECT id FROM account"));
-  if (id != id_) {
-    return absl::InternalError("expected the account that the run began with, found another one in its place");
+absl::StatusOr<std::unique_ptr<SqliteDatabase>> PrivacyAccount::OpenAnew() const {
+  if (access_ == Access::kRead) {
+    return absl::InvalidArgumentError("expected an account that was opened to count in it, found one opened to read");
   }
-  SPLITVEIL_RETURN_IF_ERROR(CheckKind(*database_, options_));
+  absl::StatusOr<std::unique_ptr<SqliteDatabase>> database = OpenAccountToCount(options_.path);
+  if (absl::IsNotFound(database.status())) {
+    return absl::InternalError(absl::StrCat(kExpected, "found none: restore that file. Nothing has been released"));
+  }
+  return database;
+}
+
+absl::Status PrivacyAccount::CheckSame(SqliteDatabase& database) const {
+  const absl::Status another = absl::InternalError(
+      absl::StrCat(kExpected, "found another one in its place: restore that file. Nothing has been released"));
+  const absl::StatusOr<std::string> id = database.QueryText("SELECT id FROM account");
+  if (!id.ok() || *id != id_) {
+    return absl::IsInvalidArgument(id.status()) || id.ok() ? another : id.status();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const SecretKey key, ReadNoiseKey(database));
+  return key.bytes() == key_.bytes() ? absl::OkStatus() : another;
+}
+
+absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(SqliteDatabase& database,
+                                                                absl::Span<const NoiseRow> examples,
+                                                                absl::Span<const int64_t> labels,
+                                                                absl::Span<const NoiseReleases> releases) const {
+  SPLITVEIL_RETURN_IF_ERROR(CheckSame(database));
+  SPLITVEIL_RETURN_IF_ERROR(CheckKind(database, options_));
   std::map<int64_t, int64_t> planned;  // Draws, by number of the table `release`.
   for (const auto& [units, draws] : MostDraws(releases)) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const int64_t number, NumberOf(*database_, options_, units));
+    SPLITVEIL_ASSIGN_OR_RETURN(const int64_t number, NumberOf(database, options_, units));
     planned[number] = draws;
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(Releases known, ReadReleases(*database_, options_.label_set));
+  SPLITVEIL_ASSIGN_OR_RETURN(Releases known, ReadReleases(database, options_.label_set));
   SPLITVEIL_ASSIGN_OR_RETURN(
       SqliteStatement select,
-      database_->Prepare("SELECT release, label, draws FROM debit WHERE example = ?1 ORDER BY release"));
+      database.Prepare("SELECT release, label, draws FROM debit WHERE example = ?1 ORDER BY release"));
   SPLITVEIL_ASSIGN_OR_RETURN(
       SqliteStatement count,
-      database_->Prepare("INSERT INTO debit(example, release, label, draws) VALUES (?1, ?2, ?3, ?4) "
-                         "ON CONFLICT (example, release) DO UPDATE SET draws = excluded.draws"));
+      database.Prepare("INSERT INTO debit(example, release, label, draws) VALUES (?1, ?2, ?3, ?4) "
+                       "ON CONFLICT (example, release) DO UPDATE SET draws = excluded.draws"));
   MostExposed most_exposed;
   std::vector<Released> made;
   for (size_t i : InTableOrder(examples)) {

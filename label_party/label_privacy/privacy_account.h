@@ -64,7 +64,7 @@ class PrivacyAccount {
   // Names the account for good: 128 random bits in hexadecimal.
   const std::string& id() const { return id_; }
   // Made by Open: it knows of nothing that was released before.
-  bool is_new() const { return is_new_; }
+  bool is_new() const { return access_ == Access::kCountInNew; }
 
   // The noise of this label set at this strength, LabelNoise's releases being the draws. Errors: as LabelNoise::Create.
   absl::StatusOr<LabelNoise> Noise(const NoiseReleases& releases) const;
@@ -85,30 +85,38 @@ class PrivacyAccount {
   // Counts these releases, each strength once, of these examples, [n] each, as one transaction that is on the disk when
   // it returns: before anything that is computed of the noised labels leaves. Returns what all releases of the most
   // exposed of them disclose together, these included. Errors: ResourceExhausted, marked as a halt, where that passes
-  // max_lifetime_auc_bound; nothing is counted then, or after another error of SqliteDatabase.
+  // max_lifetime_auc_bound; Internal where the file has gone or is another account than was opened; nothing is counted
+  // then, or after another error of SqliteDatabase.
   absl::StatusOr<LabelPrivacy> Debit(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels,
                                      absl::Span<const NoiseReleases> releases);
 
  private:
+  enum class Access { kRead, kCount, kCountInNew };
+
   PrivacyAccount(PrivacyAccountOptions options, std::unique_ptr<SqliteDatabase> database, SecretKey key, std::string id,
-                 bool is_new)
+                 Access access)
       : options_(std::move(options)),
         database_(std::move(database)),
         key_(std::move(key)),
         id_(std::move(id)),
-        is_new_(is_new) {}
+        access_(access) {}
 
   static absl::StatusOr<std::unique_ptr<PrivacyAccount>> Make(PrivacyAccountOptions options,
-                                                              std::unique_ptr<SqliteDatabase> database, bool is_new);
-  absl::StatusOr<LabelPrivacy> DebitInTransaction(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels,
-                                                  absl::Span<const NoiseReleases> releases);
+                                                              std::unique_ptr<SqliteDatabase> database, Access access);
+  // The account as the file has it now, to count in it. Errors: as Debit.
+  absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAnew() const;
+  // That `database` is the account that was opened. Within a transaction. Errors: as Debit.
+  absl::Status CheckSame(SqliteDatabase& database) const;
+  absl::StatusOr<LabelPrivacy> DebitInTransaction(SqliteDatabase& database, absl::Span<const NoiseRow> examples,
+                                                  absl::Span<const int64_t> labels,
+                                                  absl::Span<const NoiseReleases> releases) const;
   absl::Status At(const absl::Status& status) const;
 
   const PrivacyAccountOptions options_;
   std::unique_ptr<SqliteDatabase> database_;
   const SecretKey key_;
   const std::string id_;
-  const bool is_new_;
+  const Access access_;
 };
 
 }  // namespace splitveil

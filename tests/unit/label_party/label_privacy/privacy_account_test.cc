@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
@@ -360,6 +361,31 @@ TEST_F(PrivacyAccountTest, WhoReadsItFindsAllAndChangesNothing) {
   EXPECT_EQ(folder_.Names().size(), 1);
   ASSERT_EQ(chmod(path_.c_str(), 0640), 0);
   EXPECT_FALSE(PrivacyAccount::OpenToRead({path_, "clicks", 1}).ok());
+}
+
+// Written over in place, with as many changes made to it: what tells a connection that its pages are stale is the same.
+TEST_F(PrivacyAccountTest, AnotherAccountInItsPlaceIsFoundBeforeAnythingIsCounted) {
+  const std::vector<NoiseRow> rows = Ids(0, 10);
+  const std::vector<int64_t> labels(10);
+  const std::unique_ptr<PrivacyAccount> account = Open();
+  ASSERT_TRUE(account->CheckLabels(rows, labels).ok());
+  const std::string ours = folder_.Read("labels.account.db");
+  ASSERT_TRUE(PrivacyAccount::Open({folder_.Path("other.account.db"), "clicks", 1}).ok());
+  const std::string other = folder_.Read("other.account.db");
+  ASSERT_EQ(ours.substr(24, 16), other.substr(24, 16));  // The counter and what SQLite compares with it.
+  std::ofstream(path_, std::ios::binary | std::ios::in | std::ios::out) << other;
+  const auto refused = [&] { return std::string(account->Debit(rows, labels, Once(kSigmaOne)).status().message()); };
+  EXPECT_THAT(refused(), HasSubstr("expected the account that the run began with, found another one in its place"));
+  EXPECT_EQ(folder_.Read("labels.account.db"), other);
+  // Or under its name, or nothing.
+  std::filesystem::rename(folder_.Path("other.account.db"), path_);
+  EXPECT_THAT(refused(), HasSubstr("found another one in its place"));
+  std::filesystem::remove(path_);
+  EXPECT_THAT(refused(), HasSubstr("expected the account that the run began with, found none"));
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  std::ofstream(path_, std::ios::binary) << ours;
+  ASSERT_EQ(chmod(path_.c_str(), 0600), 0);
+  EXPECT_EQ(refused(), "");
 }
 
 TEST_F(PrivacyAccountTest, LabelsOfSeveralClassesDiscloseTwiceTheDivergence) {
