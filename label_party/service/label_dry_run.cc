@@ -73,8 +73,8 @@ absl::StatusOr<ForeseenDebit> Foresee(const v1::LabelPartyConfig& config, const 
                              PlannedReleases(protection.gaussian_label_dp(), data.task()));
   const SplitRule split(agreement);
   std::vector<NoiseRow> examples;
-  for (size_t row = 0; row < data.ids().size(); ++row) {
-    if (split.PartOf(data.ids()[row]) == SplitPart::kTraining) {
+  for (uint32_t row = 0; row < data.ids().size(); ++row) {
+    if (split.PartOf(data, row) == SplitPart::kTraining) {
       examples.push_back(NoiseRow::OfId(data.ids()[row]));
     }
   }

@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
+#include "label_party/label_privacy/privacy_account.h"
 #include "tests/testing/process/child_process.h"
 #include "tests/testing/two_party_run.h"
 
@@ -165,6 +167,35 @@ TEST_F(HeldOutPartsTest, APartyWhoseTableHasNoGroupsIsRefusedByItsOwnProgram) {
   EXPECT_THAT(result.err,
               HasSubstr("split_by_group: expected data prepared from a table with a column of kind GROUP as "
                         "in the run agreement, found one without"));
+}
+
+// What other runs have released of the rows after the date is no matter of a run that trains on those before it.
+TEST_F(HeldOutPartsTest, ADryRunForeseesTheAccountForTheRowsThatTheRunTrainsOn) {
+  Agree([](v1::RunAgreement& agreement) {
+    agreement.set_test_after("2024-02-21");
+    agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
+    agreement.mutable_audit()->clear_attacks();
+    agreement.mutable_audit()->add_attacks(v1::NORM);
+  });
+  Prepare("TIME", Table(true, true), Table(false, true), {"--test_after=2024-02-21"});
+  const std::string path = run_.folder + "/labels.account.db";
+  std::vector<NoiseRow> later;
+  for (int i = 0; i < kRows; ++i) {
+    if (1 + i % 28 > 21) {
+      later.push_back(NoiseRow::OfId(absl::StrCat("id", i)));
+    }
+  }
+  ASSERT_TRUE((*PrivacyAccount::Open({path, "earlier", 1}))
+                  ->Debit(later, std::vector<int64_t>(later.size()), std::vector<NoiseReleases>{{1 << 20, 1}})
+                  .ok());
+  run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_max_run_auc_bound(0.7);
+  run_.label_config.mutable_privacy_account()->set_path(path);
+  run_.label_config.mutable_privacy_account()->set_label_set("June");
+  run_.WriteLabelPartyFiles();
+  const ChildResult result = RunChild({BinDir() + "/label_party", "--agreement=" + run_.folder + "/label_run.textproto",
+                                       "--config=" + run_.folder + "/label_party.textproto", "--dry_run"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("AUC bound of all runs together: 0.500 now, 0.700 with this one"));
 }
 
 TEST_F(HeldOutPartsTest, TimesThatBothTablesHaveAreSplitAlike) {
