@@ -85,6 +85,16 @@ absl::StatusOr<Releases> ReadReleases(SqliteDatabase& database, const std::strin
   }
 }
 
+// Of a number that an example was released with: one that is not there must not count as none.
+absl::StatusOr<Release> Find(const Releases& releases, int64_t number) {
+  const auto found = releases.find(number);
+  return found != releases.end() ? absl::StatusOr<Release>(found->second)
+                                 : absl::DataLossError(absl::StrCat(
+                                       "expected the strength of every release, found number ", number,
+                                       " without one: the file is damaged; restore its latest backup, and count again "
+                                       "what was released since"));
+}
+
 // The number of a release, which is made if it is new. Within a transaction.
 absl::StatusOr<int64_t> NumberOf(SqliteDatabase& database, const PrivacyAccountOptions& options, uint32_t sigma_units) {
   const absl::string_view name = options.label_set;
@@ -177,23 +187,29 @@ absl::Status AtPath(const std::string& path, const absl::Status& status) {
 
 absl::Span<const uint8_t> BytesOf(const NoiseRow& example) { return absl::MakeConstSpan(example.bytes()); }
 
-// Calls `look_up`, which may read the database, with the index of every example.
+// Calls `look_up`, which may read the database, with the index of every example and the releases there are when it is
+// looked up: those of its part, since another run may count at a new strength between two parts.
 template <typename LookUp>
-absl::Status LookUpEach(SqliteDatabase& database, const std::string& path, absl::Span<const NoiseRow> examples,
-                        const LookUp& look_up) {
+absl::Status LookUpEach(SqliteDatabase& database, const PrivacyAccountOptions& options,
+                        absl::Span<const NoiseRow> examples, const LookUp& look_up) {
   const std::vector<size_t> order = InTableOrder(examples);
-  for (absl::Span<const size_t> left = order; !left.empty();) {
+  absl::Span<const size_t> left = order;
+  do {  // Once where there is no example: the label set's kind is checked all the same.
     const absl::Span<const size_t> some = left.subspan(0, kLookUps);
     left.remove_prefix(some.size());
-    SPLITVEIL_RETURN_IF_ERROR(AtPath(path, database.Execute("BEGIN")));
-    absl::Status status;
-    for (size_t k = 0; status.ok() && k < some.size(); ++k) {
-      status = look_up(some[k]);
-    }
-    const absl::Status ended = database.Execute("COMMIT");  // Nothing was written.
+    SPLITVEIL_RETURN_IF_ERROR(database.Execute("BEGIN"));
+    const auto look_up_all = [&]() -> absl::Status {
+      SPLITVEIL_RETURN_IF_ERROR(CheckKind(database, options));
+      SPLITVEIL_ASSIGN_OR_RETURN(const Releases releases, ReadReleases(database, options.label_set));
+      for (const size_t i : some) {
+        SPLITVEIL_RETURN_IF_ERROR(look_up(i, releases));
+      }
+      return absl::OkStatus();
+    };
+    absl::Status status = look_up_all();
+    status.Update(database.Execute("COMMIT"));  // Nothing was written.
     SPLITVEIL_RETURN_IF_ERROR(status);
-    SPLITVEIL_RETURN_IF_ERROR(AtPath(path, ended));
-  }
+  } while (!left.empty());
   return absl::OkStatus();
 }
 
@@ -238,53 +254,44 @@ absl::StatusOr<LabelNoise> PrivacyAccount::Noise(const NoiseReleases& releases) 
 }
 
 absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels) {
-  SPLITVEIL_RETURN_IF_ERROR(At(CheckKind(*database_, options_)));
-  const absl::StatusOr<Releases> releases = ReadReleases(*database_, options_.label_set);
   absl::StatusOr<SqliteStatement> select = database_->Prepare("SELECT release, label FROM debit WHERE example = ?1");
-  if (!releases.ok() || !select.ok()) {
-    return At(releases.ok() ? select.status() : releases.status());
-  }
-  return LookUpEach(*database_, options_.path, examples, [&](size_t i) -> absl::Status {
-    SPLITVEIL_RETURN_IF_ERROR(At(select->Bind(BytesOf(examples[i]))));
+  SPLITVEIL_RETURN_IF_ERROR(At(select.status()));
+  return At(LookUpEach(*database_, options_, examples, [&](size_t i, const Releases& releases) -> absl::Status {
+    SPLITVEIL_RETURN_IF_ERROR(select->Bind(BytesOf(examples[i])));
     while (true) {
-      const absl::StatusOr<bool> row = select->Next();
-      SPLITVEIL_RETURN_IF_ERROR(At(row.status()));
-      if (!*row) {
+      SPLITVEIL_ASSIGN_OR_RETURN(const bool row, select->Next());
+      if (!row) {
         return absl::OkStatus();
       }
-      const auto release = releases->find(select->Int64(0));
-      if (release != releases->end() && release->second.of_label_set && select->Int64(1) != labels[i]) {
+      SPLITVEIL_ASSIGN_OR_RETURN(const Release release, Find(releases, select->Int64(0)));
+      if (release.of_label_set && select->Int64(1) != labels[i]) {
         return OtherLabels(options_.label_set);
       }
     }
-  });
+  }));
 }
 
 absl::StatusOr<ForeseenDebit> PrivacyAccount::Foresee(absl::Span<const NoiseRow> examples,
                                                       absl::Span<const NoiseReleases> releases) {
-  SPLITVEIL_RETURN_IF_ERROR(At(CheckKind(*database_, options_)));
-  absl::StatusOr<Releases> known = ReadReleases(*database_, options_.label_set);
   absl::StatusOr<SqliteStatement> select = database_->Prepare("SELECT release, draws FROM debit WHERE example = ?1");
-  if (!known.ok() || !select.ok()) {
-    return At(known.ok() ? select.status() : known.status());
-  }
+  SPLITVEIL_RETURN_IF_ERROR(At(select.status()));
   const DrawsBySigma planned = MostDraws(releases);
   ForeseenDebit foreseen;
   MostExposed so_far, lifetime;
   std::vector<Released> made;
-  SPLITVEIL_RETURN_IF_ERROR(LookUpEach(*database_, options_.path, examples, [&](size_t i) -> absl::Status {
+  const auto look_up = [&](size_t i, const Releases& known) -> absl::Status {
     made.clear();
     DrawsBySigma missing = planned;
-    SPLITVEIL_RETURN_IF_ERROR(At(select->Bind(BytesOf(examples[i]))));
+    SPLITVEIL_RETURN_IF_ERROR(select->Bind(BytesOf(examples[i])));
     while (true) {
-      const absl::StatusOr<bool> row = select->Next();
-      SPLITVEIL_RETURN_IF_ERROR(At(row.status()));
-      if (!*row) {
+      SPLITVEIL_ASSIGN_OR_RETURN(const bool row, select->Next());
+      if (!row) {
         break;
       }
-      made.push_back({(*known)[select->Int64(0)], select->Int64(1)});
-      const auto again = missing.find(made.back().release.sigma_units);
-      if (made.back().release.of_label_set && again != missing.end()) {
+      SPLITVEIL_ASSIGN_OR_RETURN(const Release release, Find(known, select->Int64(0)));
+      made.push_back({release, select->Int64(1)});
+      const auto again = missing.find(release.sigma_units);
+      if (release.of_label_set && again != missing.end()) {
         again->second = std::max<int64_t>(0, again->second - made.back().draws);
       }
     }
@@ -298,7 +305,8 @@ absl::StatusOr<ForeseenDebit> PrivacyAccount::Foresee(absl::Span<const NoiseRow>
     foreseen.releases += more;
     foreseen.examples += more > 0 ? 1 : 0;
     return absl::OkStatus();
-  }));
+  };
+  SPLITVEIL_RETURN_IF_ERROR(At(LookUpEach(*database_, options_, examples, look_up)));
   SPLITVEIL_ASSIGN_OR_RETURN(foreseen.so_far, so_far.Privacy());
   SPLITVEIL_ASSIGN_OR_RETURN(foreseen.lifetime, lifetime.Privacy());
   return foreseen;
@@ -364,7 +372,7 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(SqliteDatabase& 
     SPLITVEIL_ASSIGN_OR_RETURN(const int64_t number, NumberOf(database, options_, units));
     planned[number] = draws;
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(Releases known, ReadReleases(database, options_.label_set));
+  SPLITVEIL_ASSIGN_OR_RETURN(const Releases known, ReadReleases(database, options_.label_set));
   SPLITVEIL_ASSIGN_OR_RETURN(
       SqliteStatement select,
       database.Prepare("SELECT release, label, draws FROM debit WHERE example = ?1 ORDER BY release"));
@@ -384,18 +392,19 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(SqliteDatabase& 
         break;
       }
       const int64_t number = select.Int64(0);
-      if (known[number].of_label_set && select.Int64(1) != labels[i]) {
+      SPLITVEIL_ASSIGN_OR_RETURN(const Release release, Find(known, number));
+      if (release.of_label_set && select.Int64(1) != labels[i]) {
         return OtherLabels(options_.label_set);  // Another run has counted others since CheckLabels.
       }
       const auto again = draws.find(number);
       if (again != draws.end() && again->second > select.Int64(2)) {
         continue;  // Some of its draws are new.
       }
-      made.push_back({known[number], select.Int64(2)});
+      made.push_back({release, select.Int64(2)});
       draws.erase(number);
     }
     for (const auto& [number, total] : draws) {
-      made.push_back({known[number], total});
+      made.push_back({known.at(number), total});  // NumberOf made it.
       SPLITVEIL_RETURN_IF_ERROR(count.Run(BytesOf(examples[i]), number, static_cast<int64_t>(labels[i]), total));
     }
     most_exposed.Consider(made);

@@ -271,6 +271,22 @@ TEST_F(PrivacyAccountTest, EveryOneOfManyExamplesIsLookedUp) {
   EXPECT_EQ(foreseen.examples, kExamples);
 }
 
+// As none, it would count for nothing.
+TEST_F(PrivacyAccountTest, AReleaseWhoseStrengthIsNotThereIsAnError) {
+  const std::vector<NoiseRow> rows = Ids(0, 10);
+  const std::vector<int64_t> labels(10);
+  MuAfter(*Open(), rows, kSigmaOne);
+  ASSERT_TRUE((*SqliteDatabase::Open(path_, SqliteDatabase::Mode::kCreate))
+                  ->Execute("PRAGMA foreign_keys = OFF; DELETE FROM release")
+                  .ok());
+  const std::unique_ptr<PrivacyAccount> account = Open();
+  for (const absl::Status& status : {account->CheckLabels(rows, labels), account->Foresee(rows, {}).status(),
+                                     account->Debit(rows, labels, std::vector<NoiseReleases>{}).status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("labels.account.db: expected the strength of every release"));
+  }
+}
+
 // Two runs begin together; the labels are corrected in between, and their name is not.
 TEST_F(PrivacyAccountTest, LabelsThatAnotherRunHasCountedSinceAreFound) {
   const std::vector<NoiseRow> rows = Ids(0, 10);
