@@ -150,6 +150,8 @@ absl::StatusOr<ExpectedLoss> LossCurves::At(const LossQuestion& question) const 
   const Place rows = PlaceOn(log_rows, std::log(question.rows)), epochs = PlaceOn(epochs_, question.epochs),
               bound = PlaceOn(log_mus, LogMu(question.max_run_auc_bound));
   ExpectedLoss sum;
+  sum.positives = positives_;
+  sum.between = rows.share > 0 || epochs.share > 0 || bound.share > 0;
   sum.seeds = std::numeric_limits<double>::infinity();
   for (int corner = 0; corner < 8; ++corner) {
     const bool upper[] = {(corner & 1) != 0, (corner & 2) != 0, (corner & 4) != 0};

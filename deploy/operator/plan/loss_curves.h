@@ -22,7 +22,9 @@ struct LossQuestion {
 struct ExpectedLoss {
   double loss = 0, loss_min = 0, loss_max = 0;  // Test AUC of none less that under the bound.
   double none_test_auc = 0, frozen_test_auc = 0;
-  double seeds = 0;  // Of the nearest points measured, the fewest.
+  double seeds = 0;      // Of the nearest points measured, the fewest.
+  double positives = 0;  // Share of them where it was measured.
+  bool between = false;  // Of several points measured.
 };
 
 // Runs of both parties' programs on generated data (deploy/operator/plan/README.md says how), on a grid of rows, epochs

@@ -121,9 +121,12 @@ void AddPlanCommand(CommandLine& line) {
       ->required();
   constexpr char kBound[] = "Under a proved bound";
   CLI::Option* const positives =
-      command.add_option("--positives", options.positives, "Share of the rows whose label is 1.")
+      command
+          .add_option("--positives", options.positives,
+                      "Share of the rows whose label is 1; required with --max_run_auc_bound.")
           ->type_name("SHARE")
           ->check(NumberIn(0, 1))
+          ->default_str("")
           ->group(kBound);
   CLI::Option* const bound =
       command
@@ -131,7 +134,8 @@ void AddPlanCommand(CommandLine& line) {
               "--max_run_auc_bound,--max_auc", options.max_run_auc_bound,
               "Bound on the AUC of any adversary over the whole run, as gaussian_label_dp { max_run_auc_bound }.")
           ->type_name("AUC")
-          ->check(NumberIn(0.5, 1))
+          ->check(NumberIn(0.5, 0.999999))
+          ->default_str("")
           ->needs(positives)
           ->group(kBound);
   positives->needs(bound);

@@ -10,13 +10,35 @@
 
 #include "common/crypto/label_noise.h"
 #include "common/privacy/gaussian_privacy.h"
+#include "common/privacy/label_noise_plan.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
 
+// As the configuration has them.
+constexpr double kMaxRunAucBound = 0.999999;
+constexpr int64_t kMaxEpochs = 100'000;
+
 absl::Status Unfit(const char* field, const char* expected, double found) {
-  return absl::InvalidArgumentError(absl::StrCat(field, ": expected ", expected, ", found ", found));
+  return absl::InvalidArgumentError(absl::StrFormat("%s: expected %s, found %.10g", field, expected, found));
+}
+
+// The noise of a run as the label party plans it (label_party/label_privacy/noised_labels.h), one release an epoch. Of
+// several classes, which this command knows nothing of, it is sqrt 2 times as much.
+absl::StatusOr<LabelNoisePlan> PlanNoise(double max_run_auc_bound, int64_t epochs) {
+  LabelNoisePlanOptions noise;
+  noise.strength = RunAucBound{max_run_auc_bound};
+  noise.releases = static_cast<uint32_t>(epochs);
+  absl::StatusOr<LabelNoisePlan> plan = PlanLabelNoise(noise);
+  if (absl::IsInvalidArgument(plan.status())) {
+    const double mu = std::sqrt(2.0) * NormalQuantile(max_run_auc_bound);
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "--max_run_auc_bound=%.10g over --epochs=%d: expected noise of sigma below 2048 in each epoch, found %.4g: "
+        "choose a looser bound or fewer epochs",
+        max_run_auc_bound, epochs, std::sqrt(static_cast<double>(epochs)) / mu));
+  }
+  return plan;
 }
 
 // Written so that NaN fails too.
@@ -27,11 +49,11 @@ absl::Status CheckOptions(const PlanOptions& options) {
   if (!(options.positives > 0 && options.positives < 1)) {
     return Unfit("positives", "a share above 0 and below 1", options.positives);
   }
-  if (options.epochs < 1) {
-    return Unfit("epochs", "at least 1", static_cast<double>(options.epochs));
+  if (options.epochs < 1 || options.epochs > kMaxEpochs) {
+    return Unfit("epochs", "1 to 100000", static_cast<double>(options.epochs));
   }
-  if (!(options.max_run_auc_bound > 0.5 && options.max_run_auc_bound < 1)) {
-    return Unfit("max_run_auc_bound", "a number above 0.5 and below 1", options.max_run_auc_bound);
+  if (!(options.max_run_auc_bound > 0.5 && options.max_run_auc_bound <= kMaxRunAucBound)) {
+    return Unfit("max_run_auc_bound", "a number above 0.5 and at most 0.999999", options.max_run_auc_bound);
   }
   if (!(options.delta >= 0 && options.delta < 1)) {
     return Unfit("delta", "a number from 0 to below 1", options.delta);
@@ -63,12 +85,16 @@ void LossLines(const PrivacyPlan& plan, const LossCurves& curves, std::string& t
     Line("expected loss of best test AUC", absl::StrCat("not known: ", plan.loss.status().message()), text);
   } else {
     const ExpectedLoss& loss = *plan.loss;
+    const std::string where = absl::StrCat(loss.between ? "; read between points measured" : "",
+                                           loss.positives != plan.options.positives
+                                               ? absl::StrFormat("; measured at %g%% positive", 100 * loss.positives)
+                                               : "");
     Line("expected loss of best test AUC",
-         absl::StrFormat("%.3f (%s) of %.3f without protection; %.3f with the bottom model frozen", loss.loss,
+         absl::StrFormat("%.3f (%s) of %.3f without protection; %.3f with the bottom model frozen%s", loss.loss,
                          loss.seeds > 1 ? absl::StrFormat("%.3f to %.3f over %g seeds or more", loss.loss_min,
                                                           loss.loss_max, loss.seeds)
                                         : "in part of one seed alone",
-                         loss.none_test_auc, loss.frozen_test_auc),
+                         loss.none_test_auc, loss.frozen_test_auc, where),
          text);
   }
   Line("measured in",
@@ -80,16 +106,14 @@ void LossLines(const PrivacyPlan& plan, const LossCurves& curves, std::string& t
 
 absl::StatusOr<PrivacyPlan> MakePrivacyPlan(const PlanOptions& options, const LossCurves& curves) {
   SPLITVEIL_RETURN_IF_ERROR(CheckOptions(options));
-  // As the label party does (label_party/label_privacy/noised_labels.h).
-  SPLITVEIL_ASSIGN_OR_RETURN(const GaussianPrivacy asked, GaussianPrivacy::FromAucBound(options.max_run_auc_bound));
-  SPLITVEIL_ASSIGN_OR_RETURN(const uint32_t sigma_units, SigmaUnits(1 / asked.mu()));
-  SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy privacy, LabelPrivacy::OfReleases(LabelKind::kBinary, {sigma_units}));
-  const double sigma = std::ldexp(static_cast<double>(sigma_units), -kLabelGridBits);
+  SPLITVEIL_ASSIGN_OR_RETURN(const LabelNoisePlan once, PlanNoise(options.max_run_auc_bound, 1));
+  SPLITVEIL_RETURN_IF_ERROR(PlanNoise(options.max_run_auc_bound, options.epochs).status());
+  const double sigma = std::ldexp(static_cast<double>(once.sigma_units.front()), -kLabelGridBits);
   PlanOptions filled = options;
   if (filled.delta == 0) {
     filled.delta = options.rows > 1 ? 1 / static_cast<double>(options.rows) : 0.5;
   }
-  return PrivacyPlan{filled, sigma, privacy, LabelInformationKept(sigma, options.positives),
+  return PrivacyPlan{filled, sigma, once.run, LabelInformationKept(sigma, options.positives),
                      curves.At({static_cast<double>(options.rows), options.positives,
                                 static_cast<double>(options.epochs), options.max_run_auc_bound})};
 }

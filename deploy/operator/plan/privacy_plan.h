@@ -16,7 +16,7 @@ struct PlanOptions {
   int64_t rows = 0;
   double positives = 0;  // Share of the rows, in (0, 1).
   int64_t epochs = 0;
-  double max_run_auc_bound = 0;  // In (0.5, 1).
+  double max_run_auc_bound = 0;  // In (0.5, 0.999999].
   double delta = 0;              // In (0, 1); 0: one over the rows.
 };
 
@@ -32,7 +32,7 @@ struct PrivacyPlan {
 };
 
 // Errors: InvalidArgument with field, expected and found for options out of range, and where so tight a bound takes
-// more noise than can be drawn.
+// more noise than can be drawn, were it drawn in every epoch.
 absl::StatusOr<PrivacyPlan> MakePrivacyPlan(const PlanOptions& options, const LossCurves& curves);
 
 // For people, one figure per line; where there is no expected loss, why.

@@ -36,6 +36,7 @@ TEST(PlanTest, HelpStatesADefaultOnlyWhereAFlagMayBeLeftOut) {
   const std::string help = ExpectDone({"plan", "--help"});
   EXPECT_THAT(help, AllOf(HasSubstr("(required; "), HasSubstr("default: 0)")));
   EXPECT_THAT(help, Not(ContainsRegex("required[^)]*default")));
+  EXPECT_THAT(help, ContainsRegex("required with[ \n]+--max_run_auc_bound. [(]0 to 1[)]"));
 }
 
 // The most that was measured, at its own point: 0.7954 without protection, 0.0140 less at 0.60.

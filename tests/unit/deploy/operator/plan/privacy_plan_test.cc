@@ -80,6 +80,15 @@ TEST(PrivacyPlanTest, SaysWhatRestsOnOneSeed) {
   EXPECT_THAT(text(1000), HasSubstr("0.080 (0.070 to 0.090 over 3 seeds or more)"));
 }
 
+TEST(PrivacyPlanTest, SaysWhereALossWasReadBetweenPointsOrOfAnotherShare) {
+  const auto text = [&](int64_t rows, double positives) {
+    return PrivacyPlanText(MakePrivacyPlan({rows, positives, 5, 0.6, 0}, Curves()).value(), Curves());
+  };
+  EXPECT_THAT(text(1000, 0.25), HasSubstr("bottom model frozen\n"));
+  EXPECT_THAT(text(2000, 0.25), HasSubstr("bottom model frozen; read between points measured\n"));
+  EXPECT_THAT(text(1000, 0.22), HasSubstr("bottom model frozen; measured at 25% positive\n"));
+}
+
 TEST(PrivacyPlanTest, SaysWhyThereIsNoExpectedLoss) {
   const auto plan = MakePrivacyPlan({100000000, 0.25, 5, 0.6, 0}, Curves());
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -104,11 +113,19 @@ TEST(PrivacyPlanTest, FailsOnOptionsOutOfRange) {
   };
   EXPECT_EQ(error({0, 0.25, 5, 0.6, 0}), "rows: expected at least 1, found 0");
   EXPECT_EQ(error({10, 0, 5, 0.6, 0}), "positives: expected a share above 0 and below 1, found 0");
-  EXPECT_EQ(error({10, 0.25, 0, 0.6, 0}), "epochs: expected at least 1, found 0");
-  EXPECT_EQ(error({10, 0.25, 5, 0.5, 0}), "max_run_auc_bound: expected a number above 0.5 and below 1, found 0.5");
-  EXPECT_EQ(error({10, 0.25, 5, 1, 0}), "max_run_auc_bound: expected a number above 0.5 and below 1, found 1");
+  EXPECT_EQ(error({10, 0.25, 0, 0.6, 0}), "epochs: expected 1 to 100000, found 0");
+  EXPECT_EQ(error({10, 0.25, 5, 0.5, 0}),
+            "max_run_auc_bound: expected a number above 0.5 and at most 0.999999, found 0.5");
+  EXPECT_EQ(error({10, 0.25, 5, 1, 0}), "max_run_auc_bound: expected a number above 0.5 and at most 0.999999, found 1");
+  EXPECT_EQ(error({10, 0.25, 5, 0.9999999, 0}),
+            "max_run_auc_bound: expected a number above 0.5 and at most 0.999999, found 0.9999999");
   EXPECT_EQ(error({10, 0.25, 5, 0.6, 1}), "delta: expected a number from 0 to below 1, found 1");
-  EXPECT_THAT(error({10, 0.25, 5, 0.5000001, 0}), HasSubstr("sigma"));  // More noise than can be drawn.
+  // More noise than can be drawn: 1 / (sqrt 2 Phi^-1(0.5001)) = 2821, and 28.206 sqrt 10,000 = 2821.
+  EXPECT_THAT(error({10, 0.25, 5, 0.5001, 0}),
+              AllOf(HasSubstr("--max_run_auc_bound=0.5001 over --epochs=1: expected noise of sigma below 2048"),
+                    HasSubstr("found 2821")));
+  EXPECT_THAT(error({10, 0.25, 10000, 0.51, 0}),
+              AllOf(HasSubstr("--max_run_auc_bound=0.51 over --epochs=10000: expected"), HasSubstr("found 2821")));
 }
 
 }  // namespace
