@@ -45,8 +45,8 @@ struct RunSummary {
   std::string run_id;
   std::string ended;  // "completed", "stopped", "halted" or "failed".
   std::string protection;
-  int64_t epochs = 0, steps = 0, examples = 0;  // Trained, whole epochs.
-  int64_t agreed_epochs = 0;                    // 0: the run only predicts.
+  int64_t epochs = 0, steps = 0, examples = 0;                // Trained, whole epochs.
+  int64_t agreed_epochs = 0;                                  // 0: the run only predicts.
   double seconds = std::numeric_limits<double>::quiet_NaN();  // Spent in training steps.
   int64_t bytes_sent = 0, bytes_received = 0;                 // In training steps.
   Task task;

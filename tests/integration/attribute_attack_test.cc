@@ -85,7 +85,7 @@ TEST_F(AttributeAttackTest, BothPartiesProtectWhatLeavesThemInOneRun) {
   run_.label_config.mutable_protection()->mutable_marvell()->set_s(4);
   v1::ActivationProtection& protection = *run_.nonlabel_config.mutable_protection();
   protection.mutable_pareto()->set_threshold(0.1);
-  protection.mutable_pareto()->set_slack(1);  // Marvell's noise is drawn anew each time: 0.5 has halted a run by chance.
+  protection.mutable_pareto()->set_slack(1);  // Marvell's noise differs each time: 0.5 has halted a run by chance.
   protection.set_noise_sigma(1);
   protection.add_attributes("sex");
   run_.StartLabelParty();
