@@ -183,7 +183,7 @@ void AddAttributeLeaks(const RunSummary& summary, Table& table) {
 }
 
 bool ReleasedNothing(const RunSummary& summary) {
-  return summary.steps == 0 ||
+  return OnlyPredicts(summary) ||
          (!summary.gate.empty() && std::all_of(summary.gate.begin(), summary.gate.end(), [](const auto& decision) {
            return decision.first == GateActionName(v1::FREEZE_BOTTOM) || decision.first == GateActionName(v1::HALT);
          }));

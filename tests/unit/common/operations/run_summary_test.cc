@@ -245,6 +245,8 @@ TEST(RunSummaryTest, ARunThatOnlyPredictsClaimsNothingOfGradients) {
             "  log loss        0.5000\n"
             "                  of all rows scored: those that the model was trained on flatter it\n"
             "  verdict         no gradient left\n");
+  summary.agreed_epochs = 5;  // It was to train: its first gradients may have left before it recorded a step.
+  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  verdict         nothing claimed\n"));
 }
 
 TEST(RunSummaryTest, ShowsTheStrongestAttacksOfALayerAndCountsTheOthers) {

@@ -42,6 +42,7 @@ class ResultJsonTest : public ::testing::Test {
     auditor_->Remember(batch);
     result_.run_id = "run";
     result_.ended = "completed";
+    result_.epochs = result_.steps = 1;
     result_.train_seconds = 3;
     result_.trained_examples = 10;
     result_.train_log_loss = 0.123456789;
