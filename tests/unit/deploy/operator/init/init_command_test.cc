@@ -55,6 +55,11 @@ class InitCommandTest : public ::testing::Test {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
+  static std::vector<std::string> Changed(std::vector<std::string> words, const std::string& from,
+                                          const std::string& to) {
+    std::replace(words.begin(), words.end(), from, to);
+    return words;
+  }
   static mode_t ModeOf(const std::string& path) {
     struct stat state = {};
     EXPECT_EQ(stat(path.c_str(), &state), 0) << path;
@@ -205,13 +210,16 @@ TEST_F(InitCommandTest, FailsWithOneLineThatNamesTheFlag) {
               HasSubstr("shop.csv: expected certificates in PEM"));
   EXPECT_THAT(ExpectError(2, Bank({"--listen_address=foo"})), HasSubstr("--listen_address: expected"));
   EXPECT_THAT(ExpectError(2, Shop({"--peer_address=foo"})), HasSubstr("--peer_address: expected"));
-  EXPECT_THAT(ExpectError(2, Bank({"--peer_name=bank.example"})), HasSubstr("--peer_name: expected another name"));
+  EXPECT_THAT(ExpectError(2, Changed(Bank(), "--peer_name=shop.example", "--peer_name=bank.example")),
+              HasSubstr("--peer_name: expected another name"));
   EXPECT_FALSE(std::filesystem::exists(At("bank")));
   EXPECT_FALSE(std::filesystem::exists(At("shop/own.key")));
 }
 
 TEST_F(InitCommandTest, FailsForAProtectionThatTheLabelCannotHave) {
-  EXPECT_THAT(RunTool(Bank({"--label=branch", "--class=b0", "--class=b1", "--class=b2", "--protection=marvell"})).err,
+  EXPECT_THAT(RunTool(Changed(Bank({"--class=b0", "--class=b1", "--class=b2", "--protection=marvell"}),
+                              "--label=defaulted", "--label=branch"))
+                  .err,
               HasSubstr("--protection: expected gaussian_label_dp, or none, as branch is no label of two values"));
   EXPECT_FALSE(std::filesystem::exists(At("bank")));
 }

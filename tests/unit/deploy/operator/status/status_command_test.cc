@@ -269,9 +269,9 @@ TEST_F(StatusTest, NobodyListeningIsExitThree) {
   EXPECT_THAT(ExpectError(3, arguments), HasSubstr(".sock: expected a running party"));
 }
 
-TEST_F(StatusTest, AnErrorOfThePartyIsARefusal) {
+TEST_F(StatusTest, AnErrorOfThePartyIsNotItsRefusal) {
   service_.error = grpc::Status(grpc::StatusCode::INTERNAL, "broken\nhere");
-  EXPECT_THAT(ExpectError(4, Ask()), HasSubstr("broken here"));
+  EXPECT_THAT(ExpectError(3, Ask()), HasSubstr("broken here"));
 }
 
 TEST_F(StatusTest, FailsOnBadArguments) {
