@@ -350,7 +350,7 @@ TEST_F(RunMistakesTest, AResultThatCannotBeKeptIsNoSuccessOfEitherParty) {
   StartBoth();
   ASSERT_TRUE(run_.nonlabel->WaitForError("aligned")) << run_.nonlabel->Errors();
   std::filesystem::remove(run_.folder + "/results");
-  ExpectEnds(2, 4);
+  ExpectEnds(2, 3);
   EXPECT_THAT(run_.label->Errors(), HasSubstr("results/result.json: cannot be created: No such file or directory"));
 }
 
