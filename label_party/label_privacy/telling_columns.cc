@@ -16,10 +16,12 @@
 namespace splitveil {
 namespace {
 
-constexpr int64_t kMaxRows = 65'536;
+constexpr int64_t kMaxRows = 65'536, kFewRows = 4'096;
 
 std::vector<uint32_t> EvenlySpacedRows(const Dataset& data) {
-  std::vector<uint32_t> rows(static_cast<size_t>(std::min(data.rows(), kMaxRows)));
+  // Every column is ranked once for each class: a start should not take minutes for hundreds of them.
+  const int64_t most = std::max(kFewRows, kMaxRows / data.task().outputs());
+  std::vector<uint32_t> rows(static_cast<size_t>(std::min(data.rows(), most)));
   for (size_t i = 0; i < rows.size(); ++i) {
     rows[i] = static_cast<uint32_t>(static_cast<int64_t>(i) * data.rows() / static_cast<int64_t>(rows.size()));
   }

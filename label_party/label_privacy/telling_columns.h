@@ -13,9 +13,9 @@ inline constexpr double kTellingAuc = 0.95;
 
 // "balance_after_default ranks the labels at AUC 0.998 by itself ...": the feature column of `data` that alone tells
 // the most, and what that means, where its AUC, or 1 - AUC, is kTellingAuc or more; else empty. On at most 65,536 rows,
-// evenly spaced. A category ranks by the share of its labels among the other half of these rows, so that one that
-// occurs once tells nothing. Several classes: each against all others; numbers: above their median. Columns that tell
-// only together are not found. Thread-safe.
+// evenly spaced, fewer where there are many classes. A category ranks by the share of its labels among the other half
+// of these rows, so that one that occurs once tells nothing. Several classes: each against all others; numbers: above
+// their median. Columns that tell only together are not found. Thread-safe.
 std::string DescribeTellingColumn(const Dataset& data);
 
 }  // namespace splitveil
