@@ -1,0 +1,242 @@
+// What a run that was broken off after something had left stands in the way of, and what it goes on with.
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/process/exit_code.h"
+#include "label_party/session/answer_journal.h"
+#include "tests/unit/label_party/session/label_session_life_fixture.h"
+
+namespace splitveil::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class BrokenOffRunTest : public LabelSessionLifeTest {
+ protected:
+  // A run that was broken off after `batches`, of which the peer has no checkpoint; the label party has been started
+  // again.
+  void BreakOff(uint32_t batches) {
+    ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
+    run_.label_checkpoints.path = path_;
+    Start();
+    for (uint32_t batch = 0; batch < batches; ++batch) {
+      ASSERT_TRUE(session_->Train(Activations(0, batch)).ok());
+    }
+    session_.reset();  // As after kill -9, its ledger is not finished.
+    run_.label_checkpoints.unfinished = {*Checkpoint::Open(path_)};
+    run_.label_checkpoints.broken_off = run_.label_checkpoints.unfinished.front();
+    ASSERT_EQ(run_.label_checkpoints.broken_off->name(), run_id_ + "/0");
+  }
+  // With an account that is at `file`.
+  void CountLabels(const std::string& file) {
+    run_.agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
+    run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(2);
+    run_.label_config.mutable_privacy_account()->set_path(run_.files.File(file));
+    run_.label_config.mutable_privacy_account()->set_label_set("small");
+  }
+  // As PlanCheckpoints finds it.
+  void TellToStartAnew() {
+    run_.label_config.mutable_party()->set_starts_anew(true);
+    run_.label_checkpoints.unfinished.clear();
+    run_.label_checkpoints.broken_off = nullptr;
+  }
+  static constexpr char kRefused[] = "the run that was broken off after gradients had left";
+};
+
+TEST_F(BrokenOffRunTest, IsNotReleasedOnceMoreWithOtherNoise) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  BreakOff(1);
+  ExpectOpenRefused(kRefused);
+  TellToStartAnew();
+  Start();
+}
+
+TEST_F(BrokenOffRunTest, NorWhereItsCheckpointsAreGoneOrDamaged) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  BreakOff(1);
+  run_.label_checkpoints.unfinished.clear();
+  run_.label_checkpoints.broken_off = nullptr;
+  ExpectOpenRefused(kRefused);
+}
+
+// Of which no checkpoint is written before its epoch is trained.
+TEST_F(BrokenOffRunTest, NorUnderProgressiveValidation) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  run_.label_checkpoints.path = path_;
+  ProgressiveValidation();
+  ASSERT_TRUE(session_->FinishEvaluation(EvaluateAll(0)).ok());
+  ASSERT_TRUE(session_->Train(Activations(0, 0)).ok());
+  session_.reset();
+  ASSERT_FALSE(std::filesystem::exists(path_));
+  ExpectOpenRefused(kRefused);
+}
+
+// Its steps would come once more, and what the one in its place released would be counted nowhere.
+TEST_F(BrokenOffRunTest, IsNotContinuedAfterAnotherHasTakenItsPlace) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  BreakOff(1);
+  const std::vector<std::shared_ptr<const Checkpoint>> first = run_.label_checkpoints.unfinished;
+  TellToStartAnew();
+  Start();
+  ASSERT_TRUE(session_->Train(Activations(0, 0)).ok());
+  session_.reset();
+  run_.label_config.mutable_party()->clear_starts_anew();
+  run_.label_checkpoints.unfinished = first;
+  unfinished_ = {first.front()->name()};
+  ExpectOpenRefused(kRefused);
+}
+
+// All of it was trained: what the peer has not said is that it is content.
+TEST_F(BrokenOffRunTest, NorAfterItsLastEvaluation) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
+  run_.label_checkpoints.path = path_;
+  Start();
+  for (uint32_t epoch : {0, 1}) {
+    TrainAndEvaluate(epoch);
+  }
+  session_.reset();
+  run_.label_checkpoints.unfinished = {*Checkpoint::Open(path_)};
+  run_.label_checkpoints.broken_off = run_.label_checkpoints.unfinished.front();
+  ASSERT_EQ(run_.label_checkpoints.broken_off->name(), run_id_ + "/2");
+  ExpectOpenRefused(kRefused);
+  ResumeFrom(path_);  // From its weights: then what it released is counted, but what is counted must have a limit.
+  continues_ = run_id_ + "/2";
+  ExpectOpenRefused(kRefused);
+  run_.label_config.mutable_release()->set_max_run_auc_bound(0.99);
+  run_.label_config.mutable_release()->set_action(v1::HALT);
+  Start();
+}
+
+TEST_F(BrokenOffRunTest, NorUnderAnotherAgreement) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  BreakOff(1);
+  run_.agreement.set_run_name("another");
+  run_.agreement.mutable_deadlines()->set_connect_seconds(99);
+  run_.label_checkpoints.unfinished.clear();  // None of it fits.
+  ExpectOpenRefused(kRefused);
+}
+
+TEST_F(BrokenOffRunTest, NorWhereNobodyKnowsWhatHasLeft) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  BreakOff(0);
+  ASSERT_TRUE(std::filesystem::remove(AnswerJournal::PathOf(path_, run_id_)));
+  ExpectOpenRefused(kRefused);
+}
+
+TEST_F(BrokenOffRunTest, MayBeginAnewBeforeAnythingHasLeft) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  BreakOff(0);
+  Start();
+}
+
+TEST_F(BrokenOffRunTest, MayBeginAnewWhereNothingIsProtected) {
+  BreakOff(1);
+  Start();
+}
+
+TEST_F(BrokenOffRunTest, MayBeginAnewWhereAnAccountCounts) {
+  CountLabels("labels.account.db");
+  BreakOff(1);
+  Start();
+}
+
+TEST_F(BrokenOffRunTest, MayNotBeginAnewWhereAnotherAccountHasCounted) {
+  CountLabels("labels.account.db");
+  BreakOff(1);
+  CountLabels("another.account.db");
+  ExpectOpenRefused(kRefused);
+}
+
+TEST_F(BrokenOffRunTest, NorWhereNoneHas) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  BreakOff(1);
+  CountLabels("labels.account.db");
+  ExpectOpenRefused(kRefused);
+}
+
+// The other account has another key: the same labels would leave with other noise, and twice.
+TEST_F(BrokenOffRunTest, DoesNotGoOnUnderAnotherAccount) {
+  CountLabels("labels.account.db");
+  BreakOff(1);
+  CountLabels("another.account.db");
+  unfinished_ = {run_id_ + "/0"};
+  Create();
+  const absl::Status status = session_->Open(OpenRequest()).status();
+  EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kInvalidInput) << status;
+}
+
+// What a run states of its labels is of one plan; what left under another would be stated nowhere. The account counts
+// it all either way.
+TEST_F(BrokenOffRunTest, GoesOnWithTheReleasesThatItBeganWithAlone) {
+  CountLabels("labels.account.db");
+  BreakOff(1);
+  unfinished_ = {run_id_ + "/0"};
+  const v1::LabelPartyConfig begun = run_.label_config;
+  using Change = void (*)(v1::LabelPartyConfig&);
+  const std::pair<Change, const char*> changes[] = {
+      {[](v1::LabelPartyConfig& config) { config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(1); },
+       "protection.gaussian_label_dp: expected what the run that was broken off began with, sigma 2.828427315 in 2 "
+       "draws, found sigma 1.414214134 in 2 draws"},
+      {[](v1::LabelPartyConfig& config) {
+         config.mutable_protection()->mutable_gaussian_label_dp()->set_noise_growth_per_epoch(2);
+       },
+       "in 2 draws, found sigma 2.449"},
+      {[](v1::LabelPartyConfig& config) {
+         config.mutable_protection()->mutable_gaussian_label_dp()->set_noise_draws(
+             v1::GradientProtection::GaussianLabelDp::ONE_DRAW);
+       },
+       "found sigma 2 in 1 draw:"},
+      {[](v1::LabelPartyConfig& config) {
+         config.mutable_protection()->mutable_gaussian_label_dp()->set_planned_epochs(3);
+       },
+       "in 3 draws"},
+      {[](v1::LabelPartyConfig& config) { config.mutable_privacy_account()->set_label_set("renamed"); },
+       "privacy_account.label_set: expected what the run that was broken off began with, \"small\", found \"renamed\""},
+      {[](v1::LabelPartyConfig& config) {
+         config.mutable_protection()->mutable_gaussian_label_dp()->set_likelihood_correction(false);
+       },
+       "likelihood_correction: expected"},
+      {[](v1::LabelPartyConfig& config) {
+         config.mutable_protection()->mutable_gaussian_label_dp()->set_release_head_predicts(true);
+       },
+       "release_head_predicts: expected"},
+  };
+  for (const auto& [change, expected] : changes) {
+    run_.label_config = begun;
+    change(run_.label_config);
+    Create();
+    const absl::Status heard = session_->Open(OpenRequest()).status();
+    EXPECT_THAT(std::string(heard.message()), ::testing::Not(HasSubstr("expected"))) << "not the peer's to know";
+    const absl::Status status = session_->WaitUntilEnded([] { return false; });
+    EXPECT_EQ(ExitCodeFor(status), ExitCode::kInvalidInput) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(expected));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("starts_anew"));
+  }
+  session_.reset();
+  run_.label_config = begun;
+  Open();
+  EXPECT_EQ(run_id_ + "/0", unfinished_.front());
+}
+
+// Its flips have one key, but another epsilon flips others.
+TEST_F(BrokenOffRunTest, GoesOnWithTheFlipsThatItBeganWithAlone) {
+  run_.agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
+  run_.label_config.mutable_protection()->mutable_label_dp()->set_epsilon(1);
+  BreakOff(1);
+  unfinished_ = {run_id_ + "/0"};
+  run_.label_config.mutable_protection()->mutable_label_dp()->set_epsilon(3);
+  Create();
+  EXPECT_FALSE(session_->Open(OpenRequest()).ok());
+  EXPECT_THAT(
+      std::string(session_->WaitUntilEnded([] { return false; }).message()),
+      HasSubstr("protection.label_dp.epsilon: expected what the run that was broken off began with, 1, found 3"));
+}
+
+}  // namespace
+}  // namespace splitveil::testing
