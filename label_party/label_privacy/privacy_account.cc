@@ -13,6 +13,7 @@
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
 #include "label_party/label_privacy/account_file.h"
+#include "label_party/label_privacy/account_releases.h"
 
 namespace splitveil {
 namespace {
@@ -23,14 +24,6 @@ constexpr absl::string_view kPurpose = "splitveil label set v1";
 // millions would keep other runs on the account from counting theirs for longer than they wait.
 constexpr size_t kLookUps = 100'000;
 constexpr char kExpected[] = "expected the account that the run began with, ";
-
-// A number of the table `release`: a strength.
-struct Release {
-  bool of_label_set = false;
-  uint32_t sigma_units = 0;
-  LabelKind kind = LabelKind::kBinary;
-};
-using Releases = std::unordered_map<int64_t, Release>;
 
 // What was released of an example with noise of one strength.
 struct Released {
@@ -50,12 +43,6 @@ DrawsBySigma MostDraws(absl::Span<const NoiseReleases> releases) {
   return most;
 }
 
-// As the table `label_set` has it: 0 binary, 1 one-hot, 2 of the unit interval.
-int64_t NumberOfKind(LabelKind kind) { return kind == LabelKind::kBinary ? 0 : kind == LabelKind::kOneHot ? 1 : 2; }
-LabelKind KindOfNumber(int64_t number) {
-  return number == 0 ? LabelKind::kBinary : number == 1 ? LabelKind::kOneHot : LabelKind::kUnitInterval;
-}
-
 absl::Status CheckOptions(const PrivacyAccountOptions& options) {
   if (options.label_set.empty() || options.label_set.size() > kMaxLabelSet) {
     return absl::InvalidArgumentError(absl::StrCat("label_set: expected a name of 1 to ", kMaxLabelSet,
@@ -66,68 +53,6 @@ absl::Status CheckOptions(const PrivacyAccountOptions& options) {
                                                    options.max_lifetime_auc_bound));
   }
   return absl::OkStatus();
-}
-
-// The releases there are.
-absl::StatusOr<Releases> ReadReleases(SqliteDatabase& database, const std::string& label_set) {
-  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement select,
-                             database.Prepare("SELECT release.number, label_set.name = ?1, sigma_units, kind "
-                                              "FROM release JOIN label_set ON label_set.number = release.label_set"));
-  SPLITVEIL_RETURN_IF_ERROR(select.Bind(absl::string_view(label_set)));
-  Releases releases;
-  while (true) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const bool row, select.Next());
-    if (!row) {
-      return releases;
-    }
-    releases[select.Int64(0)] = {select.Int64(1) != 0, static_cast<uint32_t>(select.Int64(2)),
-                                 KindOfNumber(select.Int64(3))};
-  }
-}
-
-// Of a number that an example was released with: one that is not there must not count as none.
-absl::StatusOr<Release> Find(const Releases& releases, int64_t number) {
-  const auto found = releases.find(number);
-  return found != releases.end() ? absl::StatusOr<Release>(found->second)
-                                 : absl::DataLossError(absl::StrCat(
-                                       "expected the strength of every release, found number ", number,
-                                       " without one: the file is damaged; restore its latest backup, and count again "
-                                       "what was released since"));
-}
-
-// The number of a release, which is made if it is new. Within a transaction.
-absl::StatusOr<int64_t> NumberOf(SqliteDatabase& database, const PrivacyAccountOptions& options, uint32_t sigma_units) {
-  const absl::string_view name = options.label_set;
-  const int64_t units = sigma_units;
-  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement add_set,
-                             database.Prepare("INSERT OR IGNORE INTO label_set(name, kind) VALUES (?1, ?2)"));
-  SPLITVEIL_RETURN_IF_ERROR(add_set.Run(name, NumberOfKind(options.label_kind)));
-  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement add,
-                             database.Prepare("INSERT OR IGNORE INTO release(label_set, sigma_units) "
-                                              "SELECT number, ?2 FROM label_set WHERE name = ?1"));
-  SPLITVEIL_RETURN_IF_ERROR(add.Run(name, units));
-  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement select,
-                             database.Prepare("SELECT release.number FROM release JOIN label_set ON label_set.number = "
-                                              "release.label_set WHERE name = ?1 AND sigma_units = ?2"));
-  SPLITVEIL_RETURN_IF_ERROR(select.Bind(name, units));
-  SPLITVEIL_ASSIGN_OR_RETURN(const bool found, select.Next());
-  return found ? absl::StatusOr<int64_t>(select.Int64(0)) : absl::InternalError("expected a release, found none");
-}
-
-absl::Status OtherLabels(const std::string& label_set) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("label_set: expected the labels that \"", label_set,
-                   "\" was first used with, found others: name these labels differently, which draws all of their "
-                   "noise anew and adds up, or set another path where they have nothing to do with those"));
-}
-
-// Labels of one name are of one kind.
-absl::Status CheckKind(SqliteDatabase& database, const PrivacyAccountOptions& options) {
-  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement select, database.Prepare("SELECT kind FROM label_set WHERE name = ?1"));
-  SPLITVEIL_RETURN_IF_ERROR(select.Bind(absl::string_view(options.label_set)));
-  SPLITVEIL_ASSIGN_OR_RETURN(const bool known, select.Next());
-  return !known || select.Int64(0) == NumberOfKind(options.label_kind) ? absl::OkStatus()
-                                                                       : OtherLabels(options.label_set);
 }
 
 // In the order of the table, so that a pass over many examples reads it once.
@@ -199,7 +124,7 @@ absl::Status LookUpEach(SqliteDatabase& database, const PrivacyAccountOptions& o
     left.remove_prefix(some.size());
     SPLITVEIL_RETURN_IF_ERROR(database.Execute("BEGIN"));
     const auto look_up_all = [&]() -> absl::Status {
-      SPLITVEIL_RETURN_IF_ERROR(CheckKind(database, options));
+      SPLITVEIL_RETURN_IF_ERROR(CheckKind(database, options.label_set, options.label_kind));
       SPLITVEIL_ASSIGN_OR_RETURN(const Releases releases, ReadReleases(database, options.label_set));
       for (const size_t i : some) {
         SPLITVEIL_RETURN_IF_ERROR(look_up(i, releases));
@@ -263,7 +188,7 @@ absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, ab
       if (!row) {
         return absl::OkStatus();
       }
-      SPLITVEIL_ASSIGN_OR_RETURN(const Release release, Find(releases, select->Int64(0)));
+      SPLITVEIL_ASSIGN_OR_RETURN(const Release release, FindRelease(releases, select->Int64(0)));
       if (release.of_label_set && select->Int64(1) != labels[i]) {
         return OtherLabels(options_.label_set);
       }
@@ -288,7 +213,7 @@ absl::StatusOr<ForeseenDebit> PrivacyAccount::Foresee(absl::Span<const NoiseRow>
       if (!row) {
         break;
       }
-      SPLITVEIL_ASSIGN_OR_RETURN(const Release release, Find(known, select->Int64(0)));
+      SPLITVEIL_ASSIGN_OR_RETURN(const Release release, FindRelease(known, select->Int64(0)));
       made.push_back({release, select->Int64(1)});
       const auto again = missing.find(release.sigma_units);
       if (release.of_label_set && again != missing.end()) {
@@ -366,10 +291,11 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(SqliteDatabase& 
                                                                 absl::Span<const int64_t> labels,
                                                                 absl::Span<const NoiseReleases> releases) const {
   SPLITVEIL_RETURN_IF_ERROR(CheckSame(database));
-  SPLITVEIL_RETURN_IF_ERROR(CheckKind(database, options_));
+  SPLITVEIL_RETURN_IF_ERROR(CheckKind(database, options_.label_set, options_.label_kind));
   std::map<int64_t, int64_t> planned;  // Draws, by number of the table `release`.
   for (const auto& [units, draws] : MostDraws(releases)) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const int64_t number, NumberOf(database, options_, units));
+    SPLITVEIL_ASSIGN_OR_RETURN(const int64_t number,
+                               NumberOf(database, options_.label_set, options_.label_kind, units));
     planned[number] = draws;
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const Releases known, ReadReleases(database, options_.label_set));
@@ -392,7 +318,7 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(SqliteDatabase& 
         break;
       }
       const int64_t number = select.Int64(0);
-      SPLITVEIL_ASSIGN_OR_RETURN(const Release release, Find(known, number));
+      SPLITVEIL_ASSIGN_OR_RETURN(const Release release, FindRelease(known, number));
       if (release.of_label_set && select.Int64(1) != labels[i]) {
         return OtherLabels(options_.label_set);  // Another run has counted others since CheckLabels.
       }
