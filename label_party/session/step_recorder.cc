@@ -39,7 +39,7 @@ absl::StatusOr<Evaluation> EvaluateTask(const Task& task, absl::Span<const float
 }  // namespace
 
 StepRecorder::StepRecorder(RunResult beginnings, int64_t batches_per_epoch, Ledger* ledger)
-    : result_(std::move(beginnings)), batches_per_epoch_(batches_per_epoch), ledger_(ledger) {
+    : result_(std::move(beginnings)), ledger_(ledger) {
   result_.batches_per_epoch = batches_per_epoch;
 }
 
@@ -95,7 +95,7 @@ absl::Status StepRecorder::RecordStep(StepRecord record) {
   absl::Status status = ledger_->Record(record.row);
   status.Update(ledger_->Record(times));
   status.Update(ledger_->Record(record.protection));
-  if (record.row.batch + 1 == batches_per_epoch_) {
+  if (record.row.batch + 1 == result_.batches_per_epoch) {
     status.Update(RecordAccount(record.row.epoch));
   }
   return status;

@@ -83,7 +83,6 @@ class StepRecorder {
                           std::vector<TestMetrics>& metrics);
 
   RunResult result_;
-  const int64_t batches_per_epoch_;
   Ledger* const ledger_;
   StepStopwatch stopwatch_;
   GateCounts epoch_gate_;  // Decisions in the epoch under way.
