@@ -89,14 +89,21 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> OpenAccount(const LabelPartyPlan
   absl::StatusOr<std::unique_ptr<PrivacyAccount>> account =
       PrivacyAccount::Open(AccountOptions(plan.config.privacy_account(), data.task()));
   SPLITVEIL_RETURN_IF_ERROR(OfAccount(plan, account.ok() ? CheckLabels(data, **account) : account.status()));
-  if (const std::string telling = DescribeTellingColumn(data); !telling.empty()) {
-    LogWarning("own features: ", telling);
-  }
   if ((*account)->is_new()) {
     LogWarning("privacy account: made ", plan.config.privacy_account().path(),
                ": it knows of nothing that was released before");
   }
   return account;
+}
+
+// What an account counts is noise on labels, which hides no column that is made from them.
+void WarnOfTellingColumn(const PrivacyAccount* account, const Dataset& data) {
+  if (account == nullptr) {
+    return;
+  }
+  if (const std::string telling = DescribeTellingColumn(data); !telling.empty()) {
+    LogWarning("own features: ", telling);
+  }
 }
 
 // That OpenAccount would succeed; writes nothing.
@@ -254,6 +261,7 @@ absl::Status ServeRun(LabelPartyPlan& plan, StillAllowed& allowed) {
   options.alignments_left = allowed.alignments;
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PrivacyAccount> account, OpenAccount(plan, *options.data));
   options.account_id = account == nullptr ? "" : account->id();
+  WarnOfTellingColumn(account.get(), *options.data);
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise,
                              OpenNoise(plan, !options.checkpoints.unfinished.empty()));
   SPLITVEIL_ASSIGN_OR_RETURN(options.protection, MakeProtection(ProtectionOf(plan), std::move(noise),
