@@ -183,41 +183,45 @@ Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const 
   const RankedAttack& strongest = ranking.strongest();
   const EvaluationRow* best = BestTest(run.evaluations());
   const EvaluationRow* last = LastTest(run.evaluations());
-  return {{"id", run.run_id()},
-          {"label", run.label},
-          {"status", run.parties.front().record.status},
-          {"is_protected", !run.protection().empty() && run.protection() != "none"},
-          {"ranking", RankingJson(ranking)},
-          {"verdict", strongest.is_measured()  ? Verdict(ExposureOf(strongest.auc))
-                      : run.released_nothing() ? "No gradient left the label party: none to attack"
-                                               : "No attack on gradients was measured"},
-          {"verdict_without_gradient", VerdictWithoutGradient(ranking)},
-          {"task_words", DescribeTask(run.evaluations())},
-          {"quality_name", QualityName(run.evaluations())},
-          {"test_quality", best != nullptr ? NumberJson(Quality(*best)) : Json()},
-          {"final_test_quality", last != nullptr ? NumberJson(Quality(*last)) : Json()},
-          {"test_log_loss", best != nullptr ? NumberJson(best->log_loss) : Json()},
-          {"test_rmse", best != nullptr ? NumberJson(best->rmse) : Json()},
-          {"protection_words",
-           run.only_predicts() ? "Predictions with a model that was trained before: no gradient left the label party."
-           : run.released_nothing() ? "Bottom model frozen from the start: no gradient left the label party."
-                                    : DescribeProtection(run.protection())},
-          {"attack_words", AttackSentences(run, leaks, ranking)},
-          {"bound_words", DescribeBound(run.protections(), ranking)},
-          {"advantage_words", DescribeBaseline(ranking)},
-          {"model_words", DescribeModel(run.evaluations())},
-          {"remedy", RemedyForRun(run, ranking)},
-          {"leaks", LeaksJson(leaks, run, charted, ranking.baseline)},
-          {"cumulative", CumulativeJson(leaks)},
-          {"distributions", DistributionsJson(run)},
-          {"loss", FieldCurve(run.steps(), &StepRow::loss)},
-          {"evaluations", EvaluationsJson(run)},
-          {"attributes", AttributesJson(run)},
-          {"times", TimesJson(run)},
-          {"solver", SolverJson(run)},
-          {"gate", GateJson(run)},
-          {"events", EventsJson(run)},
-          {"parties", PartiesJson(run)}};
+  return {
+      {"id", run.run_id()},
+      {"label", run.label},
+      {"status", run.parties.front().record.status},
+      {"is_protected", !run.protection().empty() && run.protection() != "none"},
+      {"ranking", RankingJson(ranking)},
+      {"verdict", strongest.is_measured()  ? Verdict(ExposureOf(strongest.auc))
+                  : run.released_nothing() ? "No gradient left the label party: none to attack"
+                                           : "No attack on gradients was measured"},
+      {"verdict_without_gradient", VerdictWithoutGradient(ranking)},
+      {"task_words", DescribeTask(run.evaluations())},
+      {"quality_name", QualityName(run.evaluations())},
+      {"test_quality", best != nullptr ? NumberJson(Quality(*best)) : Json()},
+      {"final_test_quality", last != nullptr ? NumberJson(Quality(*last)) : Json()},
+      {"test_log_loss", best != nullptr ? NumberJson(best->log_loss) : Json()},
+      {"test_rmse", best != nullptr ? NumberJson(best->rmse) : Json()},
+      {"protection_words",
+       run.only_predicts()      ? "Predictions with a model that was trained before: no gradient left the label party."
+       : run.released_nothing() ? "Bottom model frozen from the start: no gradient left the label party."
+                                : DescribeProtection(run.protection())},
+      {"attack_words", AttackSentences(run, leaks, ranking)},
+      {"bound_words", DescribeBound(run.protections(), ranking)},
+      {"advantage_words", DescribeBaseline(ranking)},
+      {"model_words", best != nullptr && run.only_predicts()
+                          ? "What is headed \"test\" here is of all rows scored: those that the model was trained on "
+                            "flatter it."
+                          : DescribeModel(run.evaluations())},
+      {"remedy", RemedyForRun(run, ranking)},
+      {"leaks", LeaksJson(leaks, run, charted, ranking.baseline)},
+      {"cumulative", CumulativeJson(leaks)},
+      {"distributions", DistributionsJson(run)},
+      {"loss", FieldCurve(run.steps(), &StepRow::loss)},
+      {"evaluations", EvaluationsJson(run)},
+      {"attributes", AttributesJson(run)},
+      {"times", TimesJson(run)},
+      {"solver", SolverJson(run)},
+      {"gate", GateJson(run)},
+      {"events", EventsJson(run)},
+      {"parties", PartiesJson(run)}};
 }
 
 const char* OutcomeName(Outcome outcome) {
