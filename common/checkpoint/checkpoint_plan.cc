@@ -232,10 +232,10 @@ absl::StatusOr<CheckpointPlan> PlanCheckpoints(const std::string& role, const st
   if (!initial.empty()) {
     SPLITVEIL_ASSIGN_OR_RETURN(plan.initial, OpenInitial(initial, plan.facts));
   }
-  if (!plan.path.empty() && !party.starts_anew()) {
+  if (!plan.path.empty() && !party.restart()) {
     std::vector<std::shared_ptr<const Checkpoint>> latest = OpenLatest(plan.path);
     if (!latest.empty() && !IsComplete(latest.front()->header().run_id(), latest)) {
-      plan.broken_off = latest.front();
+      plan.interrupted = latest.front();
     }
     std::copy_if(latest.begin(), latest.end(), std::back_inserter(plan.unfinished),
                  [&](const auto& checkpoint) { return CheckFits(*checkpoint, plan.facts).ok(); });

@@ -26,9 +26,9 @@ struct CheckpointPlan {
   std::vector<std::shared_ptr<const Checkpoint>> initial;
   // What is there at `path`, the latest first, and may be of a run to be continued.
   std::vector<std::shared_ptr<const Checkpoint>> unfinished;
-  // The latest at `path`, of whatever agreement, model and data, where its run was broken off; null: it is complete,
+  // The latest at `path`, of whatever agreement, model and data, where its run was interrupted; null: it is complete,
   // none is there, or the party is told to start anew.
-  std::shared_ptr<const Checkpoint> broken_off;
+  std::shared_ptr<const Checkpoint> interrupted;
 
   bool resumes() const { return !initial.empty(); }
   // The checkpoint whose weights a run takes unless the other party is an epoch behind; null for fresh weights.

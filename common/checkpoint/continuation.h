@@ -1,4 +1,4 @@
-// What a run that was broken off goes on with, in place of another alignment and another schedule.
+// What a run that was interrupted goes on with, in place of another alignment and another schedule.
 #ifndef SPLITVEIL_COMMON_CHECKPOINT_CONTINUATION_H_
 #define SPLITVEIL_COMMON_CHECKPOINT_CONTINUATION_H_
 

@@ -129,7 +129,7 @@ absl::Status LoadProgress(absl::string_view bytes, Parts&... parts) {
     if (version != Version()) {
       return absl::InvalidArgumentError(absl::StrCat("progress: expected that of a run of version ", Version(),
                                                      ", found one of ", version,
-                                                     ": continue it with that version, or set starts_anew"));
+                                                     ": continue it with that version, or set restart"));
     }
     archive(parts...);
     return absl::OkStatus();

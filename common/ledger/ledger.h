@@ -40,10 +40,10 @@ class Ledger {
   // `retained_steps` above 0: of the rows of single steps those of the latest steps stay, at least as many.
   static absl::StatusOr<std::unique_ptr<Ledger>> Create(const std::string& path, const RunRow& run,
                                                         int64_t retained_steps = 0);
-  // Goes on with a run that was broken off, from the rows that it had at `position`: those beyond are removed, for they
-  // are recorded again; events that tell of interruptions, refusals, disclosed labels and what the operator did stay.
-  // Before its first step a ledger that does not know the run begins it. Errors: the same, but for a run that exists;
-  // InvalidArgument where it ends before `position`: it was removed, or an older copy was put back.
+  // Goes on with a run that was interrupted, from the rows that it had at `position`: those beyond are removed, for
+  // they are recorded again; events that tell of interruptions, refusals, disclosed labels and what the operator did
+  // stay. Before its first step a ledger that does not know the run begins it. Errors: the same, but for a run that
+  // exists; InvalidArgument where it ends before `position`: it was removed, or an older copy was put back.
   static absl::StatusOr<std::unique_ptr<Ledger>> Continue(const std::string& path, const RunRow& run,
                                                           const v1::LedgerPosition& position,
                                                           int64_t retained_steps = 0);
@@ -69,7 +69,7 @@ class Ledger {
   absl::Status RecordEvent(absl::string_view kind, absl::string_view detail);
   // Events of this kind in the file, of all its runs.
   absl::StatusOr<int64_t> CountEvents(absl::string_view kind);
-  // Those of the run alone, the parts before it was broken off included; `detail`: with this detail, where there is
+  // Those of the run alone, the parts before it was interrupted included; `detail`: with this detail, where there is
   // one.
   absl::StatusOr<int64_t> CountEventsOfRun(absl::string_view kind, absl::string_view detail = "");
   // Makes every row recorded so far visible to readers and safe from a crash.

@@ -93,7 +93,7 @@ absl::Status LedgerDatabase::GoBackTo(const v1::LedgerPosition& position, const 
     return absl::InvalidArgumentError(absl::StrCat(
         "expected the ledger of run \"", run.run_id, "\" up to step ", position.steps(),
         ", where its checkpoint goes on, found it up to step ", recorded,
-        ": put back the file that the run has written; else the label party's starts_anew begins another run"));
+        ": put back the file that the run has written; else the label party's restart begins another run"));
   }
   if (!known) {
     return InsertRun(run);

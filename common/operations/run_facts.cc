@@ -72,7 +72,7 @@ absl::Status CountTakeUp(Ledger& ledger, const std::string& checkpoint) {
   if (before >= kMaxTakeUps) {
     return absl::ResourceExhaustedError(
         absl::StrCat("unfinished: expected to continue ", checkpoint, " at most ", kMaxTakeUps, " times, found ",
-                     before, " before: see what ends the run again and again, or begin anew (starts_anew)"));
+                     before, " before: see what ends the run again and again, or begin anew (restart)"));
   }
   SPLITVEIL_RETURN_IF_ERROR(ledger.RecordEvent("continued", detail));
   return ledger.Commit();

@@ -43,7 +43,7 @@ absl::Status CountTakeUp(Ledger& ledger, const std::string& checkpoint);
 // another list of ids.
 inline constexpr int kMostAlignments = 8;
 
-// Records that an alignment begins, on the disk before it does, so that one that is broken off counts; `left`, of
+// Records that an alignment begins, on the disk before it does, so that one that is interrupted counts; `left`, of
 // kMostAlignments, is one less then. Errors: those of the ledger; ResourceExhausted where none is left, or all runs in
 // the ledger have begun `limit` (PartyCommon.max_alignments; 0: any number).
 absl::Status CountAlignment(Ledger& ledger, int64_t limit, int& left);

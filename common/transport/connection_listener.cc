@@ -305,7 +305,7 @@ absl::Status ConnectionListener::Serve(std::unique_ptr<grpc::experimental::Exter
   return absl::OkStatus();
 }
 
-void ConnectionListener::Prove(absl::string_view peer) {
+void ConnectionListener::MarkAuthorised(absl::string_view peer) {
   const std::string name = WithoutBrackets(peer);
   const absl::MutexLock lock(&state_->mutex);
   for (Connection& connection : state_->connections) {

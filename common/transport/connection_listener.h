@@ -48,7 +48,7 @@ class ConnectionListener {
   // Once, when the server that `acceptor` belongs to has started. Errors: Internal where no thread can be started.
   absl::Status Serve(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor);
   // A call of this peer, as grpc::ServerContext::peer names it, has been authorised.
-  void Prove(absl::string_view peer);
+  void MarkAuthorised(absl::string_view peer);
   // Whether a connection to the port is accepted within `limit`: makes one, which counts for nothing and is closed.
   // Errors: Unavailable where it is not; Internal where this process could not try.
   absl::Status CheckAccepts(absl::Duration limit);

@@ -24,7 +24,7 @@ class ProofInterceptor final : public grpc::experimental::Interceptor {
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     if (methods->QueryInterceptionHookPoint(grpc::experimental::InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) {
-      listener_->Prove(call_->server_context()->peer());
+      listener_->MarkAuthorised(call_->server_context()->peer());
     }
     methods->Proceed();
   }

@@ -31,7 +31,7 @@ class CompletionAudit {
   CompletionAudit(Options options, LeakAuditor* auditor);
 
   // The disclosed examples, uniform under the key: the same at every call, and of every object made from the same
-  // options, so that a run that is broken off and goes on discloses no others.
+  // options, so that a run that is interrupted and goes on discloses no others.
   const v1::AuxiliaryLabelsResponse& auxiliary() const { return auxiliary_; }
 
   // Takes the next chunk, or the latest once more, which changes nothing; with the last one the figures over the

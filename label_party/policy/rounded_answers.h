@@ -45,7 +45,7 @@ class RoundedAnswers {
   }
 
   const v1::AuditAgreement audit_;
-  uint32_t spent_ = 0;  // In all of a run, whatever it was broken off.
+  uint32_t spent_ = 0;  // In all of a run, whatever it was interrupted.
 };
 
 // An answer on `scores` (finite) of a batch's `labels`, 0 or 1 and as many, at least two: in [0, 1], a multiple of

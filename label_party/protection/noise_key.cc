@@ -57,8 +57,8 @@ absl::StatusOr<SecretKey> OpenNoiseKey(const std::string& path, bool continues) 
   if (continues) {
     return absl::InvalidArgumentError(
         absl::StrCat(path,
-                     ": expected the noise key of the run that was broken off, found none: without it, steps that "
-                     "have left would leave once more with another draw of noise; restore it, or set starts_anew"));
+                     ": expected the noise key of the run that was interrupted, found none: without it, steps that "
+                     "have left would leave once more with another draw of noise; restore it, or set restart"));
   }
   const SecretKey key = SecretKey::Generate();
   const absl::Status made =

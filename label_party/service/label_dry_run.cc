@@ -14,10 +14,10 @@
 #include "common/operations/dry_run_checks.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
+#include "label_party/label_privacy/label_revealing_columns.h"
 #include "label_party/label_privacy/noised_labels.h"
 #include "label_party/label_privacy/privacy_account.h"
 #include "label_party/label_privacy/task_label.h"
-#include "label_party/label_privacy/telling_columns.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/policy/policy_outlook.h"
 #include "label_party/protection/run_budget.h"
@@ -121,7 +121,7 @@ void CheckTogether(const v1::RunAgreement& agreement, const v1::LabelPartyConfig
   if (config.has_privacy_account() && protection.has_gaussian_label_dp()) {
     CheckAccount(config, config_path, protection, agreement, *data, dry_run);
   }
-  if (const std::string telling = DescribeTellingColumn(*data); !telling.empty()) {
+  if (const std::string telling = DescribeLabelRevealingColumn(*data); !telling.empty()) {
     dry_run.Warn("own features", telling);
   }
   DryRunExpectation(agreement, *data, dry_run);

@@ -39,9 +39,9 @@
 #include "common/transport/grpc_deadline.h"
 #include "common/transport/host_port.h"
 #include "common/transport/server.h"
+#include "label_party/label_privacy/label_revealing_columns.h"
 #include "label_party/label_privacy/privacy_account.h"
 #include "label_party/label_privacy/task_label.h"
-#include "label_party/label_privacy/telling_columns.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/noise_key.h"
@@ -97,11 +97,11 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> OpenAccount(const LabelPartyPlan
 }
 
 // What an account counts is noise on labels, which hides no column that is made from them.
-void WarnOfTellingColumn(const PrivacyAccount* account, const Dataset& data) {
+void WarnOfLabelRevealingColumn(const PrivacyAccount* account, const Dataset& data) {
   if (account == nullptr) {
     return;
   }
-  if (const std::string telling = DescribeTellingColumn(data); !telling.empty()) {
+  if (const std::string telling = DescribeLabelRevealingColumn(data); !telling.empty()) {
     LogWarning("own features: ", telling);
   }
 }
@@ -134,8 +134,8 @@ absl::StatusOr<LabelSessionOptions> SessionOptions(const LabelPartyPlan& plan, R
   options.status = status;
   options.checkpoints = plan.checkpoints;
   options.alignments =
-      AlignmentStore(ResolvePath(plan.config_path, plan.config.party().kept_alignment_path()),
-                     absl::Hours(plan.config.party().kept_alignment_hours()), IdentitySha256(plan.identity));
+      AlignmentStore(ResolvePath(plan.config_path, plan.config.party().alignment_cache_path()),
+                     absl::Hours(plan.config.party().alignment_cache_hours()), IdentitySha256(plan.identity));
   SPLITVEIL_ASSIGN_OR_RETURN(
       std::shared_ptr<const Dataset> data,
       OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement, PreparedFor::kLabelParty));
@@ -242,7 +242,7 @@ absl::StatusOr<std::unique_ptr<MonitoringServer>> StartMonitoring(LabelPartyPlan
 }
 
 // What a peer whose process starts again may still have of this one.
-struct StillAllowed {
+struct RetryLimits {
   bool new_runs = true;  // Before anything has left.
   int alignments = kMostAlignments;
 
@@ -254,14 +254,14 @@ struct StillAllowed {
 
 // Serves one run, or as much of it as the peer's process sees: Aborted where another one takes its place. `plan` learns
 // the port, so that it stays the same.
-absl::Status ServeRun(LabelPartyPlan& plan, StillAllowed& allowed) {
+absl::Status ServeRun(LabelPartyPlan& plan, RetryLimits& allowed) {
   RunStatus status("label_party");
   SPLITVEIL_ASSIGN_OR_RETURN(LabelSessionOptions options, SessionOptions(plan, &status));
   options.only_continues = !allowed.new_runs;
   options.alignments_left = allowed.alignments;
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PrivacyAccount> account, OpenAccount(plan, *options.data));
   options.account_id = account == nullptr ? "" : account->id();
-  WarnOfTellingColumn(account.get(), *options.data);
+  WarnOfLabelRevealingColumn(account.get(), *options.data);
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise,
                              OpenNoise(plan, !options.checkpoints.unfinished.empty()));
   SPLITVEIL_ASSIGN_OR_RETURN(options.protection, MakeProtection(ProtectionOf(plan), std::move(noise),
@@ -359,14 +359,14 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
   KeepForOwnerAlone(plan.config.party(), plan.config_path);
   LogInfo("agreement fingerprint ", AgreementFingerprint(plan.agreement));
   LabelPartyPlan part = plan;
-  StillAllowed allowed;
+  RetryLimits allowed;
   while (true) {
     absl::Status outcome = ServeRun(part, allowed);
     if (!absl::IsAborted(outcome)) {
       return outcome;
     }
     LogInfo(outcome.message());
-    part.config.mutable_party()->clear_starts_anew();  // It has, and now goes on.
+    part.config.mutable_party()->clear_restart();  // It has, and now goes on.
     SPLITVEIL_ASSIGN_OR_RETURN(part.checkpoints, PlanCheckpoints("label_party", plan.config_path, part.config.party(),
                                                                  plan.config.model(), plan.agreement));
   }

@@ -81,9 +81,9 @@ absl::Status CheckSameReleases(const v1::LabelReleases& begun, const v1::LabelRe
   for (const Field& field : fields) {
     if (field.begun != field.now) {
       return absl::InvalidArgumentError(absl::StrCat(
-          field.name, ": expected what the run that was broken off began with, ", field.begun, ", found ", field.now,
+          field.name, ": expected what the run that was interrupted began with, ", field.begun, ", found ", field.now,
           ": what it states of its labels holds for one plan in all of it. Restore the earlier setting, or let a new "
-          "run begin in its place (party.starts_anew)"));
+          "run begin in its place (party.restart)"));
     }
   }
   return absl::OkStatus();

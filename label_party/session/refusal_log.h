@@ -17,7 +17,7 @@ bool IsRefusal(const absl::Status& status);
 // Whether what failed is this party's ledger, not the message.
 bool IsOfLedger(const absl::Status& status);
 
-// In the ledger and the log, the first 100 of a run, however often it is broken off: a peer that goes on and on must
+// In the ledger and the log, the first 100 of a run, however often it is interrupted: a peer that goes on and on must
 // not fill the disk. Not thread-safe.
 class RefusalLog {
  public:

@@ -59,7 +59,7 @@ ReleaseGuard::ReleaseGuard(std::unique_ptr<GradientProtection> protection, Relea
 
 double ReleaseGuard::max_sum_kl() const {
   double least = GradientProtection::kAsConfigured;
-  for (const AnswerJournal::RaisedNoise& raised : raised_) {
+  for (const ReleaseJournal::RaisedNoise& raised : raised_) {
     least = std::min(least, raised.max_sum_kl);
   }
   return least;
@@ -67,7 +67,7 @@ double ReleaseGuard::max_sum_kl() const {
 
 double ReleaseGuard::MaxSumKlOf(const ReleasedBatch& batch) const {
   double least = GradientProtection::kAsConfigured;
-  for (const AnswerJournal::RaisedNoise& raised : raised_) {
+  for (const ReleaseJournal::RaisedNoise& raised : raised_) {
     if (std::pair(raised.from.epoch, raised.from.batch) <= std::pair(batch.epoch, batch.batch)) {
       least = std::min(least, raised.max_sum_kl);
     }

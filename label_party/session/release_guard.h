@@ -20,7 +20,7 @@
 #include "label_party/policy/release_gate.h"
 #include "label_party/policy/rounded_answers.h"
 #include "label_party/protection/gradient_protection.h"
-#include "label_party/session/answer_journal.h"
+#include "label_party/session/release_journal.h"
 
 namespace splitveil {
 
@@ -69,7 +69,7 @@ class ReleaseGuard {
 
   // Limits every release from that batch on, for good; only where CanRaiseNoise. A run that is continued is told all
   // that its journal has, so that a step is repeated under the limit that it had.
-  void RaiseNoise(const AnswerJournal::RaisedNoise& raised) { raised_.push_back(raised); }
+  void RaiseNoise(const ReleaseJournal::RaisedNoise& raised) { raised_.push_back(raised); }
   // The least divergence that a release is limited to by all of them; infinite: as configured.
   double max_sum_kl() const;
 
@@ -107,7 +107,7 @@ class ReleaseGuard {
   RoundedAnswers answers_;
   LeakageAccountant answer_accountant_;  // Of no examples where none is ever due.
   double earlier_sum_kl_;
-  std::vector<AnswerJournal::RaisedNoise> raised_;
+  std::vector<ReleaseJournal::RaisedNoise> raised_;
 };
 
 }  // namespace splitveil

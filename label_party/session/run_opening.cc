@@ -74,7 +74,7 @@ absl::StatusOr<v1::OpenResponse> RunOpening::Open(const v1::OpenRequest& request
     return end_->End(
         Cause::kRefused,
         absl::FailedPreconditionError(
-            "unfinished: expected a checkpoint of the run that the peer has broken off, found none that both have"));
+            "unfinished: expected a checkpoint of the run that the peer has interrupted, found none that both have"));
   }
   const v1::RunAgreement& agreement = run_->agreement;
   const std::string run_id = continued == nullptr ? NewRunId(agreement.run_name()) : continued->header().run_id();
@@ -97,9 +97,9 @@ absl::StatusOr<v1::OpenResponse> RunOpening::Open(const v1::OpenRequest& request
     SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(Continue(*continued)));
     response.set_continued(continued->name());
   } else {
-    const absl::StatusOr<std::string> kept = UseKeptAlignment(request);
+    const absl::StatusOr<std::string> kept = UseAlignmentCache(request);
     SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(kept.status()));
-    response.set_kept_alignment(*kept);
+    response.set_alignment_cache(*kept);
   }
   LogInfo("run ", run_id, " opened; ", protection, "; agreement ",
           absl::BytesToHexString(AsBytes(AgreementSha256(agreement))).substr(0, 16));
@@ -119,9 +119,9 @@ absl::Status RunOpening::Continue(const Checkpoint& checkpoint) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> RunOpening::UseKeptAlignment(const v1::OpenRequest& request) {
+absl::StatusOr<std::string> RunOpening::UseAlignmentCache(const v1::OpenRequest& request) {
   std::optional<AlignmentStore::Found> kept = alignments_.Find(*run_->data, run_->agreement);
-  if (!kept.has_value() || kept->name != request.kept_alignment()) {
+  if (!kept.has_value() || kept->name != request.alignment_cache()) {
     return std::string();
   }
   aligned_ = std::move(kept->aligned);

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 
 #include "common/alignment/private_set_intersection.h"
-#include "common/checkpoint/kept_alignment.h"
+#include "common/checkpoint/alignment_cache.h"
 #include "common/crypto/sha256.h"
 #include "common/operations/run_facts.h"
 #include "common/schedule/joint_seed.h"
@@ -66,7 +66,7 @@ class RunOpening {
 
  private:
   // Where both parties have kept the same alignment: its name; else empty, and they align.
-  absl::StatusOr<std::string> UseKeptAlignment(const v1::OpenRequest& request);
+  absl::StatusOr<std::string> UseAlignmentCache(const v1::OpenRequest& request);
   // The parties know which examples they share. `detail`: of the event.
   absl::Status Aligned(const std::string& detail);
   // Batches in flight as the peer says. Errors: FailedPrecondition where they are not as agreed, or as they were in the

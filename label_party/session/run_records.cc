@@ -55,14 +55,15 @@ absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
 }
 
 bool RunRecords::IsSettled(const Checkpoint& checkpoint) const {
-  const absl::StatusOr<AnswerJournal::Outline> journal =
-      AnswerJournal::Read(AnswerJournal::PathOf(checkpoints_.path, checkpoint.header().run_id()));
+  const absl::StatusOr<ReleaseJournal::Outline> journal =
+      ReleaseJournal::Read(ReleaseJournal::PathOf(checkpoints_.path, checkpoint.header().run_id()));
   return journal.ok() && journal->settled;
 }
 
 absl::StatusOr<bool> RunRecords::AddsUp(const std::string& journal, const std::string& resumed_from) const {
   const std::shared_ptr<const Checkpoint> goes_on_from = FindCheckpoint(checkpoints_.initial, resumed_from);
-  if (goes_on_from == nullptr || AnswerJournal::PathOf(checkpoints_.path, goes_on_from->header().run_id()) != journal) {
+  if (goes_on_from == nullptr ||
+      ReleaseJournal::PathOf(checkpoints_.path, goes_on_from->header().run_id()) != journal) {
     return false;
   }
   v1::GradientProtection protection = run_->config.protection();
@@ -73,15 +74,15 @@ absl::StatusOr<bool> RunRecords::AddsUp(const std::string& journal, const std::s
 
 absl::Status RunRecords::CheckMayBeginAnew(const std::string& resumed_from) const {
   const bool nothing_to_protect = run_->config.protection().has_none();
-  if (!writes_checkpoints() || run_->config.party().starts_anew() || nothing_to_protect) {
+  if (!writes_checkpoints() || run_->config.party().restart() || nothing_to_protect) {
     return absl::OkStatus();
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<std::string> journals, AnswerJournal::AllOf(checkpoints_.path));
-  if (checkpoints_.broken_off != nullptr) {  // Also where its journal is missing.
-    journals.push_back(AnswerJournal::PathOf(checkpoints_.path, checkpoints_.broken_off->header().run_id()));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<std::string> journals, ReleaseJournal::AllOf(checkpoints_.path));
+  if (checkpoints_.interrupted != nullptr) {  // Also where its journal is missing.
+    journals.push_back(ReleaseJournal::PathOf(checkpoints_.path, checkpoints_.interrupted->header().run_id()));
   }
   for (const std::string& path : journals) {
-    const absl::StatusOr<AnswerJournal::Outline> journal = AnswerJournal::Read(path);
+    const absl::StatusOr<ReleaseJournal::Outline> journal = ReleaseJournal::Read(path);
     if (journal.ok() && (journal->empty || journal->settled)) {
       continue;
     }
@@ -90,13 +91,13 @@ absl::Status RunRecords::CheckMayBeginAnew(const std::string& resumed_from) cons
     SPLITVEIL_ASSIGN_OR_RETURN(const bool adds_up, AddsUp(path, resumed_from));
     if (!is_counted && !adds_up) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "unfinished: expected a checkpoint of the run that was broken off after gradients had left (", path,
+          "unfinished: expected a checkpoint of the run that was interrupted after gradients had left (", path,
           "), found none that both have and that is of this agreement: a new run would release its examples again with "
           "other noise. The non-label party's checkpoints and the agreement are to be restored, or the label party is "
-          "to allow it (starts_anew)"));
+          "to allow it (restart)"));
     }
     LogWarning(
-        "a run was broken off after gradients had left (", path,
+        "a run was interrupted after gradients had left (", path,
         "), which cannot be continued by what both parties have: a new run begins, and what has left is counted");
   }
   return absl::OkStatus();
@@ -148,21 +149,21 @@ absl::Status RunRecords::BeginLedger(RunRow row) {
 
 absl::Status RunRecords::BeginJournal() {
   const std::string& beside = checkpoints_.path;
-  const std::string path = AnswerJournal::PathOf(beside, run_id_);
+  const std::string path = ReleaseJournal::PathOf(beside, run_id_);
   if (continues_) {
     const v1::CheckpointHeader& place = checkpoint_->header();
     SPLITVEIL_ASSIGN_OR_RETURN(journal_,
-                               AnswerJournal::Continue(path, run_->account_id, place.epochs(), place.batches()));
+                               ReleaseJournal::Continue(path, run_->account_id, place.epochs(), place.batches()));
     return absl::OkStatus();
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<std::string> earlier, AnswerJournal::AllOf(beside));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<std::string> earlier, ReleaseJournal::AllOf(beside));
   for (const std::string& journal : earlier) {
-    SPLITVEIL_RETURN_IF_ERROR(AnswerJournal::Settle(journal));
+    SPLITVEIL_RETURN_IF_ERROR(ReleaseJournal::Settle(journal));
   }
   if (const absl::StatusOr<std::vector<std::string>> runs = RunsAt(beside); runs.ok()) {
-    AnswerJournal::RemoveOthers(beside, *runs);
+    ReleaseJournal::RemoveOthers(beside, *runs);
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(journal_, AnswerJournal::Begin(path, run_->account_id));
+  SPLITVEIL_ASSIGN_OR_RETURN(journal_, ReleaseJournal::Begin(path, run_->account_id));
   return absl::OkStatus();
 }
 
@@ -190,15 +191,15 @@ absl::StatusOr<double> RunRecords::CountedSumKl() const {
     if (!header.label_party().privacy_account().empty()) {
       continue;  // All of the run was counted there before anything left.
     }
-    const absl::StatusOr<AnswerJournal::Outline> after =
-        AnswerJournal::Read(AnswerJournal::PathOf(PathOfLatest(checkpoint->path()), header.run_id()));
+    const absl::StatusOr<ReleaseJournal::Outline> after =
+        ReleaseJournal::Read(ReleaseJournal::PathOf(PathOfLatest(checkpoint->path()), header.run_id()));
     if (after.ok()) {
       counted = std::max(counted, after->largest_sum_kl);
     } else if (!absl::IsNotFound(after.status())) {
       return after.status();
     } else if (!IsComplete(header.run_id(), checkpoints_.initial)) {
       LogWarning(checkpoint->path(),
-                 ": its run was broken off, and nothing says what it released afterwards: ", after.status().message(),
+                 ": its run was interrupted, and nothing says what it released afterwards: ", after.status().message(),
                  "; no bound holds for all runs together");
       counted = std::numeric_limits<double>::infinity();
     }

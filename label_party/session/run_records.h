@@ -14,7 +14,7 @@
 #include "common/checkpoint/checkpoint_writer.h"
 #include "common/checkpoint/continuation.h"
 #include "common/ledger/ledger.h"
-#include "label_party/session/answer_journal.h"
+#include "label_party/session/release_journal.h"
 #include "label_party/session/run_context.h"
 
 #include "splitveil/v1/split_training.pb.h"
@@ -29,12 +29,12 @@ class RunRecords {
 
   // Finds the latest unfinished checkpoint that both parties have, or else the one whose weights the peer starts from;
   // neither: it starts with fresh weights. Errors: FailedPrecondition with what either party has, and where a run was
-  // broken off whose releases a new one would repeat with other noise, uncounted.
+  // interrupted whose releases a new one would repeat with other noise, uncounted.
   absl::Status ChooseCheckpoint(const v1::OpenRequest& request);
   // The checkpoint of the broken run that this one goes on with; null: it is a new run.
   const Checkpoint* continued() const { return continues_ ? checkpoint_.get() : nullptr; }
   // Opens the ledger and, where checkpoints are written, the journal; `row` lacks what the checkpoint says. Errors:
-  // those of the ledger and of AnswerJournal; InvalidArgument as CheckSameReleases; ResourceExhausted as CountTakeUp.
+  // those of the ledger and of ReleaseJournal; InvalidArgument as CheckSameReleases; ResourceExhausted as CountTakeUp.
   absl::Status Begin(RunRow row);
 
   // What a run that is continued goes on with. Errors: as ContinuationOf.
@@ -43,7 +43,7 @@ class RunRecords {
   void KeepContinuation(const Continuation& continuation);
   // The largest divergence of all releases of one example that the checkpoints know of which this run might have
   // started from, what their runs released after them included: infinite where nobody knows; 0 without any. Errors: as
-  // AnswerJournal::LargestSumKl.
+  // ReleaseJournal::LargestSumKl.
   absl::StatusOr<double> CountedSumKl() const;
   // The checkpoint chosen; null: fresh weights. From then on none is held here.
   std::shared_ptr<const Checkpoint> TakeCheckpoint();
@@ -54,7 +54,7 @@ class RunRecords {
   // Null before Begin.
   Ledger* ledger() const { return ledger_.get(); }
   // Null before Begin, and of a run without checkpoints.
-  AnswerJournal* journal() const { return journal_.get(); }
+  ReleaseJournal* journal() const { return journal_.get(); }
 
   bool writes_checkpoints() const { return !checkpoints_.path.empty(); }
   // Null before Begin, and of a run without checkpoints.
@@ -85,7 +85,7 @@ class RunRecords {
   std::shared_ptr<const Checkpoint> checkpoint_;
   bool continues_ = false;  // The run of that checkpoint, and not only from its weights.
   std::unique_ptr<Ledger> ledger_;
-  std::unique_ptr<AnswerJournal> journal_;
+  std::unique_ptr<ReleaseJournal> journal_;
   std::unique_ptr<CheckpointWriter> writer_;  // Last: uses all above.
 };
 

@@ -156,7 +156,7 @@ absl::Status RunTraining::KeepPredictions(const TestEvaluation& evaluation) {
 }
 
 absl::Status RunTraining::JournalEvaluation(const TestEvaluation& evaluation) const {
-  AnswerJournal* const journal = parts_.records->journal();
+  ReleaseJournal* const journal = parts_.records->journal();
   const absl::Status taken =
       journal == nullptr ? absl::OkStatus() : journal->Evaluate(evaluation.epoch, evaluation.activations);
   return absl::IsAlreadyExists(taken) ? parts_.end->End(Cause::kRefused, taken) : parts_.end->EndUnlessOk(taken);
@@ -315,10 +315,10 @@ absl::Status RunTraining::RaiseNoise() {
       !std::isfinite(result.latest_sum_kl)) {
     return absl::FailedPreconditionError("raise noise: expected gradients that leave with noise, found none");
   }
-  const AnswerJournal::RaisedNoise raised = {NextToBeDecided(),
-                                             std::min(training_.guard->max_sum_kl(), result.latest_sum_kl) / 2};
+  const ReleaseJournal::RaisedNoise raised = {NextToBeDecided(),
+                                              std::min(training_.guard->max_sum_kl(), result.latest_sum_kl) / 2};
   // On the disk before anything else: a run that is continued must not disclose more.
-  if (AnswerJournal* const journal = parts_.records->journal(); journal != nullptr) {
+  if (ReleaseJournal* const journal = parts_.records->journal(); journal != nullptr) {
     SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(journal->RaiseNoise(raised)));
   }
   training_.guard->RaiseNoise(raised);
@@ -327,9 +327,9 @@ absl::Status RunTraining::RaiseNoise() {
                                       raised.from.epoch, raised.from.batch, AucBound(raised.max_sum_kl)));
 }
 
-AnswerJournal::Batch RunTraining::NextToBeDecided() const {
-  const AnswerJournal::Batch next = {training_.order->epoch(), training_.order->batch()};
-  const AnswerJournal* const journal = parts_.records->journal();
+ReleaseJournal::Batch RunTraining::NextToBeDecided() const {
+  const ReleaseJournal::Batch next = {training_.order->epoch(), training_.order->batch()};
+  const ReleaseJournal* const journal = parts_.records->journal();
   return journal == nullptr ? next : journal->FirstUnanswered(next);
 }
 
@@ -357,7 +357,7 @@ absl::Status RunTraining::LowerDisclosure() {
   }
   const auto [epoch, batch] = NextToBeDecided();
   // On the disk before anything else: a run that is continued must not disclose more.
-  if (AnswerJournal* const journal = parts_.records->journal(); journal != nullptr) {
+  if (ReleaseJournal* const journal = parts_.records->journal(); journal != nullptr) {
     SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(journal->LowerDisclosure(epoch, batch)));
   }
   training_.step->LowerDisclosureFrom(epoch, batch);

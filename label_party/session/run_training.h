@@ -108,7 +108,7 @@ class RunTraining {
   void ShowDisclosure();
 
   // The first batch about which nothing has been told: what the operator changes begins there.
-  AnswerJournal::Batch NextToBeDecided() const;
+  ReleaseJournal::Batch NextToBeDecided() const;
   // Before they leave; once, for a run that goes on discloses the same ones again.
   absl::Status RecordDisclosed(int labels);
   // Of what must be known whatever happens next.

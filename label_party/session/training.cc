@@ -253,13 +253,13 @@ absl::Status RecordAnswers(const v1::RunAgreement& agreement, Ledger& ledger) {
                                          agreement.epochs(), " on an example: counted among its releases"));
 }
 
-void RestoreWhatTheOperatorChanged(const AnswerJournal& journal, TrainingStep& step, ReleaseGuard& guard,
+void RestoreWhatTheOperatorChanged(const ReleaseJournal& journal, TrainingStep& step, ReleaseGuard& guard,
                                    LeakAuditor& auditor) {
-  if (const std::optional<AnswerJournal::Batch> from = journal.lowered_from(); from.has_value()) {
+  if (const std::optional<ReleaseJournal::Batch> from = journal.lowered_from(); from.has_value()) {
     step.LowerDisclosureFrom(from->epoch, from->batch);
     auditor.LowerDisclosure();
   }
-  for (const AnswerJournal::RaisedNoise& raised : journal.raised()) {
+  for (const ReleaseJournal::RaisedNoise& raised : journal.raised()) {
     guard.RaiseNoise(raised);
   }
 }

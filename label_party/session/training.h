@@ -18,11 +18,11 @@
 #include "label_party/audit/completion_audit.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/protection/protection_factory.h"
-#include "label_party/session/answer_journal.h"
 #include "label_party/session/attribute_audit.h"
 #include "label_party/session/batch_source.h"
 #include "label_party/session/label_state.h"
 #include "label_party/session/release_guard.h"
+#include "label_party/session/release_journal.h"
 #include "label_party/session/step_recorder.h"
 #include "label_party/session/test_evaluator.h"
 #include "label_party/session/training_order.h"
@@ -46,7 +46,7 @@ struct TrainingInputs {
   std::shared_ptr<const Checkpoint> resumed;  // Null: fresh weights.
   LeakAuditor* auditor = nullptr;             // Not owned; must outlive the training.
   Ledger* ledger = nullptr;                   // Not owned; must outlive the training.
-  AnswerJournal* journal = nullptr;           // Not owned, likewise; null: the run writes no checkpoints.
+  ReleaseJournal* journal = nullptr;          // Not owned, likewise; null: the run writes no checkpoints.
   bool is_continued = false;                  // The run of `resumed`, and not only from its weights.
   double counted_sum_kl = 0;                  // The largest sum that any checkpoint at hand has counted.
   int64_t in_flight_batches = 1;              // StartRequest's.

@@ -16,10 +16,10 @@
 #include "common/matrix/matrix.h"
 #include "common/schedule/slice_assembler.h"
 #include "label_party/audit/leak_auditor.h"
-#include "label_party/session/answer_journal.h"
 #include "label_party/session/batch_source.h"
 #include "label_party/session/gradients_message.h"
 #include "label_party/session/release_guard.h"
+#include "label_party/session/release_journal.h"
 #include "label_party/session/step_recorder.h"
 #include "label_party/top/top_model.h"
 
@@ -34,7 +34,7 @@ struct TrainingStepOptions {
   double distance_correlation_weight = 0;  // 0: not regularised.
   double clip_cut_gradients = 0;           // Norm; 0: not clipped.
   bool releases_posterior = false;         // See ReleasingHead.
-  AnswerJournal* journal = nullptr;        // Not owned; must outlive the step. Null: the run cannot be continued.
+  ReleaseJournal* journal = nullptr;       // Not owned; must outlive the step. Null: the run cannot be continued.
 };
 
 // Receive: activations come, slice by slice. Answer, from top to bottom: loss and gradients of the rows that are here,
@@ -65,7 +65,7 @@ class TrainingStep {
   void LowerDisclosureFrom(uint32_t epoch, uint32_t batch) { lowered_from_ = {epoch, batch}; }
   bool is_disclosure_lowered() const { return lowered_from_.has_value(); }
 
-  // Secret, CompletionAudit's: of the run, however often it is broken off.
+  // Secret, CompletionAudit's: of the run, however often it is interrupted.
   Digest AuxiliaryKey() const;
 
   // Finishes the latest batch that Answer has completed, once. True where there was one.

@@ -47,8 +47,8 @@ absl::StatusOr<NonLabelSessionOptions> OwnSessionOptions(const NonLabelPartyPlan
   options.stop = &StopRequested;
   options.checkpoints = plan.checkpoints;
   options.alignments =
-      AlignmentStore(ResolvePath(plan.config_path, plan.config.party().kept_alignment_path()),
-                     absl::Hours(plan.config.party().kept_alignment_hours()), IdentitySha256(plan.identity));
+      AlignmentStore(ResolvePath(plan.config_path, plan.config.party().alignment_cache_path()),
+                     absl::Hours(plan.config.party().alignment_cache_hours()), IdentitySha256(plan.identity));
   SPLITVEIL_ASSIGN_OR_RETURN(options.data, OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement,
                                                             PreparedFor::kNonLabelParty));
   SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data, plan.agreement));
@@ -147,7 +147,7 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   absl::Status outcome = RunSession(part, alignments_left, &status);
   while (absl::IsAborted(outcome) && !plan.checkpoints.path.empty()) {
     LogInfo(outcome.message());
-    part.config.mutable_party()->clear_starts_anew();  // It has, and now goes on.
+    part.config.mutable_party()->clear_restart();  // It has, and now goes on.
     SPLITVEIL_ASSIGN_OR_RETURN(
         part.checkpoints,
         PlanCheckpoints("nonlabel_party", plan.config_path, part.config.party(), plan.config.model(), plan.agreement));

@@ -41,7 +41,7 @@ class AnswerProtocol {
     kOpened,               // Of Open.
     kAligned,              // Of Align: its stream has ended well.
     kStarted,              // Of Start: of a new run,
-    kContinued,            // and of one that goes on where it was broken off.
+    kContinued,            // and of one that goes on where it was interrupted.
     kSlice,                // Gradients of some rows of a batch; more are due.
     kBatch,                // The last gradients of a batch, or all of them.
     kHintTooEarly,         // A hint with gradients that are not the last of their batch.

@@ -47,7 +47,7 @@ absl::Status NonLabelRunLifecycle::Open() {
     request.add_unfinished(unfinished->name());
   }
   kept_ = options_.alignments.Find(*options_.data, options_.agreement);
-  request.set_kept_alignment(kept_.has_value() ? kept_->name : "");
+  request.set_alignment_cache(kept_.has_value() ? kept_->name : "");
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::OpenResponse response, options_.peer->Open(request));
   if (!IsRunIdOf(options_.agreement.run_name(), response.run_id()) ||
       response.seed_commitment().size() != sizeof(Digest)) {
@@ -60,12 +60,12 @@ absl::Status NonLabelRunLifecycle::Open() {
     return AsRefusal(absl::InvalidArgumentError(
         "Open: expected one of our unfinished runs to be continued, or a new one, found another"));
   }
-  if (!response.kept_alignment().empty() &&
-      (continued_ != nullptr || response.kept_alignment() != request.kept_alignment())) {
+  if (!response.alignment_cache().empty() &&
+      (continued_ != nullptr || response.alignment_cache() != request.alignment_cache())) {
     return AsRefusal(
-        absl::InvalidArgumentError("Open: expected our kept alignment to be used, or none, found another"));
+        absl::InvalidArgumentError("Open: expected our cached alignment to be used, or none, found another"));
   }
-  if (response.kept_alignment().empty()) {
+  if (response.alignment_cache().empty()) {
     kept_.reset();
   }
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kOpened));

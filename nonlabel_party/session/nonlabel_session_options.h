@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 
+#include "common/checkpoint/alignment_cache.h"
 #include "common/checkpoint/checkpoint_plan.h"
-#include "common/checkpoint/kept_alignment.h"
 #include "common/dataset/dataset.h"
 #include "common/operations/run_facts.h"
 #include "common/operations/run_status.h"

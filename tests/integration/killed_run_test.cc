@@ -174,11 +174,12 @@ TEST(KilledRunTest, GradientsThatHaveLeftDoNotLeaveWithOtherNoise) {
   run.StartWithFreshRandomness();
   EXPECT_EQ(run.run.label->Wait(), 4) << run.run.label->Errors();
   EXPECT_EQ(run.run.nonlabel->Wait(), 4) << run.run.nonlabel->Errors();
-  EXPECT_THAT(run.run.nonlabel->Errors(), ::testing::HasSubstr("the run that was broken off after gradients had left"));
+  EXPECT_THAT(run.run.nonlabel->Errors(),
+              ::testing::HasSubstr("the run that was interrupted after gradients had left"));
   EXPECT_EQ(run.Label("SELECT count(*) FROM run"), "1");
 }
 
-TEST(KilledRunTest, StartsAnewWhereOnePartyIsToldTo) {
+TEST(KilledRunTest, RestartsWhereOnePartyIsToldTo) {
   InterruptedRun run(1);
   run.ForBoth([](v1::RunAgreement& agreement) { agreement.set_epochs(100000); });
   run.StartWithFreshRandomness();
@@ -187,7 +188,7 @@ TEST(KilledRunTest, StartsAnewWhereOnePartyIsToldTo) {
     party->Signal(SIGKILL);
     (void)party->Wait();
   }
-  run.run.nonlabel_config.mutable_party()->set_starts_anew(true);
+  run.run.nonlabel_config.mutable_party()->set_restart(true);
   run.StartWithFreshRandomness();
   ASSERT_TRUE(run.run.nonlabel->WaitForError("training")) << run.run.nonlabel->Errors();
   run.run.nonlabel->Signal(SIGTERM);

@@ -281,7 +281,7 @@ TEST_F(RunMistakesTest, FilesThatAreNotThereOrOfTheOtherPartyAreNamed) {
   ExpectCheckRefuses("nonlabel_party.key: expected the private key of");
 }
 
-TEST_F(RunMistakesTest, ARunBrokenOffByHandIsNoSuccess) {
+TEST_F(RunMistakesTest, ARunInterruptedByHandIsNoSuccess) {
   SetEpochs(100000);
   for (const bool label_party : {false, true}) {
     StartBoth();
@@ -293,7 +293,7 @@ TEST_F(RunMistakesTest, ARunBrokenOffByHandIsNoSuccess) {
   }
 }
 
-TEST_F(RunMistakesTest, ARunBrokenOffByHandGoesOnFromItsCheckpoint) {
+TEST_F(RunMistakesTest, ARunInterruptedByHandGoesOnFromItsCheckpoint) {
   SetEpochs(100000);
   v1::PartyCommon* const parties[] = {run_.label_config.mutable_party(), run_.nonlabel_config.mutable_party()};
   parties[0]->set_checkpoint_path("label_party.checkpoint");

@@ -66,8 +66,8 @@ class PredictTest : public ::testing::Test {
     run.nonlabel_agreement = run.label_agreement;
     run.label_config.mutable_party()->set_checkpoint_path("label_party.checkpoint");
     run.nonlabel_config.mutable_party()->set_checkpoint_path("nonlabel_party.checkpoint");
-    run.label_config.mutable_party()->set_kept_alignment_path("label_party.alignment");
-    run.nonlabel_config.mutable_party()->set_kept_alignment_path("nonlabel_party.alignment");
+    run.label_config.mutable_party()->set_alignment_cache_path("label_party.alignment");
+    run.nonlabel_config.mutable_party()->set_alignment_cache_path("nonlabel_party.alignment");
     std::ofstream(run.folder + "/token") << "0123456789abcdef\n";
     std::filesystem::permissions(run.folder + "/token", std::filesystem::perms::owner_read);
     for (v1::PartyCommon* party : {run.label_config.mutable_party(), run.nonlabel_config.mutable_party()}) {
@@ -205,7 +205,7 @@ TEST_F(PredictTest, OtherExamplesLeaveTheTrainingsAlignmentAlone) {
             0);
   Predict(run.folder + "/predictions.csv", data);
   for (const auto& log : {label->Errors(), nonlabel->Errors()}) {
-    EXPECT_THAT(log, Not(HasSubstr("expected a kept alignment")));
+    EXPECT_THAT(log, Not(HasSubstr("expected a cached alignment")));
     EXPECT_THAT(log, Not(HasSubstr("of an alignment kept")));
   }
   EXPECT_EQ(ReadWholeFile(run.folder + "/label_party.alignment"), kept[0]);

@@ -29,11 +29,11 @@ TEST(TakenUpRunTest, WithinItsTraining) {
   ExpectTakenUp(run);
 }
 
-// `starts_anew` is said once, for an older run, and stays in the file.
+// `restart` is said once, for an older run, and stays in the file.
 TEST(TakenUpRunTest, WithinItsTrainingAlsoWhereItWasToldToStartAnew) {
   InterruptedRun run(1);
   run.ForBoth([](v1::RunAgreement& agreement) { agreement.set_epochs(40); });
-  run.run.label_config.mutable_party()->set_starts_anew(true);
+  run.run.label_config.mutable_party()->set_restart(true);
   run.StartWithFreshRandomness();
   ASSERT_TRUE(run.run.nonlabel->WaitForError("training")) << run.run.nonlabel->Errors();
   run.run.nonlabel->Signal(SIGKILL);

@@ -98,9 +98,9 @@ absl::Status PointParty(const PredictOptions& options, v1::PartyCommon& party) {
   }
   party.set_status_socket(AbsolutePath(from, StatusSocketPath(party, from)));
   if (!options.data_path.empty()) {  // One of other examples is not to replace the training's.
-    party.clear_kept_alignment_path();
-  } else if (!party.kept_alignment_path().empty()) {
-    party.set_kept_alignment_path(AbsolutePath(from, party.kept_alignment_path()));
+    party.clear_alignment_cache_path();
+  } else if (!party.alignment_cache_path().empty()) {
+    party.set_alignment_cache_path(AbsolutePath(from, party.alignment_cache_path()));
   }
   party.mutable_dataset()->set_path(options.data_path.empty() ? AbsolutePath(from, party.dataset().path())
                                                               : FromHere(options.data_path));
@@ -113,7 +113,7 @@ absl::Status PointParty(const PredictOptions& options, v1::PartyCommon& party) {
                                                                : FromHere(options.checkpoint_path));
   party.clear_checkpoint_path();
   party.clear_export_dir();
-  party.clear_starts_anew();
+  party.clear_restart();
   party.clear_monitoring();  // Its page is of training, and its token lies beside the other configuration.
   return absl::OkStatus();
 }

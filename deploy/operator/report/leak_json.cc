@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/report/curve_json.h"
-#include "deploy/operator/report/plain_words.h"
+#include "deploy/operator/report/report_text.h"
 
 #include "common/leakage/attack_words.h"
 #include "common/ledger/run_claim.h"

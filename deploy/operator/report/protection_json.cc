@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "deploy/operator/report/curve_json.h"
-#include "deploy/operator/report/plain_words.h"
+#include "deploy/operator/report/report_text.h"
 
 #include "common/leakage/bounds.h"
 

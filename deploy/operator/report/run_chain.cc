@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/report/leak_json.h"
-#include "deploy/operator/report/plain_words.h"
+#include "deploy/operator/report/report_text.h"
 
 namespace splitveil {
 namespace {

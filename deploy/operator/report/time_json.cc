@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "deploy/operator/report/plain_words.h"
+#include "deploy/operator/report/report_text.h"
 
 namespace splitveil {
 namespace {

@@ -225,8 +225,8 @@ absl::StatusOr<std::vector<SweepRun>> PlanSweep(const std::string& config_path) 
                                                          ResolvePath(config_path, config.label_config_path()),
                                                          ResolvePath(config_path, config.nonlabel_config_path())));
   // In the sweep's folder, above those of its runs: one alignment serves them all.
-  base.label_config.mutable_party()->set_kept_alignment_path("../label_party.alignment");
-  base.nonlabel_config.mutable_party()->set_kept_alignment_path("../nonlabel_party.alignment");
+  base.label_config.mutable_party()->set_alignment_cache_path("../label_party.alignment");
+  base.nonlabel_config.mutable_party()->set_alignment_cache_path("../nonlabel_party.alignment");
   AddConfiguredProtection(base.label_config.protection(), config);
   absl::StatusOr<std::vector<SweepProtection>> protections = ExpandProtections(config);
   if (!protections.ok()) {

@@ -270,20 +270,20 @@ class UnfinishedCheckpointsTest : public CheckpointPlanTest {
 
 TEST_F(UnfinishedCheckpointsTest, ABrokenRunIsKnownUnderAnyAgreementUntilALaterOneIsComplete) {
   agreement_.set_epochs(3);
-  EXPECT_EQ(Plan()->broken_off, nullptr);
+  EXPECT_EQ(Plan()->interrupted, nullptr);
   LeaveUnfinished("another", 2);
   agreement_.set_run_name("renamed");
   agreement_.set_cut_width(5);
-  ASSERT_NE(Plan()->broken_off, nullptr);
-  EXPECT_EQ(Plan()->broken_off->name(), "another/2");
+  ASSERT_NE(Plan()->interrupted, nullptr);
+  EXPECT_EQ(Plan()->interrupted->name(), "another/2");
   EXPECT_TRUE(Plan()->unfinished.empty());
-  party_.set_starts_anew(true);
-  EXPECT_EQ(Plan()->broken_off, nullptr);
-  party_.clear_starts_anew();
+  party_.set_restart(true);
+  EXPECT_EQ(Plan()->interrupted, nullptr);
+  party_.clear_restart();
   LeaveUnfinished("run", 3);
-  EXPECT_EQ(Plan()->broken_off->name(), "run/3");
+  EXPECT_EQ(Plan()->interrupted->name(), "run/3");
   ASSERT_TRUE(Plan()->MarkComplete("run").ok());
-  EXPECT_EQ(Plan()->broken_off, nullptr);
+  EXPECT_EQ(Plan()->interrupted, nullptr);
 }
 
 TEST_F(UnfinishedCheckpointsTest, NoneOfACompleteRunIsContinued) {

@@ -1,4 +1,4 @@
-// A run that was broken off goes on in its ledger: what is recorded again is there once.
+// A run that was interrupted goes on in its ledger: what is recorded again is there once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>

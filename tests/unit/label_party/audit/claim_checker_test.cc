@@ -137,7 +137,7 @@ TEST_F(ClaimCheckerTest, WhatIsFoundGoesByTheDrawsThatAreSeen) {
   EXPECT_DOUBLE_EQ(Audit()->claimed_mu, 1.5);
 }
 
-// What a run that was broken off says of its claim is what it would have said.
+// What a run that was interrupted says of its claim is what it would have said.
 TEST_F(ClaimCheckerTest, WhatWasSeenGoesOnInAContinuedRun) {
   ManyExamples();
   ClaimLabelNoise();

@@ -121,7 +121,7 @@ TEST_F(AttributeAuditTest, AContinuedRunMakesTheGuessesThatItWouldHaveMade) {
   ASSERT_TRUE(session_->Start(StartRequest()).ok());
   EXPECT_EQ(LedgerValue(ledger, queries), "1");
   LabelSession::Embedding again;
-  EXPECT_TRUE(session_->EmbedAuxiliary(ActivationsOf(0, 0, 3), again).ok());  // Counted, as before it was broken off.
+  EXPECT_TRUE(session_->EmbedAuxiliary(ActivationsOf(0, 0, 3), again).ok());  // Counted, as before it was interrupted.
   EXPECT_TRUE(again.repeated);
   EXPECT_EQ(Bytes(Guess(0)).size(), 0);
   EXPECT_EQ(attack(1), expected);

@@ -1,4 +1,4 @@
-// Runs that go on after they were broken off.
+// Runs that go on after they were interrupted.
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/process/exit_code.h"
-#include "label_party/session/answer_journal.h"
+#include "label_party/session/release_journal.h"
 #include "tests/unit/label_party/session/label_session_life_fixture.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"
 
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 using ContinuedSessionTest = LabelSessionLifeTest;
 
-TEST_F(ContinuedSessionTest, ARunThatWasBrokenOffGoesOnAfterItsLastEpochWithItsAlignment) {
+TEST_F(ContinuedSessionTest, ARunThatWasInterruptedGoesOnAfterItsLastEpochWithItsAlignment) {
   ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
   LeaveCheckpoints();
   const NamedParameters before = *(*Checkpoint::Open(path_ + ".1"))->State();
@@ -185,7 +185,7 @@ TEST_F(ContinuedSessionTest, NoiseThatWasRaisedStaysSoWhenTheRunIsContinued) {
 TEST_F(ContinuedSessionTest, ARunWhoseAnswersAreNotKnownAnyMoreIsNotContinued) {
   ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
   const std::string run_id = LeaveCheckpoints();
-  ASSERT_TRUE(std::filesystem::remove(AnswerJournal::PathOf(path_, run_id)));
+  ASSERT_TRUE(std::filesystem::remove(ReleaseJournal::PathOf(path_, run_id)));
   run_.label_checkpoints.path = path_;
   run_.label_checkpoints.unfinished = {*Checkpoint::Open(path_)};
   unfinished_ = {run_.label_checkpoints.unfinished.front()->name()};
@@ -209,7 +209,7 @@ TEST_F(ContinuedSessionTest, APeerThatBrokeARunOffAndShowsNoCheckpointOfItGetsNo
   LeaveCheckpoints();
   run_.label_checkpoints.unfinished = {*Checkpoint::Open(path_)};
   only_continues_ = true;
-  ExpectOpenRefused("unfinished: expected a checkpoint of the run that the peer has broken off, found none");
+  ExpectOpenRefused("unfinished: expected a checkpoint of the run that the peer has interrupted, found none");
 }
 
 // Whoever operates the label party starts it again after every crash: a peer that lost its checkpoints, or says so,

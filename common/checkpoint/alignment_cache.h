@@ -1,6 +1,6 @@
 // An alignment that is kept, so that further runs on the same data with the same peer need not repeat it.
-#ifndef SPLITVEIL_COMMON_CHECKPOINT_KEPT_ALIGNMENT_H_
-#define SPLITVEIL_COMMON_CHECKPOINT_KEPT_ALIGNMENT_H_
+#ifndef SPLITVEIL_COMMON_CHECKPOINT_ALIGNMENT_CACHE_H_
+#define SPLITVEIL_COMMON_CHECKPOINT_ALIGNMENT_CACHE_H_
 
 #include <optional>
 #include <string>
@@ -26,7 +26,7 @@ class AlignmentStore {
  public:
   // Keeps none, finds none.
   AlignmentStore() = default;
-  // `path`: PartyCommon.kept_alignment_path, absolute; empty: as above. `identities`: digest of what they are proved
+  // `path`: PartyCommon.alignment_cache_path, absolute; empty: as above. `identities`: digest of what they are proved
   // by.
   AlignmentStore(std::string path, absl::Duration max_age, const Digest& identities);
 
@@ -56,4 +56,4 @@ std::string AlignmentName(const AlignedIds& aligned);
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_COMMON_CHECKPOINT_KEPT_ALIGNMENT_H_
+#endif  // SPLITVEIL_COMMON_CHECKPOINT_ALIGNMENT_CACHE_H_

@@ -1,4 +1,4 @@
-#include "label_party/label_privacy/telling_columns.h"
+#include "label_party/label_privacy/label_revealing_columns.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -88,7 +88,7 @@ void Consider(const std::string& name, const std::vector<float>& scores, const s
 
 }  // namespace
 
-std::string DescribeTellingColumn(const Dataset& data) {
+std::string DescribeLabelRevealingColumn(const Dataset& data) {
   if (!data.has_labels() || data.rows() == 0) {
     return "";
   }

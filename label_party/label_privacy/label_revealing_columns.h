@@ -1,6 +1,6 @@
 // Columns of the label party's own that tell its labels: what leaves shows them, whatever is done to the labels.
-#ifndef SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_TELLING_COLUMNS_H_
-#define SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_TELLING_COLUMNS_H_
+#ifndef SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_LABEL_REVEALING_COLUMNS_H_
+#define SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_LABEL_REVEALING_COLUMNS_H_
 
 #include <string>
 
@@ -16,8 +16,8 @@ inline constexpr double kTellingAuc = 0.95;
 // evenly spaced, fewer where there are many classes. A category ranks by the share of its labels among the other half
 // of these rows, so that one that occurs once tells nothing. Several classes: each against all others; numbers: above
 // their median. Columns that tell only together are not found. Thread-safe.
-std::string DescribeTellingColumn(const Dataset& data);
+std::string DescribeLabelRevealingColumn(const Dataset& data);
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_TELLING_COLUMNS_H_
+#endif  // SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_LABEL_REVEALING_COLUMNS_H_

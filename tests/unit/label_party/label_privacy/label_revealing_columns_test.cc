@@ -1,4 +1,4 @@
-#include "label_party/label_privacy/telling_columns.h"
+#include "label_party/label_privacy/label_revealing_columns.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,13 +30,13 @@ std::string OfColumns(const Number& number, const Category& category, int32_t ca
     table.numeric.push_back({number(label, row)});
     table.categories.push_back({category(label, row)});
   }
-  return DescribeTellingColumn(*table.Store());
+  return DescribeLabelRevealingColumn(*table.Store());
 }
 
 float Noise(int, int row) { return static_cast<float>((row * 7919) % 1000) / 1000; }
 int32_t AnyCategory(int, int row) { return 1 + (row * 31) % 10; }
 
-TEST(TellingColumnsTest, FindsANumberThatIsMadeFromTheLabelWhicheverWayItPoints) {
+TEST(LabelRevealingColumnsTest, FindsANumberThatIsMadeFromTheLabelWhicheverWayItPoints) {
   for (const float sign : {1.0F, -1.0F}) {
     EXPECT_THAT(OfColumns([&](int label, int row) { return sign * (static_cast<float>(label) + 0.5F * Noise(0, row)); },
                           AnyCategory, 10),
@@ -44,26 +44,26 @@ TEST(TellingColumnsTest, FindsANumberThatIsMadeFromTheLabelWhicheverWayItPoints)
   }
 }
 
-TEST(TellingColumnsTest, FindsACategoryThatIsMadeFromTheLabel) {
+TEST(LabelRevealingColumnsTest, FindsACategoryThatIsMadeFromTheLabel) {
   EXPECT_THAT(OfColumns(
                   Noise, [](int label, int row) { return 1 + 5 * label + row % 5; }, 10),
               HasSubstr("alone ranks the labels at AUC 1.000"));
 }
 
-TEST(TellingColumnsTest, AFeatureThatOnlyHelpsIsLeftInPeace) {
+TEST(LabelRevealingColumnsTest, AFeatureThatOnlyHelpsIsLeftInPeace) {
   EXPECT_EQ(
       OfColumns([](int label, int row) { return 0.4F * static_cast<float>(label) + Noise(0, row); }, AnyCategory, 10),
       "");
 }
 
 // Each row its own category: told from themselves, they would tell every label.
-TEST(TellingColumnsTest, CategoriesThatOccurOnceTellNothing) {
+TEST(LabelRevealingColumnsTest, CategoriesThatOccurOnceTellNothing) {
   EXPECT_EQ(OfColumns(
                 Noise, [](int, int row) { return 1 + row; }, kRows),
             "");
 }
 
-TEST(TellingColumnsTest, AsksOfClassesOneByOneAndOfNumbersWhetherTheyAreAboveTheMedian) {
+TEST(LabelRevealingColumnsTest, AsksOfClassesOneByOneAndOfNumbersWhetherTheyAreAboveTheMedian) {
   SmallTable classes, numbers;
   classes.task = {Task::Kind::kMultiClass, 3};
   numbers.task = {Task::Kind::kRegression};
@@ -76,18 +76,18 @@ TEST(TellingColumnsTest, AsksOfClassesOneByOneAndOfNumbersWhetherTheyAreAboveThe
     numbers.targets.push_back(Noise(0, row));
     numbers.numeric.push_back({1 - Noise(0, row)});
   }
-  EXPECT_THAT(DescribeTellingColumn(*classes.Store()), HasSubstr("AUC 1.000"));
-  EXPECT_THAT(DescribeTellingColumn(*numbers.Store()), HasSubstr("AUC 1.000"));
+  EXPECT_THAT(DescribeLabelRevealingColumn(*classes.Store()), HasSubstr("AUC 1.000"));
+  EXPECT_THAT(DescribeLabelRevealingColumn(*numbers.Store()), HasSubstr("AUC 1.000"));
 }
 
-TEST(TellingColumnsTest, WithoutLabelsOrFeaturesThereIsNothingToSay) {
+TEST(LabelRevealingColumnsTest, WithoutLabelsOrFeaturesThereIsNothingToSay) {
   SmallTable table;
   table.ids = {"a", "b"};
   table.numeric = {{0}, {1}};
-  EXPECT_EQ(DescribeTellingColumn(*table.Store()), "");
+  EXPECT_EQ(DescribeLabelRevealingColumn(*table.Store()), "");
   table.numeric = {{}, {}};
   table.labels = {0, 1};
-  EXPECT_EQ(DescribeTellingColumn(*table.Store()), "");
+  EXPECT_EQ(DescribeLabelRevealingColumn(*table.Store()), "");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The report's sentences: what the figures mean, for a reader who is no statistician.
-#ifndef SPLITVEIL_DEPLOY_OPERATOR_REPORT_PLAIN_WORDS_H_
-#define SPLITVEIL_DEPLOY_OPERATOR_REPORT_PLAIN_WORDS_H_
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_REPORT_REPORT_TEXT_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_REPORT_REPORT_TEXT_H_
 
 #include <cstdint>
 #include <string>
@@ -89,4 +89,4 @@ const EvaluationRow* LastTest(const std::vector<EvaluationRow>& evaluations);
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_DEPLOY_OPERATOR_REPORT_PLAIN_WORDS_H_
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_REPORT_REPORT_TEXT_H_

@@ -1,4 +1,4 @@
-#include "common/checkpoint/kept_alignment.h"
+#include "common/checkpoint/alignment_cache.h"
 
 #include <sys/stat.h>
 
@@ -21,9 +21,9 @@ std::shared_ptr<const Dataset> DataOf(double first) {
   return table.Store();
 }
 
-class KeptAlignmentTest : public ::testing::Test {
+class AlignmentCacheTest : public ::testing::Test {
  protected:
-  KeptAlignmentTest() { EXPECT_TRUE(store_.Keep(aligned_, *data_, agreement_, now_).ok()); }
+  AlignmentCacheTest() { EXPECT_TRUE(store_.Keep(aligned_, *data_, agreement_, now_).ok()); }
 
   const TempFolder files_;
   const std::string path_ = files_.File("alignment");
@@ -34,7 +34,7 @@ class KeptAlignmentTest : public ::testing::Test {
   const AlignmentStore store_{path_, absl::Hours(24), Sha256("identities")};
 };
 
-TEST_F(KeptAlignmentTest, IsFoundAsItWasKept) {
+TEST_F(AlignmentCacheTest, IsFoundAsItWasKept) {
   const auto found = store_.Find(*data_, agreement_, now_ + absl::Hours(2));
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->aligned.rows, aligned_.rows);
@@ -47,13 +47,13 @@ TEST_F(KeptAlignmentTest, IsFoundAsItWasKept) {
   EXPECT_EQ(mode.st_mode & 0777, 0600);
 }
 
-TEST_F(KeptAlignmentTest, TheSameOrderHasTheSameNameAtBothPartiesAndAnotherOrderAnother) {
+TEST_F(AlignmentCacheTest, TheSameOrderHasTheSameNameAtBothPartiesAndAnotherOrderAnother) {
   EXPECT_EQ(AlignmentName({{1, 2, 3}, Sha256("order"), 40}), AlignmentName(aligned_));
   EXPECT_NE(AlignmentName({{3, 0, 2}, Sha256("another order"), 17}), AlignmentName(aligned_));
   EXPECT_EQ(AlignmentName(aligned_).size(), 32u);
 }
 
-TEST_F(KeptAlignmentTest, OfOtherDataPeersOrTermsThereIsNone) {
+TEST_F(AlignmentCacheTest, OfOtherDataPeersOrTermsThereIsNone) {
   EXPECT_FALSE(store_.Find(*DataOf(1.5), agreement_, now_).has_value());
   EXPECT_FALSE(AlignmentStore(path_, absl::Hours(24), Sha256("others")).Find(*data_, agreement_, now_).has_value());
   v1::RunAgreement other = agreement_;
@@ -65,7 +65,7 @@ TEST_F(KeptAlignmentTest, OfOtherDataPeersOrTermsThereIsNone) {
 }
 
 // A sound file: nothing is to be said of it, though its rows are more than there are.
-TEST_F(KeptAlignmentTest, OfFewerRowsThereIsNoneInSilence) {
+TEST_F(AlignmentCacheTest, OfFewerRowsThereIsNoneInSilence) {
   SmallTable table;
   table.ids = {"a"};
   table.numeric = {{1}};
@@ -75,13 +75,13 @@ TEST_F(KeptAlignmentTest, OfFewerRowsThereIsNoneInSilence) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
-TEST_F(KeptAlignmentTest, NeitherAnOldOneNorOneOfTheFutureIsUsed) {
+TEST_F(AlignmentCacheTest, NeitherAnOldOneNorOneOfTheFutureIsUsed) {
   EXPECT_TRUE(store_.Find(*data_, agreement_, now_ + absl::Hours(24)).has_value());
   EXPECT_FALSE(store_.Find(*data_, agreement_, now_ + absl::Hours(24) + absl::Seconds(1)).has_value());
   EXPECT_FALSE(store_.Find(*data_, agreement_, now_ - absl::Seconds(1)).has_value());
 }
 
-TEST_F(KeptAlignmentTest, ADamagedFileIsPassedOver) {
+TEST_F(AlignmentCacheTest, ADamagedFileIsPassedOver) {
   std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(70);
   file.put('x');
@@ -89,7 +89,7 @@ TEST_F(KeptAlignmentTest, ADamagedFileIsPassedOver) {
   EXPECT_FALSE(store_.Find(*data_, agreement_, now_).has_value());
 }
 
-TEST_F(KeptAlignmentTest, RowsThatTheDataLackArePassedOver) {
+TEST_F(AlignmentCacheTest, RowsThatTheDataLackArePassedOver) {
   ASSERT_TRUE(store_.Keep({{3, 0, 4}, Sha256("order"), 17}, *data_, agreement_, now_).ok());
   EXPECT_FALSE(store_.Find(*data_, agreement_, now_).has_value());
   ASSERT_TRUE(store_.Keep({{3, 0, 3}, Sha256("order"), 17}, *data_, agreement_, now_).ok());

@@ -1,4 +1,4 @@
-#include "deploy/operator/report/plain_words.h"
+#include "deploy/operator/report/report_text.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // What was answered to the peer, on the disk: what may be asked again after a crash, and with what answer.
-#ifndef SPLITVEIL_LABEL_PARTY_SESSION_ANSWER_JOURNAL_H_
-#define SPLITVEIL_LABEL_PARTY_SESSION_ANSWER_JOURNAL_H_
+#ifndef SPLITVEIL_LABEL_PARTY_SESSION_RELEASE_JOURNAL_H_
+#define SPLITVEIL_LABEL_PARTY_SESSION_RELEASE_JOURNAL_H_
 
 #include <cstdint>
 #include <cstdio>
@@ -39,7 +39,7 @@ namespace splitveil {
 // its first record, which says that something has left, and, with each checkpoint, what came before it. What was
 // answered since then a power cut may take: to wait for the disk at every step would cost milliseconds of each, and no
 // peer can cause one. One process at a time may write to it. Not thread-safe, but for Sync.
-class AnswerJournal {
+class ReleaseJournal {
  public:
   // That of run `run_id`, whose checkpoints have this path: "PATH.answered." and 16 hexadecimal digits of the SHA-256
   // of its id.
@@ -47,12 +47,12 @@ class AnswerJournal {
 
   // Of a run that begins. `account`: the id of the privacy account that counts it; empty: none does. Errors: NotFound,
   // InvalidArgument where the file cannot be made, or is there already; Internal where its name cannot be made durable.
-  static absl::StatusOr<std::unique_ptr<AnswerJournal>> Begin(const std::string& path, const std::string& account);
+  static absl::StatusOr<std::unique_ptr<ReleaseJournal>> Begin(const std::string& path, const std::string& account);
   // Of one that goes on at batch (epoch, batch). What a crash has left of a last record is cut off. Errors: as Begin;
   // NotFound, too, where there is none: then nothing says what was answered, and the run cannot go on; InvalidArgument,
   // too, where another process writes to it or another account, or none, has counted what left.
-  static absl::StatusOr<std::unique_ptr<AnswerJournal>> Continue(const std::string& path, const std::string& account,
-                                                                 uint32_t epoch, uint32_t batch);
+  static absl::StatusOr<std::unique_ptr<ReleaseJournal>> Continue(const std::string& path, const std::string& account,
+                                                                  uint32_t epoch, uint32_t batch);
   // The journals beside `checkpoint_path`, of whatever run. Errors: Internal where the folder cannot be read.
   static absl::StatusOr<std::vector<std::string>> AllOf(const std::string& checkpoint_path);
   // Of these, removes those of all runs but `run_ids`, of which no checkpoint is left. One that cannot be removed
@@ -140,9 +140,9 @@ class AnswerJournal {
   };
   using File = std::unique_ptr<std::FILE, Closer>;
 
-  AnswerJournal(std::string path, File file) : path_(std::move(path)), file_(std::move(file)) {}
+  ReleaseJournal(std::string path, File file) : path_(std::move(path)), file_(std::move(file)) {}
   // `flags`: of open(2), besides those that every journal has. To be written to, it is locked.
-  static absl::StatusOr<std::unique_ptr<AnswerJournal>> Open(const std::string& path, int flags);
+  static absl::StatusOr<std::unique_ptr<ReleaseJournal>> Open(const std::string& path, int flags);
   // Counts the whole records, and keeps what lies at or after (epoch, batch). Errors: Internal where it cannot be read.
   absl::Status ReadFrom(uint32_t epoch, uint32_t batch);
   // The record of this kind from before the run went on; null: none.
@@ -165,4 +165,4 @@ class AnswerJournal {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_LABEL_PARTY_SESSION_ANSWER_JOURNAL_H_
+#endif  // SPLITVEIL_LABEL_PARTY_SESSION_RELEASE_JOURNAL_H_

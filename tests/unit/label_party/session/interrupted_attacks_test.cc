@@ -21,7 +21,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/operations/run_facts.h"
 #include "common/process/exit_code.h"
-#include "label_party/session/answer_journal.h"
+#include "label_party/session/release_journal.h"
 #include "tests/unit/common/model/torchscript_fixtures.h"
 #include "tests/unit/label_party/session/label_session_life_fixture.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"
@@ -33,7 +33,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-class BrokenOffAttacksTest : public LabelSessionLifeTest {
+class InterruptedAttacksTest : public LabelSessionLifeTest {
  protected:
   void SetUp() override {
     ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
@@ -95,7 +95,7 @@ class BrokenOffAttacksTest : public LabelSessionLifeTest {
     session_.reset();
     ResumeFrom(path_);
     run_.label_checkpoints.unfinished.clear();
-    run_.label_config.mutable_party()->set_starts_anew(true);
+    run_.label_config.mutable_party()->set_restart(true);
     Start();
   }
 
@@ -114,7 +114,7 @@ class BrokenOffAttacksTest : public LabelSessionLifeTest {
 };
 
 // Control: rule 2, the built-in layers.
-TEST_F(BrokenOffAttacksTest, TheSameActivationsGetTheSameBytesOfBuiltInLayers) {
+TEST_F(InterruptedAttacksTest, TheSameActivationsGetTheSameBytesOfBuiltInLayers) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   Start();
   const std::string run = run_id_;
@@ -129,7 +129,7 @@ TEST_F(BrokenOffAttacksTest, TheSameActivationsGetTheSameBytesOfBuiltInLayers) {
 }
 
 // Rule 2: "the same activations get the same bytes". A module with Dropout draws from a seed that no checkpoint keeps.
-TEST_F(BrokenOffAttacksTest, TheSameActivationsGetTheSameBytesOfAModuleWithDropout) {
+TEST_F(InterruptedAttacksTest, TheSameActivationsGetTheSameBytesOfAModuleWithDropout) {
   torch::manual_seed(1);
   const torch::jit::Module module =
       MakeScript("Top", {{"w", torch::randn({16, 10})}, {"v", torch::randn({1, 16})}}, {},
@@ -154,7 +154,7 @@ TEST_F(BrokenOffAttacksTest, TheSameActivationsGetTheSameBytesOfAModuleWithDropo
 
 // Rule 2: a step that was answered is never answered for other activations, nor are its scores twice. A new run in
 // between, which the peer gets of a label party whose operator lets it start anew, knows nothing of what was answered.
-TEST_F(BrokenOffAttacksTest, AfterANewRunInBetweenTheOldOneDoesNotGoOn) {
+TEST_F(InterruptedAttacksTest, AfterANewRunInBetweenTheOldOneDoesNotGoOn) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   Start();
   const std::string run = run_id_;
@@ -163,7 +163,7 @@ TEST_F(BrokenOffAttacksTest, AfterANewRunInBetweenTheOldOneDoesNotGoOn) {
   session_.reset();
   // The label party is started again, by its operator.
   run_.label_checkpoints.unfinished.clear();
-  run_.label_config.mutable_party()->set_starts_anew(true);
+  run_.label_config.mutable_party()->set_restart(true);
   Create();
   ASSERT_TRUE(OpenShowing({}).ok());  // "I have none": a new run, which ends at once.
   EXPECT_NE(run_id_, run);
@@ -171,12 +171,12 @@ TEST_F(BrokenOffAttacksTest, AfterANewRunInBetweenTheOldOneDoesNotGoOn) {
   EXPECT_EQ(OpenShowing({}).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(session_->peer_started_again());
   only_continues_ = true;  // As RunLabelParty.
-  run_.label_config.mutable_party()->clear_starts_anew();
+  run_.label_config.mutable_party()->clear_restart();
   EXPECT_THAT(std::string(GoOnFrom(run + "/1").message()), HasSubstr("expected a checkpoint of the run"));
 }
 
 // FREEZE_BOTTOM: "No gradient leaves for the rest of the run." Frozen or not tells of labels: one answer to that, too.
-TEST_F(BrokenOffAttacksTest, AFreezeIsNotUndoneNorAskedForOtherActivations) {
+TEST_F(InterruptedAttacksTest, AFreezeIsNotUndoneNorAskedForOtherActivations) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   run_.label_config.mutable_release()->set_max_measured_leak(0.5001);
   run_.label_config.mutable_release()->set_action(v1::FREEZE_BOTTOM);
@@ -193,7 +193,7 @@ TEST_F(BrokenOffAttacksTest, AFreezeIsNotUndoneNorAskedForOtherActivations) {
   EXPECT_EQ(TrainOne(0, 1), "frozen");
 }
 
-TEST_F(BrokenOffAttacksTest, AHaltIsNotAskedForOtherActivations) {
+TEST_F(InterruptedAttacksTest, AHaltIsNotAskedForOtherActivations) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   run_.label_config.mutable_release()->set_max_measured_leak(0.5001);
   run_.label_config.mutable_release()->set_action(v1::HALT);
@@ -205,7 +205,7 @@ TEST_F(BrokenOffAttacksTest, AHaltIsNotAskedForOtherActivations) {
 }
 
 // Whatever the cause: another machine, another noise key, or as here another protection.
-TEST_F(BrokenOffAttacksTest, AStepThatWasAnsweredGetsNoOtherBytes) {
+TEST_F(InterruptedAttacksTest, AStepThatWasAnsweredGetsNoOtherBytes) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   Start();
   const std::string run = run_id_;
@@ -218,7 +218,7 @@ TEST_F(BrokenOffAttacksTest, AStepThatWasAnsweredGetsNoOtherBytes) {
   EXPECT_THAT(std::string(outcome.message()), HasSubstr("expected the answer that left for epoch 0 batch 0 before"));
 }
 
-TEST_F(BrokenOffAttacksTest, ARunGoesOnFromOneCheckpointAHundredTimes) {
+TEST_F(InterruptedAttacksTest, ARunGoesOnFromOneCheckpointAHundredTimes) {
   Start();
   const std::string run = run_id_;
   only_continues_ = true;
@@ -232,7 +232,7 @@ TEST_F(BrokenOffAttacksTest, ARunGoesOnFromOneCheckpointAHundredTimes) {
 }
 
 // Rule 6: the account that a new run carries over counts what left after the checkpoint.
-TEST_F(BrokenOffAttacksTest, ARunThatResumesFromABrokenOneCountsWhatLeftAfterItsCheckpoint) {
+TEST_F(InterruptedAttacksTest, ARunThatResumesFromABrokenOneCountsWhatLeftAfterItsCheckpoint) {
   run_.label_config.mutable_protection()->mutable_marvell()->set_s(4);
   Start();
   TrainEpoch(0);  // Every example has been released; the evaluation, after which a checkpoint is due, never comes.
@@ -242,16 +242,16 @@ TEST_F(BrokenOffAttacksTest, ARunThatResumesFromABrokenOneCountsWhatLeftAfterIts
   EXPECT_EQ(ReportedBound(), released);
 }
 
-TEST_F(BrokenOffAttacksTest, OfARunWhoseJournalIsGoneNobodyKnowsWhatLeft) {
+TEST_F(InterruptedAttacksTest, OfARunWhoseJournalIsGoneNobodyKnowsWhatLeft) {
   run_.label_config.mutable_protection()->mutable_marvell()->set_s(4);
   Start();
   TrainOne(0, 0);
-  ASSERT_TRUE(std::filesystem::remove(AnswerJournal::PathOf(path_, run_id_)));
+  ASSERT_TRUE(std::filesystem::remove(ReleaseJournal::PathOf(path_, run_id_)));
   ResumeAnew();
   EXPECT_EQ(ReportedBound(), 1);
 }
 
-TEST_F(BrokenOffAttacksTest, WhatLeftUnprotectedCountsInTheRunThatResumes) {
+TEST_F(InterruptedAttacksTest, WhatLeftUnprotectedCountsInTheRunThatResumes) {
   Start();
   TrainOne(0, 0);
   run_.label_config.mutable_protection()->mutable_marvell()->set_s(4);
@@ -260,7 +260,7 @@ TEST_F(BrokenOffAttacksTest, WhatLeftUnprotectedCountsInTheRunThatResumes) {
 }
 
 // PeerPresence: the first 100 of a run.
-TEST_F(BrokenOffAttacksTest, TheLedgerHoldsAHundredInterruptionsOfARunHoweverOftenItIsBrokenOff) {
+TEST_F(InterruptedAttacksTest, TheLedgerHoldsAHundredInterruptionsOfARunHoweverOftenItIsInterrupted) {
   Start();
   const std::string run = run_id_;
   for (int again = 0; again < 3; ++again) {
@@ -276,7 +276,7 @@ TEST_F(BrokenOffAttacksTest, TheLedgerHoldsAHundredInterruptionsOfARunHoweverOft
 }
 
 // RefusalLog: the first 100 of a run.
-TEST_F(BrokenOffAttacksTest, TheLedgerHoldsAHundredRefusalsOfARunHoweverOftenItIsBrokenOff) {
+TEST_F(InterruptedAttacksTest, TheLedgerHoldsAHundredRefusalsOfARunHoweverOftenItIsInterrupted) {
   Start();
   const std::string run = run_id_;
   only_continues_ = true;
@@ -291,7 +291,7 @@ TEST_F(BrokenOffAttacksTest, TheLedgerHoldsAHundredRefusalsOfARunHoweverOftenItI
 }
 
 // The peer learns once per epoch whether the labels of the test examples say to stop.
-TEST_F(BrokenOffAttacksTest, AnEvaluationIsAnsweredForTheSameActivationsAlone) {
+TEST_F(InterruptedAttacksTest, AnEvaluationIsAnsweredForTheSameActivationsAlone) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   run_.label_config.mutable_early_stopping()->set_patience(1);
   run_.agreement.set_epochs(4);
@@ -325,9 +325,9 @@ TEST_F(BrokenOffAttacksTest, AnEvaluationIsAnsweredForTheSameActivationsAlone) {
   EXPECT_EQ(bits.size(), 1) << ::testing::PrintToString(bits);
 }
 
-// A peer's new process that asks again while the run it has broken off is still being finished, which may take long,
+// A peer's new process that asks again while the run it has interrupted is still being finished, which may take long,
 // must be told to come back, as at first: FailedPrecondition is a refusal to it, exit 4.
-TEST_F(BrokenOffAttacksTest, APeerThatAsksAgainBeforeTheServerIsReadyIsToldToComeBack) {
+TEST_F(InterruptedAttacksTest, APeerThatAsksAgainBeforeTheServerIsReadyIsToldToComeBack) {
   Start();
   AnotherSeed();
   EXPECT_EQ(OpenShowing({run_id_ + "/0"}).status().code(), absl::StatusCode::kUnavailable);
@@ -337,7 +337,7 @@ TEST_F(BrokenOffAttacksTest, APeerThatAsksAgainBeforeTheServerIsReadyIsToldToCom
 }
 
 // Every repeated step of every method gets its bytes, also after batches of one class.
-class RepeatedStepsTest : public BrokenOffAttacksTest, public ::testing::WithParamInterface<const char*> {};
+class RepeatedStepsTest : public InterruptedAttacksTest, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(RepeatedStepsTest, GetTheSameBytes) {
   ASSERT_TRUE(google::protobuf::TextFormat::MergeFromString(GetParam(), &run_.label_config));

@@ -1,4 +1,4 @@
-// What a run that was broken off after something had left stands in the way of, and what it goes on with.
+// What a run that was interrupted after something had left stands in the way of, and what it goes on with.
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/process/exit_code.h"
-#include "label_party/session/answer_journal.h"
+#include "label_party/session/release_journal.h"
 #include "tests/unit/label_party/session/label_session_life_fixture.h"
 
 namespace splitveil::testing {
@@ -16,9 +16,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class BrokenOffRunTest : public LabelSessionLifeTest {
+class InterruptedRunTest : public LabelSessionLifeTest {
  protected:
-  // A run that was broken off after `batches`, of which the peer has no checkpoint; the label party has been started
+  // A run that was interrupted after `batches`, of which the peer has no checkpoint; the label party has been started
   // again.
   void BreakOff(uint32_t batches) {
     ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
@@ -29,8 +29,8 @@ class BrokenOffRunTest : public LabelSessionLifeTest {
     }
     session_.reset();  // As after kill -9, its ledger is not finished.
     run_.label_checkpoints.unfinished = {*Checkpoint::Open(path_)};
-    run_.label_checkpoints.broken_off = run_.label_checkpoints.unfinished.front();
-    ASSERT_EQ(run_.label_checkpoints.broken_off->name(), run_id_ + "/0");
+    run_.label_checkpoints.interrupted = run_.label_checkpoints.unfinished.front();
+    ASSERT_EQ(run_.label_checkpoints.interrupted->name(), run_id_ + "/0");
   }
   // With an account that is at `file`.
   void CountLabels(const std::string& file) {
@@ -41,14 +41,14 @@ class BrokenOffRunTest : public LabelSessionLifeTest {
   }
   // As PlanCheckpoints finds it.
   void TellToStartAnew() {
-    run_.label_config.mutable_party()->set_starts_anew(true);
+    run_.label_config.mutable_party()->set_restart(true);
     run_.label_checkpoints.unfinished.clear();
-    run_.label_checkpoints.broken_off = nullptr;
+    run_.label_checkpoints.interrupted = nullptr;
   }
-  static constexpr char kRefused[] = "the run that was broken off after gradients had left";
+  static constexpr char kRefused[] = "the run that was interrupted after gradients had left";
 };
 
-TEST_F(BrokenOffRunTest, IsNotReleasedOnceMoreWithOtherNoise) {
+TEST_F(InterruptedRunTest, IsNotReleasedOnceMoreWithOtherNoise) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   BreakOff(1);
   ExpectOpenRefused(kRefused);
@@ -56,16 +56,16 @@ TEST_F(BrokenOffRunTest, IsNotReleasedOnceMoreWithOtherNoise) {
   Start();
 }
 
-TEST_F(BrokenOffRunTest, NorWhereItsCheckpointsAreGoneOrDamaged) {
+TEST_F(InterruptedRunTest, NorWhereItsCheckpointsAreGoneOrDamaged) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   BreakOff(1);
   run_.label_checkpoints.unfinished.clear();
-  run_.label_checkpoints.broken_off = nullptr;
+  run_.label_checkpoints.interrupted = nullptr;
   ExpectOpenRefused(kRefused);
 }
 
 // Of which no checkpoint is written before its epoch is trained.
-TEST_F(BrokenOffRunTest, NorUnderProgressiveValidation) {
+TEST_F(InterruptedRunTest, NorUnderProgressiveValidation) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   run_.label_checkpoints.path = path_;
   ProgressiveValidation();
@@ -77,7 +77,7 @@ TEST_F(BrokenOffRunTest, NorUnderProgressiveValidation) {
 }
 
 // Its steps would come once more, and what the one in its place released would be counted nowhere.
-TEST_F(BrokenOffRunTest, IsNotContinuedAfterAnotherHasTakenItsPlace) {
+TEST_F(InterruptedRunTest, IsNotContinuedAfterAnotherHasTakenItsPlace) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   BreakOff(1);
   const std::vector<std::shared_ptr<const Checkpoint>> first = run_.label_checkpoints.unfinished;
@@ -85,14 +85,14 @@ TEST_F(BrokenOffRunTest, IsNotContinuedAfterAnotherHasTakenItsPlace) {
   Start();
   ASSERT_TRUE(session_->Train(Activations(0, 0)).ok());
   session_.reset();
-  run_.label_config.mutable_party()->clear_starts_anew();
+  run_.label_config.mutable_party()->clear_restart();
   run_.label_checkpoints.unfinished = first;
   unfinished_ = {first.front()->name()};
   ExpectOpenRefused(kRefused);
 }
 
 // All of it was trained: what the peer has not said is that it is content.
-TEST_F(BrokenOffRunTest, NorAfterItsLastEvaluation) {
+TEST_F(InterruptedRunTest, NorAfterItsLastEvaluation) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
   run_.label_checkpoints.path = path_;
@@ -102,8 +102,8 @@ TEST_F(BrokenOffRunTest, NorAfterItsLastEvaluation) {
   }
   session_.reset();
   run_.label_checkpoints.unfinished = {*Checkpoint::Open(path_)};
-  run_.label_checkpoints.broken_off = run_.label_checkpoints.unfinished.front();
-  ASSERT_EQ(run_.label_checkpoints.broken_off->name(), run_id_ + "/2");
+  run_.label_checkpoints.interrupted = run_.label_checkpoints.unfinished.front();
+  ASSERT_EQ(run_.label_checkpoints.interrupted->name(), run_id_ + "/2");
   ExpectOpenRefused(kRefused);
   ResumeFrom(path_);  // From its weights: then what it released is counted, but what is counted must have a limit.
   continues_ = run_id_ + "/2";
@@ -113,7 +113,7 @@ TEST_F(BrokenOffRunTest, NorAfterItsLastEvaluation) {
   Start();
 }
 
-TEST_F(BrokenOffRunTest, NorUnderAnotherAgreement) {
+TEST_F(InterruptedRunTest, NorUnderAnotherAgreement) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   BreakOff(1);
   run_.agreement.set_run_name("another");
@@ -122,38 +122,38 @@ TEST_F(BrokenOffRunTest, NorUnderAnotherAgreement) {
   ExpectOpenRefused(kRefused);
 }
 
-TEST_F(BrokenOffRunTest, NorWhereNobodyKnowsWhatHasLeft) {
+TEST_F(InterruptedRunTest, NorWhereNobodyKnowsWhatHasLeft) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   BreakOff(0);
-  ASSERT_TRUE(std::filesystem::remove(AnswerJournal::PathOf(path_, run_id_)));
+  ASSERT_TRUE(std::filesystem::remove(ReleaseJournal::PathOf(path_, run_id_)));
   ExpectOpenRefused(kRefused);
 }
 
-TEST_F(BrokenOffRunTest, MayBeginAnewBeforeAnythingHasLeft) {
+TEST_F(InterruptedRunTest, MayBeginAnewBeforeAnythingHasLeft) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   BreakOff(0);
   Start();
 }
 
-TEST_F(BrokenOffRunTest, MayBeginAnewWhereNothingIsProtected) {
+TEST_F(InterruptedRunTest, MayBeginAnewWhereNothingIsProtected) {
   BreakOff(1);
   Start();
 }
 
-TEST_F(BrokenOffRunTest, MayBeginAnewWhereAnAccountCounts) {
+TEST_F(InterruptedRunTest, MayBeginAnewWhereAnAccountCounts) {
   CountLabels("labels.account.db");
   BreakOff(1);
   Start();
 }
 
-TEST_F(BrokenOffRunTest, MayNotBeginAnewWhereAnotherAccountHasCounted) {
+TEST_F(InterruptedRunTest, MayNotBeginAnewWhereAnotherAccountHasCounted) {
   CountLabels("labels.account.db");
   BreakOff(1);
   CountLabels("another.account.db");
   ExpectOpenRefused(kRefused);
 }
 
-TEST_F(BrokenOffRunTest, NorWhereNoneHas) {
+TEST_F(InterruptedRunTest, NorWhereNoneHas) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   BreakOff(1);
   CountLabels("labels.account.db");
@@ -161,7 +161,7 @@ TEST_F(BrokenOffRunTest, NorWhereNoneHas) {
 }
 
 // The other account has another key: the same labels would leave with other noise, and twice.
-TEST_F(BrokenOffRunTest, DoesNotGoOnUnderAnotherAccount) {
+TEST_F(InterruptedRunTest, DoesNotGoOnUnderAnotherAccount) {
   CountLabels("labels.account.db");
   BreakOff(1);
   CountLabels("another.account.db");
@@ -173,7 +173,7 @@ TEST_F(BrokenOffRunTest, DoesNotGoOnUnderAnotherAccount) {
 
 // What a run states of its labels is of one plan; what left under another would be stated nowhere. The account counts
 // it all either way.
-TEST_F(BrokenOffRunTest, GoesOnWithTheReleasesThatItBeganWithAlone) {
+TEST_F(InterruptedRunTest, GoesOnWithTheReleasesThatItBeganWithAlone) {
   CountLabels("labels.account.db");
   BreakOff(1);
   unfinished_ = {run_id_ + "/0"};
@@ -181,7 +181,7 @@ TEST_F(BrokenOffRunTest, GoesOnWithTheReleasesThatItBeganWithAlone) {
   using Change = void (*)(v1::LabelPartyConfig&);
   const std::pair<Change, const char*> changes[] = {
       {[](v1::LabelPartyConfig& config) { config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(1); },
-       "protection.gaussian_label_dp: expected what the run that was broken off began with, sigma 2.828427315 in 2 "
+       "protection.gaussian_label_dp: expected what the run that was interrupted began with, sigma 2.828427315 in 2 "
        "draws, found sigma 1.414214134 in 2 draws"},
       {[](v1::LabelPartyConfig& config) {
          config.mutable_protection()->mutable_gaussian_label_dp()->set_noise_growth_per_epoch(2);
@@ -197,7 +197,8 @@ TEST_F(BrokenOffRunTest, GoesOnWithTheReleasesThatItBeganWithAlone) {
        },
        "in 3 draws"},
       {[](v1::LabelPartyConfig& config) { config.mutable_privacy_account()->set_label_set("renamed"); },
-       "privacy_account.label_set: expected what the run that was broken off began with, \"small\", found \"renamed\""},
+       "privacy_account.label_set: expected what the run that was interrupted began with, \"small\", found "
+       "\"renamed\""},
       {[](v1::LabelPartyConfig& config) {
          config.mutable_protection()->mutable_gaussian_label_dp()->set_likelihood_correction(false);
        },
@@ -216,7 +217,7 @@ TEST_F(BrokenOffRunTest, GoesOnWithTheReleasesThatItBeganWithAlone) {
     const absl::Status status = session_->WaitUntilEnded([] { return false; });
     EXPECT_EQ(ExitCodeFor(status), ExitCode::kInvalidInput) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(expected));
-    EXPECT_THAT(std::string(status.message()), HasSubstr("starts_anew"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("restart"));
   }
   session_.reset();
   run_.label_config = begun;
@@ -225,7 +226,7 @@ TEST_F(BrokenOffRunTest, GoesOnWithTheReleasesThatItBeganWithAlone) {
 }
 
 // Its flips have one key, but another epsilon flips others.
-TEST_F(BrokenOffRunTest, GoesOnWithTheFlipsThatItBeganWithAlone) {
+TEST_F(InterruptedRunTest, GoesOnWithTheFlipsThatItBeganWithAlone) {
   run_.agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
   run_.label_config.mutable_protection()->mutable_label_dp()->set_epsilon(1);
   BreakOff(1);
@@ -235,7 +236,7 @@ TEST_F(BrokenOffRunTest, GoesOnWithTheFlipsThatItBeganWithAlone) {
   EXPECT_FALSE(session_->Open(OpenRequest()).ok());
   EXPECT_THAT(
       std::string(session_->WaitUntilEnded([] { return false; }).message()),
-      HasSubstr("protection.label_dp.epsilon: expected what the run that was broken off began with, 1, found 3"));
+      HasSubstr("protection.label_dp.epsilon: expected what the run that was interrupted began with, 1, found 3"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "common/checkpoint/kept_alignment.h"
+#include "common/checkpoint/alignment_cache.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -21,7 +21,7 @@
 namespace splitveil {
 namespace {
 
-constexpr char kHeader[] = "kept alignment";
+constexpr char kHeader[] = "cached alignment";
 constexpr char kRows[] = "rows";
 
 Digest BindingOf(const Dataset& data, const Digest& identities, const v1::RunAgreement& agreement) {
@@ -30,7 +30,7 @@ Digest BindingOf(const Dataset& data, const Digest& identities, const v1::RunAgr
 }
 
 absl::Status NotKept(const std::string& path) {
-  return absl::InvalidArgumentError(absl::StrCat(path, ": expected a kept alignment, found something else"));
+  return absl::InvalidArgumentError(absl::StrCat(path, ": expected a cached alignment, found something else"));
 }
 
 // Each a row of the data, none twice.
@@ -46,7 +46,7 @@ bool AreRows(const std::vector<uint32_t>& rows, int64_t of) {
 }
 
 struct Kept {
-  v1::KeptAlignment header;
+  v1::AlignmentCache header;
   AlignedIds aligned;
 };
 
@@ -111,7 +111,7 @@ absl::Status AlignmentStore::Keep(const AlignedIds& aligned, const Dataset& data
   if (path_.empty()) {
     return absl::OkStatus();
   }
-  v1::KeptAlignment header;
+  v1::AlignmentCache header;
   header.set_binding_sha256(std::string(AsBytes(BindingOf(data, identities_, agreement))));
   header.set_unix_seconds(absl::ToUnixSeconds(now));
   header.set_order_sha256(std::string(AsBytes(aligned.order_sha256)));
@@ -123,7 +123,7 @@ absl::Status AlignmentStore::Keep(const AlignedIds& aligned, const Dataset& data
 }
 
 std::string AlignmentName(const AlignedIds& aligned) {
-  const Digest digest = Sha256(absl::StrCat("splitveil kept alignment", AsBytes(aligned.order_sha256)));
+  const Digest digest = Sha256(absl::StrCat("splitveil cached alignment", AsBytes(aligned.order_sha256)));
   return absl::BytesToHexString(AsBytes(digest).substr(0, 16));
 }
 

@@ -1,4 +1,4 @@
-#include "label_party/session/answer_journal.h"
+#include "label_party/session/release_journal.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -23,7 +23,7 @@
 namespace splitveil {
 namespace {
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "big-endian hosts need byte swaps in answer_journal.cc");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "big-endian hosts need byte swaps in release_journal.cc");
 
 constexpr char kSuffix[] = ".answered.";
 constexpr size_t kDigits = 16;  // Of the digest of a run's id.
@@ -43,17 +43,17 @@ absl::Status Failed(const std::string& path, const char* what) {
 absl::Status OtherActivations(const std::string& of) {
   return absl::AlreadyExistsError(
       absl::StrCat("activations: expected those that ", of,
-                   " was answered for before the run was broken off, found others: the non-label party must run on "
-                   "what it ran on (machine, threads, libraries), or both begin anew (starts_anew)"));
+                   " was answered for before the run was interrupted, found others: the non-label party must run on "
+                   "what it ran on (machine, threads, libraries), or both begin anew (restart)"));
 }
 
 }  // namespace
 
-std::string AnswerJournal::PathOf(const std::string& checkpoint_path, const std::string& run_id) {
+std::string ReleaseJournal::PathOf(const std::string& checkpoint_path, const std::string& run_id) {
   return absl::StrCat(checkpoint_path, kSuffix, absl::BytesToHexString(AsBytes(Sha256(run_id))).substr(0, kDigits));
 }
 
-absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Open(const std::string& path, int flags) {
+absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Open(const std::string& path, int flags) {
   const int descriptor = open(path.c_str(), O_CLOEXEC | O_NOFOLLOW | flags, 0600);
   if (descriptor < 0) {
     const std::string what = absl::StrCat(path, ": cannot be opened: ", std::strerror(errno));
@@ -69,12 +69,12 @@ absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Open(const std::st
     close(descriptor);
     return Failed(path, "opened");
   }
-  return std::unique_ptr<AnswerJournal>(new AnswerJournal(path, std::move(file)));
+  return std::unique_ptr<ReleaseJournal>(new ReleaseJournal(path, std::move(file)));
 }
 
-absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Begin(const std::string& path,
-                                                                    const std::string& account) {
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<AnswerJournal> journal, Open(path, O_RDWR | O_CREAT | O_EXCL));
+absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Begin(const std::string& path,
+                                                                      const std::string& account) {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<ReleaseJournal> journal, Open(path, O_RDWR | O_CREAT | O_EXCL));
   SPLITVEIL_RETURN_IF_ERROR(SyncFolderOf(path));
   if (!account.empty()) {
     SPLITVEIL_RETURN_IF_ERROR(journal->Write({Kind::kAccount, 0, 0, 0, Sha256(account), 0}));
@@ -82,22 +82,22 @@ absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Begin(const std::s
   return journal;
 }
 
-absl::StatusOr<std::unique_ptr<AnswerJournal>> AnswerJournal::Continue(const std::string& path,
-                                                                       const std::string& account, uint32_t epoch,
-                                                                       uint32_t batch) {
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<AnswerJournal> journal, Open(path, O_RDWR));
+absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Continue(const std::string& path,
+                                                                         const std::string& account, uint32_t epoch,
+                                                                         uint32_t batch) {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<ReleaseJournal> journal, Open(path, O_RDWR));
   SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(epoch, batch));
   const Outline& outline = journal->outline_;
   if (!outline.empty && (account.empty() ? outline.account.has_value() : !outline.IsCountedBy(account))) {
     return absl::InvalidArgumentError(absl::StrCat(
-        path, ": expected the privacy account that counted the run before it was broken off, found ",
-        account.empty() ? "none" : "another", ": that file is to be restored, or both begin anew (starts_anew)"));
+        path, ": expected the privacy account that counted the run before it was interrupted, found ",
+        account.empty() ? "none" : "another", ": that file is to be restored, or both begin anew (restart)"));
   }
   SPLITVEIL_RETURN_IF_ERROR(journal->GoToEnd());
   return journal;
 }
 
-absl::StatusOr<std::vector<std::string>> AnswerJournal::AllOf(const std::string& checkpoint_path) {
+absl::StatusOr<std::vector<std::string>> ReleaseJournal::AllOf(const std::string& checkpoint_path) {
   const std::filesystem::path path = checkpoint_path;
   const std::string prefix = path.filename().string() + kSuffix;
   std::error_code error;
@@ -114,7 +114,7 @@ absl::StatusOr<std::vector<std::string>> AnswerJournal::AllOf(const std::string&
                : std::move(journals);
 }
 
-void AnswerJournal::RemoveOthers(const std::string& checkpoint_path, const std::vector<std::string>& run_ids) {
+void ReleaseJournal::RemoveOthers(const std::string& checkpoint_path, const std::vector<std::string>& run_ids) {
   for (const std::string& journal : AllOf(checkpoint_path).value_or(std::vector<std::string>())) {
     const bool kept = std::any_of(run_ids.begin(), run_ids.end(), [&](const std::string& run_id) {
       return PathOf(checkpoint_path, run_id) == journal;
@@ -126,27 +126,27 @@ void AnswerJournal::RemoveOthers(const std::string& checkpoint_path, const std::
   }
 }
 
-absl::Status AnswerJournal::Settle(const std::string& path) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<AnswerJournal> journal, Open(path, O_RDWR));
+absl::Status ReleaseJournal::Settle(const std::string& path) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<ReleaseJournal> journal, Open(path, O_RDWR));
   SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(std::numeric_limits<uint32_t>::max(), 0));
   SPLITVEIL_RETURN_IF_ERROR(journal->GoToEnd());
   return journal->Settle();
 }
 
-absl::StatusOr<AnswerJournal::Outline> AnswerJournal::Read(const std::string& path) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<AnswerJournal> journal, Open(path, O_RDONLY));
+absl::StatusOr<ReleaseJournal::Outline> ReleaseJournal::Read(const std::string& path) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<ReleaseJournal> journal, Open(path, O_RDONLY));
   SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(std::numeric_limits<uint32_t>::max(), 0));
   return journal->outline_;
 }
 
-absl::Status AnswerJournal::GoToEnd() {
+absl::Status ReleaseJournal::GoToEnd() {
   const int64_t whole = records_ * static_cast<int64_t>(sizeof(Record));
   return ftruncate(fileno(file_.get()), static_cast<off_t>(whole)) == 0 && std::fseek(file_.get(), 0, SEEK_END) == 0
              ? absl::OkStatus()
              : Failed(path_, "written");
 }
 
-absl::Status AnswerJournal::ReadFrom(uint32_t epoch, uint32_t batch) {
+absl::Status ReleaseJournal::ReadFrom(uint32_t epoch, uint32_t batch) {
   static_assert(sizeof(Record) == 56, "the file's format");
   Record record;
   for (; std::fread(&record, sizeof(record), 1, file_.get()) == 1; ++records_) {
@@ -166,12 +166,12 @@ absl::Status AnswerJournal::ReadFrom(uint32_t epoch, uint32_t batch) {
   return std::ferror(file_.get()) == 0 ? absl::OkStatus() : Failed(path_, "read");
 }
 
-const AnswerJournal::Record* AnswerJournal::Before(Kind kind, uint32_t epoch, uint32_t batch) const {
+const ReleaseJournal::Record* ReleaseJournal::Before(Kind kind, uint32_t epoch, uint32_t batch) const {
   const auto before = before_.find({kind, epoch, batch});
   return before == before_.end() ? nullptr : &before->second;
 }
 
-void AnswerJournal::Count(const Record& record) {
+void ReleaseJournal::Count(const Record& record) {
   if (record.kind == Kind::kAccount) {
     outline_.account = record.digest;
     return;
@@ -186,7 +186,7 @@ void AnswerJournal::Count(const Record& record) {
   }
 }
 
-absl::Status AnswerJournal::Write(const Record& record) {
+absl::Status ReleaseJournal::Write(const Record& record) {
   if (Before(record.kind, record.epoch, record.batch) != nullptr) {
     return absl::OkStatus();
   }
@@ -199,11 +199,11 @@ absl::Status AnswerJournal::Write(const Record& record) {
   return was_empty && !empty() ? Sync() : absl::OkStatus();
 }
 
-absl::Status AnswerJournal::Sync() {
+absl::Status ReleaseJournal::Sync() {
   return fdatasync(fileno(file_.get())) == 0 ? absl::OkStatus() : Failed(path_, "made durable");
 }
 
-absl::Status AnswerJournal::Settle() {
+absl::Status ReleaseJournal::Settle() {
   if (outline_.settled) {
     return absl::OkStatus();
   }
@@ -211,36 +211,36 @@ absl::Status AnswerJournal::Settle() {
   return Sync();
 }
 
-absl::Status AnswerJournal::Take(uint32_t epoch, uint32_t batch, const Digest& activations) {
+absl::Status ReleaseJournal::Take(uint32_t epoch, uint32_t batch, const Digest& activations) {
   const Record* const before = Before(Kind::kTaken, epoch, batch);
   return before != nullptr && before->digest != activations
              ? OtherActivations(absl::StrCat("epoch ", epoch, " batch ", batch))
              : Write({Kind::kTaken, epoch, batch, 0, activations, 0});
 }
 
-absl::Status AnswerJournal::Answer(uint32_t epoch, uint32_t batch, const Reply& reply) {
+absl::Status ReleaseJournal::Answer(uint32_t epoch, uint32_t batch, const Reply& reply) {
   const Record* const before = Before(Kind::kAnswered, epoch, batch);
   return before != nullptr && before->digest != reply.bytes
              ? absl::InvalidArgumentError(absl::StrCat(
                    path_, ": expected the answer that left for epoch ", epoch, " batch ", batch,
-                   " before the run was broken off, found another: this party must run on what it ran on (machine, "
-                   "threads, libraries, noise key, protection and release policy), or both begin anew (starts_anew)"))
+                   " before the run was interrupted, found another: this party must run on what it ran on (machine, "
+                   "threads, libraries, noise key, protection and release policy), or both begin anew (restart)"))
              : Write({Kind::kAnswered, epoch, batch, reply.scores_answered ? 1U : 0U, reply.bytes, reply.sum_kl});
 }
 
-bool AnswerJournal::ScoresAnswered(uint32_t epoch, uint32_t batch) const {
+bool ReleaseJournal::ScoresAnswered(uint32_t epoch, uint32_t batch) const {
   const Record* const before = Before(Kind::kAnswered, epoch, batch);
   return before != nullptr && before->scores_answered != 0;
 }
 
-absl::Status AnswerJournal::Evaluate(uint32_t epoch, const Digest& activations) {
+absl::Status ReleaseJournal::Evaluate(uint32_t epoch, const Digest& activations) {
   const Record* const before = Before(Kind::kEvaluated, epoch, 0);
   return before != nullptr && before->digest != activations
              ? OtherActivations(absl::StrCat("the evaluation after epoch ", epoch))
              : Write({Kind::kEvaluated, epoch, 0, 0, activations, 0});
 }
 
-absl::Status AnswerJournal::LowerDisclosure(uint32_t epoch, uint32_t batch) {
+absl::Status ReleaseJournal::LowerDisclosure(uint32_t epoch, uint32_t batch) {
   if (lowered_from_.has_value()) {
     return absl::OkStatus();
   }
@@ -249,13 +249,13 @@ absl::Status AnswerJournal::LowerDisclosure(uint32_t epoch, uint32_t batch) {
   return absl::OkStatus();
 }
 
-absl::Status AnswerJournal::RaiseNoise(const RaisedNoise& raised) {
+absl::Status ReleaseJournal::RaiseNoise(const RaisedNoise& raised) {
   SPLITVEIL_RETURN_IF_ERROR(Write({Kind::kRaised, raised.from.epoch, raised.from.batch, 0, {}, raised.max_sum_kl}));
   raised_.push_back(raised);
   return absl::OkStatus();
 }
 
-AnswerJournal::Batch AnswerJournal::FirstUnanswered(const Batch& next) const {
+ReleaseJournal::Batch ReleaseJournal::FirstUnanswered(const Batch& next) const {
   const auto beyond = before_.lower_bound({Kind::kEvaluated, 0, 0});  // Kinds are in order: kAnswered comes before it.
   if (beyond == before_.begin()) {
     return next;
@@ -266,7 +266,7 @@ AnswerJournal::Batch AnswerJournal::FirstUnanswered(const Batch& next) const {
              : Batch{epoch, batch + 1};
 }
 
-absl::Status AnswerJournal::ReleaseUnprotected() {
+absl::Status ReleaseJournal::ReleaseUnprotected() {
   constexpr double kUnbounded = std::numeric_limits<double>::infinity();
   return outline_.largest_sum_kl == kUnbounded ? absl::OkStatus()
                                                : Write({Kind::kUnprotected, 0, 0, 0, {}, kUnbounded});

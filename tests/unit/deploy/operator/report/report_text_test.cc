@@ -1,4 +1,4 @@
-#include "deploy/operator/report/plain_words.h"
+#include "deploy/operator/report/report_text.h"
 
 #include <cmath>
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ RunRanking RankingOf(BoundState bound) {
   return ranking;
 }
 
-TEST(PlainWordsTest, TellsWhatAnAttackReachesTheLargestFigureFirst) {
+TEST(ReportTextTest, TellsWhatAnAttackReachesTheLargestFigureFirst) {
   const LeakSeries series = Series(0.541, 0.6);
   EXPECT_EQ(
       DescribeReach(LeakOf(series)),
@@ -61,13 +61,13 @@ TEST(PlainWordsTest, TellsWhatAnAttackReachesTheLargestFigureFirst) {
       "average over the batches.");
 }
 
-TEST(PlainWordsTest, NamesALayerByItsName) {
+TEST(ReportTextTest, NamesALayerByItsName) {
   LeakSeries series = Series(0.5, 0.5);
   series.layer = "first";
   EXPECT_THAT(DescribeReach(LeakOf(series)), HasSubstr("at layer \"first\""));
 }
 
-TEST(PlainWordsTest, AnIntervalHasTheDigitsThatItsEndsNeed) {
+TEST(ReportTextTest, AnIntervalHasTheDigitsThatItsEndsNeed) {
   EXPECT_EQ(AucWithInterval(0.7789, 0.7747, 0.7831), "0.779 (95% interval 0.775 to 0.783)");
   EXPECT_EQ(AucWithInterval(0.77891, 0.77884, 0.77898), "0.779 (95% interval 0.7788 to 0.7790)");
   EXPECT_EQ(AucWithInterval(0.28, 0.27, 0.29),
@@ -76,14 +76,14 @@ TEST(PlainWordsTest, AnIntervalHasTheDigitsThatItsEndsNeed) {
   EXPECT_EQ(AucWithInterval(0.7, kNan, kNan), "0.700");
 }
 
-TEST(PlainWordsTest, DrawsTheLineBetweenHiddenAndExposed) {
+TEST(ReportTextTest, DrawsTheLineBetweenHiddenAndExposed) {
   EXPECT_EQ(ExposureOf(0.60), Exposure::kHidden);
   EXPECT_EQ(ExposureOf(0.601), Exposure::kPartly);
   EXPECT_EQ(ExposureOf(0.90), Exposure::kLargely);
   EXPECT_EQ(ExposureOf(0.901), Exposure::kExposed);
 }
 
-TEST(PlainWordsTest, TellsTheBoundOfNineteenBatchesInTwenty) {
+TEST(ReportTextTest, TellsTheBoundOfNineteenBatchesInTwenty) {
   std::vector<double> bounds(19, 0.712);
   bounds.push_back(1);
   EXPECT_EQ(DescribeBound(Bounds(bounds), RankingOf(BoundState::kNotExceeded)),
@@ -91,7 +91,7 @@ TEST(PlainWordsTest, TellsTheBoundOfNineteenBatchesInTwenty) {
             "not show that the classes are Gaussian.");
 }
 
-TEST(PlainWordsTest, ABoundThatIsExceededIsNoPromise) {
+TEST(ReportTextTest, ABoundThatIsExceededIsNoPromise) {
   const std::string words = DescribeBound(Bounds({0.7}), RankingOf(BoundState::kExceeded));
   EXPECT_EQ(words,
             "Bound, conditional (Theorem 1, AUC 0.700 per step): exceeded by Gradient length. These gradients "
@@ -99,7 +99,7 @@ TEST(PlainWordsTest, ABoundThatIsExceededIsNoPromise) {
             "as it assumes: rely on what was measured.");
 }
 
-TEST(PlainWordsTest, AProvedBoundIsToldWithItsFigure) {
+TEST(ReportTextTest, AProvedBoundIsToldWithItsFigure) {
   RunRanking ranking = RankingOf(BoundState::kNotExceeded);
   ranking.proved = true;
   ranking.run_auc_bound = 0.7;
@@ -113,7 +113,7 @@ TEST(PlainWordsTest, AProvedBoundIsToldWithItsFigure) {
                                   "run: not exceeded"));
 }
 
-TEST(PlainWordsTest, SaysWhatThePracticalAttackReadsBesideFeatures) {
+TEST(ReportTextTest, SaysWhatThePracticalAttackReadsBesideFeatures) {
   RunRanking ranking = RankingOf(BoundState::kNotExceeded);
   EXPECT_THAT(DescribeBaseline(ranking), HasSubstr("was not measured"));
   ranking.practical = {"cut", "norm", "label_party", 0.6};
@@ -121,14 +121,14 @@ TEST(PlainWordsTest, SaysWhatThePracticalAttackReadsBesideFeatures) {
   EXPECT_EQ(DescribeBaseline(ranking), "The practical attack is 0.120 below Features alone, AUC 0.720.");
 }
 
-TEST(PlainWordsTest, TellsTheBestTestAuc) {
+TEST(ReportTextTest, TellsTheBestTestAuc) {
   const std::vector<EvaluationRow> rows = {{10, "test", 0.5, 0.7421, 0.8, 0.01}, {20, "test", 0.49, 0.74, 0.8, 0.01}};
   EXPECT_THAT(
       DescribeModel(rows),
       HasSubstr("Test AUC of the model: 0.742 (best of 2 evaluations, chosen on the test part itself; last 0.740)."));
 }
 
-TEST(PlainWordsTest, TellsTheTestAucOfTheBestValidation) {
+TEST(ReportTextTest, TellsTheTestAucOfTheBestValidation) {
   const std::vector<EvaluationRow> rows = {{10, "test", 0.5, 0.7421},
                                            {10, "validation", 0.5, 0.71},
                                            {20, "test", 0.49, 0.735},
@@ -138,7 +138,7 @@ TEST(PlainWordsTest, TellsTheTestAucOfTheBestValidation) {
                                              "validation; last 0.735)."));
 }
 
-TEST(PlainWordsTest, TellsTheBestShareThatARegressionExplains) {
+TEST(ReportTextTest, TellsTheBestShareThatARegressionExplains) {
   const double nan = std::nan("");
   const std::vector<EvaluationRow> rows = {{10, "test", nan, nan, nan, nan, 0.12, -0.5},
                                            {20, "test", nan, nan, nan, nan, 0.1, 0.7},
@@ -150,7 +150,7 @@ TEST(PlainWordsTest, TellsTheBestShareThatARegressionExplains) {
   EXPECT_EQ(LastTest(rows), &rows[2]);
 }
 
-TEST(PlainWordsTest, SaysWhatIsAttackedWhereItIsNotOneOfTwoClasses) {
+TEST(ReportTextTest, SaysWhatIsAttackedWhereItIsNotOneOfTwoClasses) {
   const double nan = std::nan("");
   const std::vector<EvaluationRow> of_two = {{10, "test", 0.5, 0.74, 0.8, 0.01}};
   EXPECT_EQ(DescribeTask(of_two), "");
@@ -165,18 +165,18 @@ TEST(PlainWordsTest, SaysWhatIsAttackedWhereItIsNotOneOfTwoClasses) {
   EXPECT_EQ(Quality(of_numbers[0]), 0.5);
 }
 
-TEST(PlainWordsTest, ReadsAnInvertedAttackAsAnAdversaryWould) {
+TEST(ReportTextTest, ReadsAnInvertedAttackAsAnAdversaryWould) {
   LeakSeries series = Series(0, 0);
   series.summary = SummarizeLeak({0.1, 0.1});
   EXPECT_THAT(DescribeReach(LeakOf(series)), HasSubstr("0.900 on average"));
 }
 
-TEST(PlainWordsTest, ClaimsNothingOfAnAttackThatWasNotMeasured) {
+TEST(ReportTextTest, ClaimsNothingOfAnAttackThatWasNotMeasured) {
   const LeakSeries series = Series(0, 0, 0);
   EXPECT_EQ(DescribeReach(LeakOf(series)), "");
 }
 
-TEST(PlainWordsTest, PromisesNothingWhereNothingIsStatedOrTested) {
+TEST(ReportTextTest, PromisesNothingWhereNothingIsStatedOrTested) {
   EXPECT_THAT(DescribeBound(Bounds({1, 1, 0.7}), RankingOf(BoundState::kNoneStated)), HasSubstr("none stated"));
   EXPECT_THAT(DescribeBound(Bounds({0.7}), RankingOf(BoundState::kNotTested)),
               HasSubstr("no attack was held against it"));
@@ -185,7 +185,7 @@ TEST(PlainWordsTest, PromisesNothingWhereNothingIsStatedOrTested) {
               testing::StartsWith("Bound, conditional: not exceeded by the attacks run here."));
 }
 
-TEST(PlainWordsTest, SaysWhatEachAdversaryMustKnow) {
+TEST(ReportTextTest, SaysWhatEachAdversaryMustKnow) {
   EXPECT_EQ(DescribeNeeds("norm"), "from what the partner receives");
   EXPECT_EQ(DescribeNeeds("cosine"), "with known positives");
   EXPECT_EQ(DescribeNeeds("likelihood_ratio"), "label side: knows the class statistics");
@@ -193,7 +193,7 @@ TEST(PlainWordsTest, SaysWhatEachAdversaryMustKnow) {
   EXPECT_EQ(DescribeNeeds("homebrew"), "");
 }
 
-TEST(PlainWordsTest, IsSilentAboutAModelNobodyTested) {
+TEST(ReportTextTest, IsSilentAboutAModelNobodyTested) {
   EXPECT_EQ(DescribeModel({}), "");
   EXPECT_EQ(DescribeModel({{10, "train", 0.5, 0.9, 0.8, 0.01}, {10, "test", kNan, kNan, kNan, kNan}}), "");
 }
@@ -210,7 +210,7 @@ EpochLeakRow Row(const std::string& attack, double auc, double half_width = 0.01
   return row;
 }
 
-TEST(PlainWordsTest, TellsWhatTheTrainingGaveAwayBeyondTheFeatures) {
+TEST(ReportTextTest, TellsWhatTheTrainingGaveAwayBeyondTheFeatures) {
   const std::vector<EpochLeakRow> rows = {Row("model_completion", 0.66), Row("features_only", 0.61)};
   EXPECT_EQ(DescribeAdvantage(rows, 100),
             "Given 100 labels, the bottom model trained here reaches AUC 0.660 on the other examples, a model from the "
@@ -218,20 +218,20 @@ TEST(PlainWordsTest, TellsWhatTheTrainingGaveAwayBeyondTheFeatures) {
   EXPECT_THAT(DescribeAdvantage(rows, 0), HasSubstr("Given a few labels"));
 }
 
-TEST(PlainWordsTest, ClaimsNoAdvantageThatTheSampleCannotTell) {
+TEST(ReportTextTest, ClaimsNoAdvantageThatTheSampleCannotTell) {
   EXPECT_THAT(DescribeAdvantage({Row("model_completion", 0.66, 0.05), Row("features_only", 0.61, 0.05)}, 100),
               HasSubstr("a difference that this sample cannot tell from none"));
   EXPECT_THAT(DescribeAdvantage({Row("model_completion", 0.55), Row("features_only", 0.61)}, 100),
               HasSubstr("a difference that this sample cannot tell from none"));
 }
 
-TEST(PlainWordsTest, IsSilentAboutAnAdvantageThatWasNotMeasured) {
+TEST(ReportTextTest, IsSilentAboutAnAdvantageThatWasNotMeasured) {
   EXPECT_EQ(DescribeAdvantage({Row("model_completion", 0.66)}, 100), "");
   EXPECT_EQ(DescribeAdvantage({Row("model_completion", 0.66), Row("features_only", kNan)}, 100), "");
   EXPECT_EQ(DescribeAdvantage({}, 100), "");
 }
 
-TEST(PlainWordsTest, TellsWhatACumulativeAttackReaches) {
+TEST(ReportTextTest, TellsWhatACumulativeAttackReaches) {
   EpochLeakRow row = Row("cumulative_direction", 0.72);
   row.gaussian_auc_bound = 0.741;
   const AttackLeak leak = {"cut", "cumulative_direction", "label_party", nullptr, {&row}};
@@ -243,7 +243,7 @@ TEST(PlainWordsTest, TellsWhatACumulativeAttackReaches) {
   EXPECT_EQ(DescribeCumulative({"cut", "cumulative_direction", "label_party", nullptr, {}}, BoundState::kExceeded), "");
 }
 
-TEST(PlainWordsTest, PromisesNothingOfACumulativeAttackWithoutABound) {
+TEST(ReportTextTest, PromisesNothingOfACumulativeAttackWithoutABound) {
   EpochLeakRow row = Row("cumulative_direction", 0.72);
   const AttackLeak leak = {"cut", "cumulative_direction", "label_party", nullptr, {&row}};
   EXPECT_THAT(DescribeCumulative(leak, BoundState::kNotExceeded), Not(HasSubstr("bound")));
@@ -251,7 +251,7 @@ TEST(PlainWordsTest, PromisesNothingOfACumulativeAttackWithoutABound) {
   EXPECT_THAT(DescribeCumulative(leak, BoundState::kNotExceeded), Not(HasSubstr("bound")));
 }
 
-TEST(PlainWordsTest, SaysWhatIsInferredWithoutAnyGradientWhereThatIsMore) {
+TEST(ReportTextTest, SaysWhatIsInferredWithoutAnyGradientWhereThatIsMore) {
   RunRanking ranking;
   EXPECT_EQ(VerdictWithoutGradient(ranking), "");
   ranking.no_gradient = {"cut", "activation_clusters", "nonlabel_party", 0.92};
@@ -264,7 +264,7 @@ TEST(PlainWordsTest, SaysWhatIsInferredWithoutAnyGradientWhereThatIsMore) {
   EXPECT_EQ(VerdictWithoutGradient(ranking), "");
 }
 
-TEST(PlainWordsTest, TellsByHowMuchABoundWasExceededOncePerAttack) {
+TEST(ReportTextTest, TellsByHowMuchABoundWasExceededOncePerAttack) {
   EXPECT_EQ(
       DescribeExcess({"cut", "likelihood_ratio", 0.71, 0.68, {5}, 5}),
       "Best guess knowing both classes at the cut layer exceeds its bound in epoch 5: lower 99.99% limit of its AUC "
@@ -276,12 +276,12 @@ TEST(PlainWordsTest, TellsByHowMuchABoundWasExceededOncePerAttack) {
   EXPECT_THAT(DescribeExcess({"cut", "norm", kNan, kNan, {}, 0}), HasSubstr("the run's events have the figures"));
 }
 
-TEST(PlainWordsTest, KeepsTheNameOfADecisionItDoesNotKnow) {
+TEST(ReportTextTest, KeepsTheNameOfADecisionItDoesNotKnow) {
   EXPECT_EQ(DescribeGateDecision(v1::FREEZE_BOTTOM), "kept back: bottom model frozen");
   EXPECT_EQ(DescribeGateDecision(v1::GATE_ACTION_UNSPECIFIED), "unknown decision");
 }
 
-TEST(PlainWordsTest, ClaimsNoMechanismItDoesNotKnow) {
+TEST(ReportTextTest, ClaimsNoMechanismItDoesNotKnow) {
   EXPECT_EQ(DescribeProtection("homebrew(7)"), "Protection: homebrew(7).");
   EXPECT_THAT(DescribeProtection(""), HasSubstr("do not say"));
   EXPECT_THAT(DescribeProtection("none"), HasSubstr("No protection"));
