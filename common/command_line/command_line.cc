@@ -13,7 +13,6 @@
 #include "absl/strings/string_view.h"
 
 #include "common/command_line/command_help.h"
-#include "common/command_line/renamed_flags.h"
 #include "common/naming/nearest_name.h"
 #include "common/process/version.h"
 #include "common/status/status_macros.h"
@@ -61,9 +60,6 @@ absl::Status UnknownWord(const CLI::App& app, const std::string& word) {
   const std::string whole = app.get_parent() != nullptr && commands ? absl::StrCat(app.get_name(), " ", word) : word;
   const absl::string_view name =
       commands ? absl::string_view(whole) : absl::string_view(whole).substr(0, whole.find('='));
-  if (const absl::string_view renamed = NewFlagOf(CallOf(app), name); !renamed.empty()) {
-    return UsageError(absl::StrCat(name, ": was renamed to ", renamed));
-  }
   const std::string nearest = NearestName(name, known);
   return UsageError(absl::StrCat("expected ", commands ? "a command" : absl::StrCat("a flag of ", CallOf(app)), " (",
                                  absl::StrJoin(known, ", "), "), found ",

@@ -12,7 +12,7 @@
 namespace splitveil {
 
 // Parses `path` into `message` and checks required fields, ranges and oneofs by the schema's options. Errors: NotFound;
-// InvalidArgument as one line: FILE:LINE:COLUMN: FIELD: expected …, found …, or FIELD: was renamed to NEW_NAME.
+// InvalidArgument as one line: FILE:LINE:COLUMN: FIELD: expected …, found ….
 absl::Status LoadTextConfig(const std::string& path, google::protobuf::Message& message);
 
 // What LoadTextConfig parses. Errors: NotFound; InvalidArgument for a folder, a file too large for a configuration and

@@ -23,7 +23,6 @@ namespace splitveil {
 namespace {
 
 constexpr SqliteApplication kAccount = {"a privacy account", /*id=*/0x53565041, /*version=*/3};  // "SVPA".
-constexpr int64_t kVersionOfOneDraw = 2;
 
 constexpr char kTables[] = R"sql(
 CREATE TABLE account(id TEXT NOT NULL CHECK (id <> ''), noise_key BLOB NOT NULL CHECK (length(noise_key) = 32)) STRICT;
@@ -67,27 +66,14 @@ absl::Status CheckFile(const std::string& path, int create) {
                    "expected a file of this user, with one name, that nobody else may read or write (chmod 600)");
 }
 
-// Every example had been released with the first draw of a strength, or not.
-constexpr char kAddDraws[] = "ALTER TABLE debit ADD COLUMN draws INTEGER NOT NULL DEFAULT 1 CHECK (draws > 0)";
-// The same for this connection alone, of a file that is to stay as it is: names are looked up in `temp` first.
-constexpr char kViewWithDraws[] = R"sql(
-PRAGMA query_only = OFF;
-CREATE TEMP VIEW debit AS SELECT example, release, label, 1 AS draws FROM main.debit;
-PRAGMA query_only = ON;
-)sql";
-
-enum class AccountState { kNone, kOneDraw, kCurrent };
-
-absl::StatusOr<AccountState> StateOf(SqliteDatabase& database) {
+// Whether it is an account already, not an empty file that is to become one.
+absl::StatusOr<bool> IsAccount(SqliteDatabase& database) {
   SPLITVEIL_ASSIGN_OR_RETURN(const SqliteFinding found, FindApplication(database, kAccount));
   if (found.content == SqliteContent::kOtherVersion) {
-    if (found.version == kVersionOfOneDraw) {
-      return AccountState::kOneDraw;
-    }
     return absl::InvalidArgumentError(
         absl::StrCat("version of the privacy account: expected ", kAccount.version, ", found ", found.version));
   }
-  return found.content == SqliteContent::kApplication ? AccountState::kCurrent : AccountState::kNone;
+  return found.content == SqliteContent::kApplication;
 }
 
 std::string NewId() {
@@ -106,14 +92,10 @@ absl::Status CreateAccount(SqliteDatabase& database) {
 }
 
 // Within a transaction: another process may have been first.
-absl::Status MakeCurrent(SqliteDatabase& database, bool& is_new) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const AccountState state, StateOf(database));
-  is_new = state == AccountState::kNone;
-  if (state == AccountState::kOneDraw) {
-    SPLITVEIL_RETURN_IF_ERROR(database.Execute(kAddDraws));
-    return SignApplication(database, kAccount);
-  }
-  return state == AccountState::kCurrent ? absl::OkStatus() : CreateAccount(database);
+absl::Status CreateIfMissing(SqliteDatabase& database, bool& is_new) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool is_account, IsAccount(database));
+  is_new = !is_account;
+  return is_new ? CreateAccount(database) : absl::OkStatus();
 }
 
 }  // namespace
@@ -125,9 +107,9 @@ absl::StatusOr<AccountFile> OpenOrMakeAccount(const std::string& path) {
   SqliteDatabase& database = *file.database;
   SPLITVEIL_RETURN_IF_ERROR(database.Execute("PRAGMA journal_mode = DELETE"));  // A log would be lost in a copy.
   SPLITVEIL_RETURN_IF_ERROR(database.Execute(kDurable));
-  SPLITVEIL_ASSIGN_OR_RETURN(const AccountState before, StateOf(database));
-  if (before != AccountState::kCurrent) {
-    SPLITVEIL_RETURN_IF_ERROR(InTransaction(database, [&] { return MakeCurrent(database, file.is_new); }));
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool is_account, IsAccount(database));
+  if (!is_account) {
+    SPLITVEIL_RETURN_IF_ERROR(InTransaction(database, [&] { return CreateIfMissing(database, file.is_new); }));
   }
   return file;
 }
@@ -150,11 +132,8 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAccountToRead(const std::str
   SPLITVEIL_RETURN_IF_ERROR(CheckFile(path, 0));
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database,
                              SqliteDatabase::Open(path, SqliteDatabase::Mode::kReadOnly));
-  SPLITVEIL_ASSIGN_OR_RETURN(const AccountState state, StateOf(*database));
-  if (state == AccountState::kOneDraw) {
-    SPLITVEIL_RETURN_IF_ERROR(database->Execute(kViewWithDraws));
-  }
-  return state == AccountState::kNone ? nullptr : std::move(database);
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool is_account, IsAccount(*database));
+  return is_account ? std::move(database) : nullptr;
 }
 
 absl::StatusOr<SecretKey> ReadNoiseKey(SqliteDatabase& database) {

@@ -44,8 +44,7 @@ struct ForeseenDebit {
 // strengths of noise that each was released with, and how many draws of which strength an example was released with,
 // and its label. The draws of a strength are numbered, and runs take them in order. A draw of an example is the same
 // bits however often it is released, so it counts once; different ones, and different strengths, have independent noise
-// and compose (LabelPrivacy). Nothing is ever taken off. A file of version 2, which knew of one draw, is brought up to
-// date by the first run.
+// and compose (LabelPrivacy). Nothing is ever taken off.
 //
 // The guarantee rests on the file: who takes it away or puts an older one in its place resets the account, and who
 // reads it can take the noise off. It is created with mode 0600, and a debit is on the disk before Debit returns.

@@ -13,43 +13,6 @@ OWN_FOLDERS = ("common", "label_party", "nonlabel_party", "deploy", "tests")
 MAX_PURE_VIRTUALS = 6
 MAX_CONSTRUCTOR_PARAMETERS = 6
 
-# What has a new name. Only CHANGELOG.md, the table that refuses the old fields and this check may still say the old one.
-OLD_NAMES = re.compile(
-    "|".join([
-        r"remembered_(?:auc|sum_kl)",
-        r"\bremembered_[\"']",
-        r"REMEMBERED_[A-Z]",
-        r"max_run_auc\b(?!_bound)",
-        r"\bgaussian_auc\b",
-        r"\bpredict_first\b",
-        r"\bs_growth\b",
-        r"\bacross_s\b",
-        r"[\"\\]continues[\"\\]|\bcontinues(?:\(\)|:\s*[\"'])|[.>]continues\b",
-        r"\bv1::Grant\b|\bmessage Grant\b|\benum Grant\b|\bGRANT_[A-Z]",
-        r"\b[Oo]wn_?[Aa]udit\b",
-        r"\b(?:struct|class) Coming\b|\bOwnBatch\b|\bTakenBatch\b|\bown_batch\.h\b|\btaken_batch\.h\b",
-        r"\bAnticipates?\(",
-        r"[.>]Continue\(",
-        r"\bleaves_rows_alone\b|\bmay_hold_back\b",
-        r"(?i:\bleak_?reporter)",
-        r"(?i:\bcompletion_?reporter)",
-        r"\bone_process\b",
-        r"label_party/head\b",
-        r"\bHINT_(?:DISTANCE|INNER_PRODUCT)_[0-9]",
-        r"\bmax_(?:leak|tpr_at_0?1pct_fpr)\b|\bLabelAudit\b",
-        r"\bTurned(?:Auc|Interval)\b",
-        r"\"gradient_protection\.\w*[\":]",
-        r"(?i:\bprivacy_?audit)",
-        r"\bmeasured_(?:practical|worst_case)\b|\bmin_test_auc\b|\blast_test_auc\b|\bbest_test_quality\b",
-        r"\bStepTimeRow::audit\b|\baudit_share\b|\bupdate_seconds(?: \+|,) audit\b",
-    ]))
-OLD_NAMES_ALLOWED = ("CHANGELOG.md", "common/command_line/renamed_flags.cc", "common/config/renamed_names.cc",
-                     "tests/unit/common/command_line/renamed_flags_test.cc",
-                     "tests/unit/common/config/renamed_names_test.cc",
-                     "tests/unit/structure/check_sources.py", "tests/unit/structure/check_structure_test.sh")
-OLD_NAMES_RESERVED = re.compile(r"^\s*(?:reserved )?(?:\"\w+\"(?:, |[,;]$))+$|^\s*// Were ")  # In a .proto.
-TEXT_FILES = (".h", ".cc", ".proto", ".md", ".sh", ".py", ".js", ".css", ".html", ".textproto", ".txt", ".yml", ".json",
-              "Dockerfile", "run")
 STANDARD_LOCKS = re.compile(r"\bstd::(?:(?:recursive_|shared_|timed_|recursive_timed_|shared_timed_)?mutex"
                             r"|condition_variable(?:_any)?)\b")
 STANDARD_LOCKS_ALLOWED = "tests/testing/thread_sanitizer/absl_mutex.cc"  # Of which it makes absl::Mutex.
@@ -336,13 +299,6 @@ def main(repository):
                       f"common/process/steady_time.h, found {wall_clock.group()}")
         if path.endswith(".cc"):
             check_listed(path)
-    for path in find_files(["."], TEXT_FILES):
-        if path in OLD_NAMES_ALLOWED:
-            continue
-        for number, line in enumerate(read(path).split("\n"), 1):
-            match = OLD_NAMES.search(line)
-            if match and not (path.endswith(".proto") and OLD_NAMES_RESERVED.match(line)):
-                violation(f"{path}:{number}: old name {match.group()}")
     return 1 if violations else 0
 
 

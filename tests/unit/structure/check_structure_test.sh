@@ -115,18 +115,6 @@ make_repository; echo 'auto built = absl::Now();' >>tests/clock.h; expect 0 '^$'
 make_repository; echo 'int forgotten;' >common/crypto/forgotten.cc
 expect 1 'common/crypto/forgotten.cc: expected in a CMakeLists.txt, found in none' 'a source that is not built'
 
-for name in run.remembered_auc '"continues": 1' v1::REMEMBERED_DIRECTION HINT_DISTANCE_3 LeakReporter 'max_run_auc: 0.7' 'min_test_auc: 0.7' '"measured_practical"'; do
-  make_repository; echo "$name" >>deploy/README.md
-  expect 1 'deploy/README.md:2: old name' "the old name $name"
-  make_repository; echo "$name" >>CHANGELOG.md; expect 0 '^$' "the old name $name in the change log"
-done
-make_repository; echo '  reserved "HINT_DISTANCE_1", "HINT_DISTANCE_3";' >proto/audit.proto
-expect 0 '^$' 'an old name that is reserved'
-make_repository; echo '  HINT_DISTANCE_1 = 4;' >proto/audit.proto
-expect 1 'audit.proto:1: old name HINT_DISTANCE_1' 'an old name that is not reserved'
-make_repository; echo 'max_run_auc_bound is remembered; a run continues another' >>deploy/README.md
-expect 0 '^$' 'new names and plain words'
-
 make_repository; rm -r nonlabel_party; mkdir -p nonlabel_party; rm -r common; mkdir common
 echo >label_party/top/head.h
 expect 0 '^$' 'folders without sources'
