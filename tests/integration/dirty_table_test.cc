@@ -1,6 +1,6 @@
 // What a few wrong or missing cells of a table cost the model that is trained on it: nothing to speak of. One table,
 // clean; with one row that has 1e6 in six columns; and with one cell of a hundred missing. Same ids, labels, split and
-// weights: the difference of test AUC is what the cells do. Figures: common/preparation/README.md.
+// weights: the difference of test AUC is what the cells do. Figures: deploy/operator/preparation/README.md.
 #include <cmath>
 #include <cstdio>
 #include <fstream>

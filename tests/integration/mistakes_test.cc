@@ -20,7 +20,7 @@
 
 #include "tests/testing/process/child_process.h"
 #include "tests/testing/two_party_run.h"
-#include "tests/unit/common/preparation/gzip_bytes.h"
+#include "tests/unit/deploy/operator/preparation/gzip_bytes.h"
 
 namespace splitveil::testing {
 namespace {

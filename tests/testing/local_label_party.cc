@@ -4,9 +4,9 @@
 #include <thread>
 #include <utility>
 
-#include "common/alignment/alignment_channel_pair.h"
 #include "common/status/status_macros.h"
 #include "common/transport/status_mapper.h"
+#include "tests/testing/alignment_channel_pair.h"
 
 namespace splitveil::testing {
 namespace {

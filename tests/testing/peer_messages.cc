@@ -5,11 +5,11 @@
 #include <thread>
 #include <utility>
 
-#include "common/alignment/alignment_channel_pair.h"
 #include "common/config/agreement.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
+#include "tests/testing/alignment_channel_pair.h"
 
 namespace splitveil::testing {
 

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "deploy/operator/preparation/dataset_writer.h"
 
-#include "common/dataset/dataset_writer.h"
 #include "tests/testing/process/temp_folder.h"
 
 namespace splitveil::testing {

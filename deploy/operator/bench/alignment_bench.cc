@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/alignment/alignment_channel_pair.h"
+#include "tests/testing/alignment_channel_pair.h"
 
 namespace splitveil {
 namespace {

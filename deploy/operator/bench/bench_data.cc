@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "deploy/operator/preparation/known_tables.h"
+#include "deploy/operator/preparation/seeded_draws.h"
 
-#include "common/preparation/known_tables.h"
-#include "common/preparation/seeded_draws.h"
 #include "common/process/file.h"
 
 namespace splitveil {

@@ -11,9 +11,9 @@
 #include "absl/time/time.h"
 #include "deploy/operator/bench/bench_data.h"
 #include "deploy/operator/local_run/party_process.h"
+#include "deploy/operator/preparation/known_tables.h"
 
 #include "common/config/agreement.h"
-#include "common/preparation/known_tables.h"
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
 

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "deploy/operator/preparation/seeded_draws.h"
 
 #include "common/crypto/secure_gaussian.h"
 #include "common/matrix/matrix.h"
-#include "common/preparation/seeded_draws.h"
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
 #include "label_party/protection/marvell_solver.h"

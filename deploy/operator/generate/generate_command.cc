@@ -5,9 +5,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "deploy/operator/preparation/synthetic_criteo.h"
+#include "deploy/operator/preparation/synthetic_table.h"
 
-#include "common/preparation/synthetic_criteo.h"
-#include "common/preparation/synthetic_table.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {

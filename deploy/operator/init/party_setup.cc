@@ -16,12 +16,12 @@
 #include "deploy/operator/certificates/certificate_request.h"
 #include "deploy/operator/certificates/new_files.h"
 #include "deploy/operator/init/table_sample.h"
+#include "deploy/operator/preparation/prepare.h"
 
 #include "common/architecture/model_spec.h"
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
 #include "common/crypto/spoken_fingerprint.h"
-#include "common/preparation/prepare.h"
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
 #include "common/transport/certificate_facts.h"

@@ -10,8 +10,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "deploy/operator/preparation/quoted_names.h"
 
-#include "common/naming/quoted_names.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/one_line.h"
 

@@ -12,8 +12,8 @@
 #include "absl/strings/charconv.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "deploy/operator/preparation/cell_splitter.h"
 
-#include "common/preparation/cell_splitter.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {

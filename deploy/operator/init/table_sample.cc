@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "deploy/operator/preparation/cell_splitter.h"
+#include "deploy/operator/preparation/line_reader.h"
 
-#include "common/preparation/cell_splitter.h"
-#include "common/preparation/line_reader.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {

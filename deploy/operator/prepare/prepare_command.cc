@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "deploy/operator/preparation/known_tables.h"
+#include "deploy/operator/preparation/prepare.h"
 #include "deploy/operator/prepare/column_tables.h"
 
 #include "common/config/text_config.h"
-#include "common/preparation/known_tables.h"
-#include "common/preparation/prepare.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/one_line.h"
 

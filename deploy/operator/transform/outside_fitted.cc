@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "deploy/operator/preparation/preprocessor.h"
 
-#include "common/preparation/preprocessor.h"
 #include "common/telemetry/one_line.h"
 
 namespace splitveil {

@@ -8,11 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/party_config/party_config.h"
+#include "deploy/operator/preparation/prepare.h"
 #include "deploy/operator/transform/data_table.h"
 #include "deploy/operator/transform/outside_fitted.h"
 
 #include "common/config/text_config.h"
-#include "common/preparation/prepare.h"
 #include "common/status/status_macros.h"
 #include "common/storage/own_table.h"
 

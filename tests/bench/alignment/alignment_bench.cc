@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/alignment/alignment_channel_pair.h"
 #include "common/alignment/masking_key.h"
 #include "common/alignment/private_set_intersection.h"
+#include "tests/testing/alignment_channel_pair.h"
 
 namespace splitveil {
 namespace {

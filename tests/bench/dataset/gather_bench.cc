@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "deploy/operator/preparation/dataset_writer.h"
 
 #include "common/dataset/dataset.h"
-#include "common/dataset/dataset_writer.h"
 
 namespace splitveil {
 namespace {

@@ -11,7 +11,6 @@
 #include "common/crypto/secure_gaussian.h"
 #include "common/leakage/gaussian_divergence.h"
 #include "common/leakage/leak_auc.h"
-#include "common/leakage/likelihood_ratio.h"
 #include "common/leakage/scores.h"
 #include "label_party/protection/marvell_power.h"
 #include "label_party/protection/marvell_solver.h"
@@ -126,12 +125,6 @@ void SolveLeastPower(benchmark::State& state) {
   }
 }
 
-void LikelihoodRatio(benchmark::State& state) {
-  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
-    benchmark::DoNotOptimize(LikelihoodRatioAuc({128, 1, 2, 0.1, 2.5, 0.12}));
-  }
-}
-
 void ScoreAndRank(benchmark::State& state) {
   const Batch batch = MakeBatch(state.range(0), state.range(1), 1);
   for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
@@ -153,7 +146,6 @@ BENCHMARK(PerturbMarvellSumKl)->Apply(Shapes);
 BENCHMARK(ScoreAndRank)->Apply(Shapes);
 BENCHMARK(Solve);
 BENCHMARK(SolveLeastPower);
-BENCHMARK(LikelihoodRatio)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace splitveil

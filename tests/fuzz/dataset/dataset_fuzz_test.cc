@@ -8,8 +8,8 @@
 #include <iterator>
 #include <string>
 
-#include "common/dataset/dataset_writer.h"
-#include "common/preparation/seeded_draws.h"
+#include "deploy/operator/preparation/dataset_writer.h"
+#include "deploy/operator/preparation/seeded_draws.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size);
 

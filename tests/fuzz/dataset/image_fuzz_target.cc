@@ -2,8 +2,8 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "deploy/operator/preparation/decode_jpeg.h"
 
-#include "common/preparation/decode_jpeg.h"
 #include "tests/fuzz/dataset/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
+#include "deploy/operator/preparation/preprocessor.h"
+#include "deploy/operator/preparation/row_source.h"
 
-#include "common/preparation/preprocessor.h"
-#include "common/preparation/row_source.h"
 #include "tests/fuzz/dataset/memory_file.h"
 
 namespace splitveil {

@@ -4,8 +4,9 @@
 #include <gtest/gtest.h>
 #include <string>
 
-#include "common/preparation/seeded_draws.h"
-#include "tests/unit/common/preparation/gzip_bytes.h"
+#include "deploy/operator/preparation/seeded_draws.h"
+
+#include "tests/unit/deploy/operator/preparation/gzip_bytes.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size);
 

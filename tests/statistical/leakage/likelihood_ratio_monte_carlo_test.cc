@@ -15,10 +15,10 @@
 #include "common/leakage/bounds.h"
 #include "common/leakage/gaussian_divergence.h"
 #include "common/leakage/leak_auc.h"
-#include "common/leakage/likelihood_ratio.h"
 #include "common/leakage/population.h"
 #include "common/leakage/scores.h"
 #include "label_party/protection/protection_factory.h"
+#include "tests/statistical/leakage/likelihood_ratio.h"
 
 namespace splitveil {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/alignment/alignment_channel_pair.h"
 #include "common/alignment/masking_key.h"
 #include "common/alignment/point_commitment.h"
 #include "common/alignment/private_set_intersection.h"
+#include "tests/testing/alignment_channel_pair.h"
 #include "tests/unit/common/alignment/no_threads.h"
 #include "tests/unit/common/alignment/points_for_test.h"
 

@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/alignment/alignment_channel_pair.h"
 #include "common/alignment/point_commitment.h"
+#include "tests/testing/alignment_channel_pair.h"
 
 namespace splitveil {
 namespace {

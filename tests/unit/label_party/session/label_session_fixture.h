@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "common/alignment/alignment_channel_pair.h"
 #include "common/schedule/party_seed.h"
 #include "label_party/session/label_session.h"
+#include "tests/testing/alignment_channel_pair.h"
 #include "tests/testing/peer_messages.h"
 #include "tests/testing/small_run.h"
 

@@ -9,8 +9,8 @@
 
 #include "deploy/operator/align/counting_channel.h"
 
-#include "common/alignment/alignment_channel_pair.h"
 #include "common/config/agreement.h"
+#include "tests/testing/alignment_channel_pair.h"
 #include "tests/testing/small_table.h"
 
 namespace splitveil {

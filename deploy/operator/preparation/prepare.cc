@@ -1,0 +1,400 @@
+#include "deploy/operator/preparation/prepare.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "deploy/operator/preparation/dataset_writer.h"
+#include "deploy/operator/preparation/preprocessor.h"
+#include "deploy/operator/preparation/row_checks.h"
+#include "deploy/operator/preparation/row_split.h"
+#include "deploy/operator/preparation/seeded_draws.h"
+#include "deploy/operator/preparation/shuffled_rows.h"
+
+#include "common/status/status_macros.h"
+#include "common/storage/make_folders.h"
+#include "common/storage/section_file.h"
+
+namespace splitveil {
+namespace {
+
+using Schema = v1::TableSchema;
+
+// Streams of the seed's draws; the ids have a key of their own.
+constexpr uint64_t kMembershipStream = 1;
+constexpr uint64_t kLabelOrderStream = 2;
+constexpr uint64_t kNonlabelOrderStream = 3;
+
+// A shuffle of rows with images holds fewer of them.
+constexpr int64_t kShuffleBufferBytes = int64_t{64} << 20;
+
+absl::Status CheckOptions(const PrepareOptions& options) {
+  // Written so that NaN fails too.
+  const auto is_fraction = [](double value) { return value >= 0 && value < 1; };
+  if (!is_fraction(options.only_label_fraction) || !is_fraction(options.only_nonlabel_fraction) ||
+      !is_fraction(options.only_label_fraction + options.only_nonlabel_fraction)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "only_label_fraction, only_nonlabel_fraction: expected each in [0, 1) and together below 1, found ",
+        options.only_label_fraction, " and ", options.only_nonlabel_fraction));
+  }
+  if (!(options.min_usable_share >= 0 && options.min_usable_share <= 1) || options.expected_rows < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("min_usable_share, rows: expected a number in [0, 1] and at least 0, "
+                     "found ",
+                     options.min_usable_share, " and ", options.expected_rows));
+  }
+  if (options.shuffle_buffer_rows < 1 || options.hash_buckets < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shuffle_buffer_rows, hash_buckets: expected at least 1 and 0, found ",
+                     options.shuffle_buffer_rows, " and ", options.hash_buckets));
+  }
+  if (options.only_applies && (options.extend_dir.empty() || options.parties == Schema::BOTH)) {
+    return absl::InvalidArgumentError(
+        "only_applies: expected data whose preprocessing is applied, to a table of one party, found none or both");
+  }
+  return absl::OkStatus();
+}
+
+// One party's half of the work.
+// Of prepared data; empty: there are none, or damaged ones.
+std::string DigestAt(const std::string& path) {
+  const absl::StatusOr<std::unique_ptr<SectionFile>> file = SectionFile::Open(path, SectionFile::Check::kStructure);
+  return file.ok() ? std::string(AsBytes((*file)->digest())) : "";
+}
+
+struct Party {
+  Schema::Holder role;
+  std::string path;
+  Preprocessor preprocessor;
+  std::unique_ptr<DatasetWriter> writer;
+  std::unique_ptr<ShuffledRows> rows;
+  int64_t test_rows = 0, validation_rows = 0;
+};
+
+class Preparation {
+ public:
+  explicit Preparation(const PrepareOptions& options) : options_(options) {}
+
+  absl::StatusOr<PrepareResult> Run() {
+    for (absl::Status (Preparation::*stage)() :
+         {&Preparation::OpenParties, &Preparation::Fit, &Preparation::OpenOutputs, &Preparation::Encode,
+          &Preparation::Publish}) {
+      SPLITVEIL_RETURN_IF_ERROR((this->*stage)());
+    }
+    return std::move(result_);
+  }
+
+ private:
+  absl::Status OpenParties();
+  absl::Status CheckColumns(const TableColumns& columns) const;
+  static absl::Status CheckHolders(const TableColumns& columns);
+  static absl::Status GiveAttributes(TableColumns& columns);
+  absl::Status Fit();
+  absl::Status OpenOutputs();
+  absl::Status Encode();
+  absl::Status Publish();
+  // Reads all rows from the start and gives each to the parties that hold it. Also counts them.
+  absl::Status ForEachRow(absl::FunctionRef<absl::Status(const TableRow&, Party&)> visit);
+
+  // Takes a row's label or target into the result.
+  void Count(const TableRow& row);
+  void CountVariety(const TableRow& row, SplitPart part);
+  absl::Status CheckVariety() const;
+
+  const PrepareOptions& options_;
+  std::optional<RowSplit> split_;             // From OpenParties on.
+  std::optional<TableColumns::Label> label_;  // Nullopt: the table has none.
+  std::vector<Party> parties_;
+  PrepareResult result_;
+  LabelVariety training_labels_, test_labels_, validation_labels_;  // Of the label party's rows.
+};
+
+absl::Status NoHolder(absl::string_view feature) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("table schema: ", feature,
+                   ": expected a holder, as the table is split between the parties, found "
+                   "none; a table of one party alone takes --party"));
+}
+
+std::string FileName(Schema::Holder role) {
+  return role == Schema::LABEL_PARTY ? "label_party.data" : "nonlabel_party.data";
+}
+
+// The data of an earlier table cannot be made again from this one.
+absl::Status CheckStays(const std::string& earlier, const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::equivalent(earlier, path, ignored)
+             ? absl::InvalidArgumentError(absl::StrCat(path,
+                                                       ": expected another file than the earlier data whose encoding "
+                                                       "is applied, found these: name another folder with --out"))
+             : absl::OkStatus();
+}
+
+absl::Status Preparation::CheckColumns(const TableColumns& columns) const {
+  const bool label_expected = options_.parties != Schema::NONLABEL_PARTY;
+  if (columns.label.has_value() != label_expected && !(options_.only_applies && label_expected)) {
+    return absl::InvalidArgumentError(absl::StrCat("table schema: columns: expected ", label_expected ? "one" : "no",
+                                                   " LABEL, CLASS_LABEL or TARGET, found ",
+                                                   columns.label.has_value() ? "one" : "none"));
+  }
+  if (options_.parties != Schema::BOTH && !columns.has_id) {
+    return absl::InvalidArgumentError("table schema: columns: expected an ID in a party's own table, found none");
+  }
+  return options_.parties == Schema::BOTH ? CheckHolders(columns) : absl::OkStatus();
+}
+
+absl::Status Preparation::CheckHolders(const TableColumns& columns) {
+  for (const auto* features : {&columns.numeric, &columns.categorical}) {
+    for (const TableColumns::Feature& feature : *features) {
+      if (feature.holder == Schema::HOLDER_UNSPECIFIED) {
+        return NoHolder(absl::StrCat("columns: ", feature.name));
+      }
+    }
+  }
+  if (columns.image.channels > 0 && columns.image_holder == Schema::HOLDER_UNSPECIFIED) {
+    return NoHolder("images");
+  }
+  return absl::OkStatus();
+}
+
+// Of a table that is split, to the non-label party.
+absl::Status Preparation::GiveAttributes(TableColumns& columns) {
+  for (TableColumns::Attribute& attribute : columns.attributes) {
+    if (attribute.holder != Schema::HOLDER_UNSPECIFIED && attribute.holder != Schema::NONLABEL_PARTY) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "table schema: columns: ", attribute.name,
+          ": holder: expected NONLABEL_PARTY or none, as an ATTRIBUTE of a table that is split is the non-label "
+          "party's, found ",
+          Schema::Holder_Name(attribute.holder)));
+    }
+    attribute.holder = Schema::NONLABEL_PARTY;
+    for (TableColumns::Feature& feature : columns.categorical) {
+      if (feature.name == attribute.name) {
+        feature.holder = Schema::NONLABEL_PARTY;
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Preparation::OpenParties() {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<RowSource> rows, RowSource::Open(options_.rows));
+  TableColumns columns = rows->columns();
+  SPLITVEIL_RETURN_IF_ERROR(options_.parties == Schema::BOTH ? GiveAttributes(columns) : absl::OkStatus());
+  SPLITVEIL_RETURN_IF_ERROR(CheckColumns(columns));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      split_, RowSplit::Create({options_.test_fraction, options_.auxiliary_fraction, options_.validation_fraction,
+                                options_.split_salt, options_.test_after},
+                               columns));
+  label_ = columns.label;
+  for (const Schema::Holder role : {Schema::LABEL_PARTY, Schema::NONLABEL_PARTY}) {
+    if (options_.parties != Schema::BOTH && options_.parties != role) {
+      continue;
+    }
+    const std::string path = std::filesystem::path(options_.out_dir) / FileName(role);
+    Preprocessor::Options preprocessing;
+    preprocessing.holder = role;
+    preprocessing.only_applies = options_.only_applies;
+    preprocessing.hash_buckets = options_.hash_buckets;
+    preprocessing.scaling =
+        options_.scaling == Schema::SCALING_UNSPECIFIED ? options_.rows.schema.scaling() : options_.scaling;
+    if (!options_.extend_dir.empty()) {
+      const std::string earlier = std::filesystem::path(options_.extend_dir) / FileName(role);
+      SPLITVEIL_RETURN_IF_ERROR(CheckStays(earlier, path));
+      SPLITVEIL_ASSIGN_OR_RETURN(preprocessing.extends, Dataset::Open(earlier));
+    }
+    SPLITVEIL_ASSIGN_OR_RETURN(Preprocessor preprocessor, Preprocessor::Create(columns, preprocessing));
+    parties_.push_back({role, path, std::move(preprocessor), nullptr, nullptr, 0, 0});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Preparation::ForEachRow(absl::FunctionRef<absl::Status(const TableRow&, Party&)> visit) {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<RowSource> rows, RowSource::Open(options_.rows));
+  result_ = {};
+  SeededDraws membership(options_.rows.seed, kMembershipStream);
+  int64_t drawn = 0;
+  TableRow row;
+  while (true) {
+    const absl::StatusOr<bool> more = rows->Next(row);
+    if (!more.ok() || !*more) {
+      result_.skipped = rows->skipped();
+      return more.ok() ? CheckUsableRows({options_.min_usable_share, options_.expected_rows},
+                                         options_.rows.input_paths.front(), result_.rows, *rows)
+                       : more.status();
+    }
+    // One draw for every row of the table, so that a row left out changes nothing for the others.
+    double draw = 0;
+    for (; drawn <= rows->row_number(); ++drawn) {
+      draw = membership.Uniform();
+    }
+    ++result_.rows;
+    Count(row);
+    const bool split = parties_.size() == 2;
+    const bool only_label = split && draw < options_.only_label_fraction;
+    const bool only_nonlabel =
+        split && !only_label && draw < options_.only_label_fraction + options_.only_nonlabel_fraction;
+    result_.common_rows += only_label || only_nonlabel ? 0 : 1;
+    for (Party& party : parties_) {
+      if (party.role == Schema::LABEL_PARTY ? only_nonlabel : only_label) {
+        continue;
+      }
+      SPLITVEIL_RETURN_IF_ERROR(visit(row, party));
+    }
+  }
+}
+
+void Preparation::Count(const TableRow& row) {
+  if (!label_.has_value()) {
+    return;
+  }
+  switch (label_->task.kind) {
+    case Task::Kind::kBinary:
+      result_.positives += row.label;
+      break;
+    case Task::Kind::kMultiClass:
+      result_.class_rows.resize(label_->classes.size());
+      ++result_.class_rows[row.label];
+      break;
+    case Task::Kind::kRegression: {
+      const double clipped = std::clamp(row.target, label_->minimum, label_->maximum);
+      result_.clipped_targets += clipped != row.target ? 1 : 0;
+      const double before = result_.rows > 1 ? result_.target_mean : 0;
+      // Parts of each, because the sum of two doubles may overflow.
+      const auto rows = static_cast<double>(result_.rows);
+      result_.target_mean = before - before / rows + clipped / rows;
+    }
+  }
+}
+
+void Preparation::CountVariety(const TableRow& row, SplitPart part) {
+  const bool is_number = label_->task.kind == Task::Kind::kRegression;
+  LabelVariety& labels = part == SplitPart::kTest         ? test_labels_
+                         : part == SplitPart::kValidation ? validation_labels_
+                                                          : training_labels_;
+  labels.Add(is_number ? std::clamp(row.target, label_->minimum, label_->maximum) : row.label);
+}
+
+absl::Status Preparation::CheckVariety() const {
+  const std::string& table = options_.rows.input_paths.front();
+  SPLITVEIL_RETURN_IF_ERROR(CheckTrainingLabels(table, training_labels_));
+  for (const auto& [part, rule, labels] : {std::tuple("test", split_->TestRule(), &test_labels_),
+                                           std::tuple("validation", split_->ValidationRule(), &validation_labels_)}) {
+    SPLITVEIL_RETURN_IF_ERROR(rule.empty() ? absl::OkStatus() : CheckHeldOutLabels(table, part, rule, *labels));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Preparation::Fit() {
+  absl::Status status = ForEachRow([&](const TableRow& row, Party& party) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const SplitPart part, split_->PartOf(row));
+    if (party.role == Schema::LABEL_PARTY && label_.has_value() && part != SplitPart::kAuxiliary) {
+      CountVariety(row, part);
+    }
+    party.test_rows += part == SplitPart::kTest ? 1 : 0;
+    party.validation_rows += part == SplitPart::kValidation ? 1 : 0;
+    return party.preprocessor.Fit(row, part == SplitPart::kTraining);
+  });
+  const std::string& table = options_.rows.input_paths.front();
+  if (status.ok() && result_.rows == 0) {
+    status = absl::InvalidArgumentError(absl::StrCat(table, ": expected usable rows, found none"));
+  }
+  if (status.ok() && label_.has_value() && !options_.only_applies) {
+    status = CheckVariety();
+  }
+  for (Party& party : parties_) {
+    status.Update(status.ok() ? party.preprocessor.FinishFit() : absl::OkStatus());
+  }
+  return status;
+}
+
+absl::Status Preparation::OpenOutputs() {
+  if (const std::error_code error = MakeFolders(options_.out_dir); error) {
+    return absl::InvalidArgumentError(absl::StrCat(options_.out_dir, ": cannot be made a folder: ", error.message()));
+  }
+  for (Party& party : parties_) {
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        std::unique_ptr<DatasetWriter> writer,
+        DatasetWriter::Create(party.path, party.preprocessor.task(),
+                              !party.preprocessor.preprocessing().attributes().empty(), split_->by_tables()));
+    party.writer = std::move(writer);
+    const v1::ImageSize& image = party.preprocessor.preprocessing().image();
+    const int64_t pixels = image.channels() * image.height() * image.width();
+    // A party's own table keeps its order.
+    const int64_t buffer_rows =
+        parties_.size() == 1 ? 1
+                             : std::clamp<int64_t>(kShuffleBufferBytes / (pixels + 1), 1, options_.shuffle_buffer_rows);
+    const uint64_t stream = party.role == Schema::LABEL_PARTY ? kLabelOrderStream : kNonlabelOrderStream;
+    party.rows =
+        std::make_unique<ShuffledRows>(party.writer.get(), buffer_rows, SeededDraws(options_.rows.seed, stream));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Preparation::Encode() {
+  const int64_t fitted_rows = result_.rows;
+  absl::Status status = ForEachRow([this](const TableRow& row, Party& party) {
+    EncodedRow encoded;
+    encoded.id = std::string(row.id);
+    SPLITVEIL_ASSIGN_OR_RETURN(encoded.part, split_->PartOf(row));
+    party.preprocessor.CountClipped(row);
+    party.preprocessor.Encode(row, encoded);
+    return party.rows->Add(std::move(encoded));
+  });
+  if (status.ok() && result_.rows != fitted_rows) {
+    status = absl::InvalidArgumentError(absl::StrCat(options_.rows.input_paths.front(), ": changed while it was read"));
+  }
+  return status;
+}
+
+absl::Status Preparation::Publish() {
+  std::vector<DatasetWriter*> writers;
+  for (Party& party : parties_) {
+    v1::Preprocessing preprocessing = party.preprocessor.preprocessing();
+    split_->Describe(preprocessing);
+    absl::Status status = party.rows->Flush();
+    status.Update(party.writer->Finish(preprocessing, party.preprocessor.vocabularies()));
+    if (!status.ok()) {
+      return status;
+    }
+    preprocessing.set_rows(party.writer->rows());
+    if (label_.has_value() && party.role == Schema::LABEL_PARTY && label_->task.kind == Task::Kind::kBinary) {
+      preprocessing.set_positives(party.writer->positives());
+    }
+    result_.parties.push_back({party.path, std::move(preprocessing), party.test_rows, party.validation_rows, false});
+    writers.push_back(party.writer.get());
+  }
+  if (options_.keeps_other_data) {
+    const absl::Status status = DatasetWriter::Publish(writers, Replaces::kSameBytes);
+    return absl::IsAlreadyExists(status)
+               ? absl::AlreadyExistsError(absl::StrCat(status.message(), ": give another --out"))
+               : status;
+  }
+  std::vector<std::string> before;
+  for (const PreparedParty& party : result_.parties) {
+    before.push_back(DigestAt(party.path));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(DatasetWriter::Publish(writers));
+  for (size_t i = 0; i < before.size(); ++i) {
+    PreparedParty& party = result_.parties[i];
+    party.replaced_others = !before[i].empty() && before[i] != DigestAt(party.path);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<PrepareResult> Prepare(const PrepareOptions& options) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckOptions(options));
+  return Preparation(options).Run();
+}
+
+}  // namespace splitveil

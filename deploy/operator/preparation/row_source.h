@@ -1,0 +1,76 @@
+// The examples of a table: its usable rows, each with an id and an image where the table has any.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_PREPARATION_ROW_SOURCE_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_PREPARATION_ROW_SOURCE_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/numeric/int128.h"
+#include "absl/status/statusor.h"
+#include "deploy/operator/preparation/image_reader.h"
+#include "deploy/operator/preparation/table_reader.h"
+#include "deploy/operator/preparation/table_row.h"
+
+#include "common/crypto/sha256.h"
+
+#include "splitveil/v1/table_schema.pb.h"
+
+namespace splitveil {
+
+// Rows left out so far, by RowFault.
+using FaultCounts = std::array<int64_t, kRowFaultNames.size()>;
+
+// Constant memory, except where the table names its rows: then 16 to 40 bytes per row, to find repeated ids. Not
+// thread-safe.
+class RowSource {
+ public:
+  struct Options {
+    std::vector<std::string> input_paths;
+    v1::TableSchema schema;
+    // Where the table has no ids, a row's is 32 hexadecimal digits of a hash, keyed by this, over its number. They hold
+    // nothing of the row; whoever knows the seed can recompute the numbers.
+    uint64_t seed = 1;
+    // Where the schema has images: ImageReader::Options.
+    std::string images_path;
+    int64_t image_size = 0;
+    // Leaves out rows that cannot be used instead of ending with an error.
+    bool skip_bad_rows = false;
+  };
+  // Errors: as TableReader::Open.
+  static absl::StatusOr<std::unique_ptr<RowSource>> Open(const Options& options);
+
+  const TableColumns& columns() const { return columns_; }
+  // The next usable row, which borrows until the next call; false at the end. Errors: InvalidArgument with file, line
+  // and column for a row that cannot be used, unless those are left out; as TableReader::Next.
+  absl::StatusOr<bool> Next(TableRow& row);
+
+  // Number of the latest row among all, from 0.
+  int64_t row_number() const { return table_->rows_read() - 1; }
+  const FaultCounts& skipped() const { return skipped_; }
+  // What was wrong with the first row that was left out for `fault`; OK where none was.
+  const absl::Status& first_error(RowFault fault) const { return first_errors_[static_cast<size_t>(fault)]; }
+
+ private:
+  RowSource(std::unique_ptr<TableReader> table, std::unique_ptr<ImageReader> images, const Options& options);
+  void SetId(TableRow& row);
+  // "; first in FILE:LINE" of the id whose hash begins with `half`, found by reading the table again.
+  std::string FirstPlaceOf(absl::uint128 half) const;
+
+  std::unique_ptr<TableReader> table_;
+  std::unique_ptr<ImageReader> images_;  // Null: none.
+  TableColumns columns_;
+  bool skip_bad_rows_;
+  Digest id_key_;
+  std::string made_id_;
+  absl::flat_hash_set<absl::uint128> seen_ids_;  // The first half of each id's SHA-256.
+  FaultCounts skipped_ = {};
+  std::array<absl::Status, kRowFaultNames.size()> first_errors_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_PREPARATION_ROW_SOURCE_H_

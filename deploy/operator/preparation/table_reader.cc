@@ -1,0 +1,375 @@
+#include "deploy/operator/preparation/table_reader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/charconv.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "deploy/operator/preparation/header_mistakes.h"
+#include "deploy/operator/preparation/table_schema.h"
+
+#include "common/config/row_time.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+using Schema = v1::TableSchema;
+
+constexpr int kMaxListedTexts = 20;  // In an error.
+
+bool IsOneOf(absl::string_view cell, const std::vector<std::string>& texts) {
+  return std::find(texts.begin(), texts.end(), cell) != texts.end();
+}
+
+// "1", or "yes" or "y".
+std::string Listed(const std::vector<std::string>& texts) {
+  return absl::StrCat("\"", absl::StrJoin(texts, "\" or \""), "\"");
+}
+
+// one of "low", "middle", "high".
+std::string ListedTexts(const google::protobuf::RepeatedPtrField<std::string>& texts) {
+  const int shown = std::min(texts.size(), kMaxListedTexts);
+  const std::string list = absl::StrJoin(texts.begin(), texts.begin() + shown, "\", \"");
+  const int more = texts.size() - shown;
+  return absl::StrCat("one of \"", list, "\"", more > 0 ? absl::StrCat(" and ", more, " more") : "");
+}
+
+// What `column` says of labels or targets.
+TableColumns::Label LabelOf(const Schema& schema, const Schema::Column& column) {
+  TableColumns::Label label;
+  if (column.kind() == Schema::CLASS_LABEL) {
+    label.task = {Task::Kind::kMultiClass, schema.classes_size()};
+    label.classes.assign(schema.classes().begin(), schema.classes().end());
+  } else if (column.kind() == Schema::TARGET) {
+    label.task = {Task::Kind::kRegression, 0};
+    label.minimum = schema.target_minimum();
+    label.maximum = schema.target_maximum();
+  }
+  return label;
+}
+
+bool SameNames(const std::vector<TableColumns::Feature>& a, const std::vector<TableColumns::Feature>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const auto& left, const auto& right) { return left.name == right.name; });
+}
+
+bool SameAttributes(const std::vector<TableColumns::Attribute>& a, const std::vector<TableColumns::Attribute>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const auto& left, const auto& right) { return left.name == right.name; });
+}
+
+bool SameColumns(const TableColumns& a, const TableColumns& b) {
+  return a.has_id == b.has_id && a.has_group == b.has_group && a.has_time == b.has_time &&
+         a.label.has_value() == b.label.has_value() && SameNames(a.numeric, b.numeric) &&
+         SameNames(a.categorical, b.categorical) && SameAttributes(a.attributes, b.attributes);
+}
+
+// A finite decimal number and nothing else.
+bool ParseNumber(absl::string_view cell, double& number) {
+  const char* const end = cell.data() + cell.size();
+  const absl::from_chars_result result = absl::from_chars(cell.data(), end, number);
+  // Too small for a double: 0 or next to it.
+  const bool tiny = result.ec == std::errc::result_out_of_range && std::abs(number) < 1;
+  const bool hexadecimal = cell.find_first_of("xX") != absl::string_view::npos;
+  return (result.ec == std::errc() || tiny) && result.ptr == end && !hexadecimal && std::isfinite(number);
+}
+
+}  // namespace
+
+TableReader::TableReader(std::vector<std::string> paths, v1::TableSchema schema)
+    : paths_(std::move(paths)),
+      schema_(std::move(schema)),
+      positive_(PositiveTexts(schema_)),
+      negative_(NegativeTexts(schema_)),
+      splitter_(schema_.separator()[0], schema_.quotes(), schema_.trim()) {
+  for (int label = 0; label < schema_.classes_size(); ++label) {
+    classes_.emplace(schema_.classes(label), static_cast<uint8_t>(label));
+  }
+}
+
+absl::StatusOr<std::unique_ptr<TableReader>> TableReader::Open(std::vector<std::string> paths, v1::TableSchema schema) {
+  if (paths.empty()) {
+    return absl::InvalidArgumentError("input: expected at least one file, found none");
+  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckTableSchema(schema));
+  std::unique_ptr<TableReader> reader(new TableReader(std::move(paths), std::move(schema)));
+  SPLITVEIL_RETURN_IF_ERROR(reader->OpenFile());
+  return reader;
+}
+
+absl::Status TableReader::OpenFile() {
+  SPLITVEIL_ASSIGN_OR_RETURN(lines_, LineReader::Open(paths_[next_path_++]));
+  roles_.clear();
+  if (schema_.header()) {
+    SPLITVEIL_RETURN_IF_ERROR(ReadHeader());
+  } else {
+    for (const Schema::Column& column : schema_.columns()) {
+      roles_.push_back({&column});
+    }
+  }
+  return AssignRoles();
+}
+
+absl::Status TableReader::ReadHeader() {
+  absl::string_view line;
+  const absl::StatusOr<bool> found = lines_->Next(&line);
+  if (!found.ok() || !*found) {
+    return found.ok() ? absl::InvalidArgumentError(
+                            absl::StrCat(lines_->name(), ": expected a header line, found an empty file"))
+                      : found.status();
+  }
+  SPLITVEIL_RETURN_IF_ERROR(lines_->CheckNoZeroByte(line));
+  if (!splitter_.Split(line, cells_)) {
+    return lines_->ErrorAt(
+        static_cast<int64_t>(cells_.size()) + 1,
+        absl::StrCat("expected a quoted cell to end, found none that does", HeaderSeparatorHint(schema_, line)));
+  }
+  for (const absl::string_view cell : cells_) {
+    const auto column = std::find_if(schema_.columns().begin(), schema_.columns().end(),
+                                     [&](const Schema::Column& named) { return named.name() == cell; });
+    const auto number = static_cast<int64_t>(roles_.size()) + 1;
+    if (column == schema_.columns().end()) {
+      return lines_->ErrorAt(number, UnknownColumnMistake(schema_, line, cells_, cell));
+    }
+    if (std::any_of(roles_.begin(), roles_.end(), [&](const Role& role) { return role.column == &*column; })) {
+      return lines_->ErrorAt(number, absl::StrCat("expected each column once, found \"", column->name(), "\" again"));
+    }
+    roles_.push_back({&*column});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TableReader::AssignRoles() {
+  TableColumns columns;
+  for (const Schema::Column& column : schema_.columns()) {
+    const auto role =
+        std::find_if(roles_.begin(), roles_.end(), [&](const Role& candidate) { return candidate.column == &column; });
+    if (role == roles_.end()) {
+      if (column.optional()) {
+        continue;
+      }
+      return lines_->ErrorAt(1,
+                             absl::StrCat("expected a column \"", column.name(), "\" in the header line, found none"));
+    }
+    if (column.kind() == Schema::NUMERIC || column.kind() == Schema::CATEGORICAL) {
+      auto& features = column.kind() == Schema::NUMERIC ? columns.numeric : columns.categorical;
+      role->index = features.size();
+      features.push_back({column.name(), column.holder()});
+    }
+    if (column.kind() == Schema::ATTRIBUTE) {
+      role->index = columns.attributes.size();
+      columns.attributes.push_back({column.name(), column.holder(), {column.values().begin(), column.values().end()}});
+    }
+    if (column.also_feature()) {
+      role->feature = columns.categorical.size();
+      columns.categorical.push_back({column.name(), column.holder()});
+    }
+    columns.has_id = columns.has_id || column.kind() == Schema::ID;
+    columns.has_group = columns.has_group || column.kind() == Schema::GROUP;
+    columns.has_time = columns.has_time || column.kind() == Schema::TIME;
+    if (IsLabelKind(column.kind())) {
+      columns.label = LabelOf(schema_, column);
+    }
+  }
+  if (next_path_ > 1 && !SameColumns(columns, columns_)) {
+    return lines_->ErrorAt(1, "expected the same columns as in the first file, found others");
+  }
+  columns_ = std::move(columns);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> TableReader::Next(TableRow& row) {
+  absl::string_view line;
+  while (true) {
+    if (lines_ == nullptr) {
+      if (next_path_ == paths_.size()) {
+        return false;
+      }
+      SPLITVEIL_RETURN_IF_ERROR(OpenFile());
+    }
+    const absl::StatusOr<bool> more = lines_->Next(&line);
+    if (more.ok() && !*more) {
+      lines_ = nullptr;
+    } else if (!more.ok()) {
+      ++rows_read_;
+      row.fault = RowFault::kFile;
+      row.error = more.status();
+      lines_ = nullptr;
+      return true;
+    } else if (!line.empty()) {
+      ++rows_read_;
+      ReadRow(line, row);
+      return true;
+    }
+  }
+}
+
+std::string TableReader::place() const { return absl::StrCat(lines_->name(), ":", lines_->line_number()); }
+
+void TableReader::SetFault(RowFault fault, int64_t column, absl::string_view message, TableRow& row) const {
+  row.fault = fault;
+  row.error = lines_->ErrorAt(column, message);
+}
+
+int64_t TableReader::column_of(v1::TableSchema::Kind kind) const {
+  const auto role = std::find_if(roles_.begin(), roles_.end(),
+                                 [&](const Role& candidate) { return candidate.column->kind() == kind; });
+  return role == roles_.end() ? 1 : role - roles_.begin() + 1;
+}
+
+void TableReader::ReadRow(absl::string_view line, TableRow& row) {
+  row.fault = RowFault::kNone;
+  row.id = {};
+  row.label = 0;
+  row.target = 0;
+  row.numeric.resize(columns_.numeric.size());
+  row.categories.resize(columns_.categorical.size());
+  row.attributes.assign(columns_.attributes.size(), kUnknownAttribute);
+  row.image_name = {};
+  row.group = {};
+  row.time = {};
+  row.pixels.clear();
+  const bool split = splitter_.Split(line, cells_);
+  if (!split) {
+    SetFault(RowFault::kQuotes, static_cast<int64_t>(cells_.size()) + 1,
+             absl::StrCat("expected a quoted cell to end with its quote on the same line",
+                          RowSeparatorHint(schema_, line, roles_.size())),
+             row);
+  } else if (cells_.size() != roles_.size()) {
+    SetFault(RowFault::kColumnCount, static_cast<int64_t>(std::min(cells_.size(), roles_.size() + 1)),
+             absl::StrCat("expected ", roles_.size(), " columns, found ", cells_.size(),
+                          RowSeparatorHint(schema_, line, roles_.size())),
+             row);
+  }
+  for (size_t column = 0; row.fault == RowFault::kNone && column < roles_.size(); ++column) {
+    ReadCell(column, cells_[column], row);
+  }
+}
+
+void TableReader::ReadCell(size_t column, absl::string_view cell, TableRow& row) const {
+  const Schema::Column& role = *roles_[column].column;
+  const size_t index = roles_[column].index;
+  const auto number = static_cast<int64_t>(column) + 1;
+  switch (role.kind()) {
+    case Schema::ID:
+      row.id = IsMissing(cell) ? absl::string_view() : absl::StripAsciiWhitespace(cell);
+      if (row.id.empty()) {
+        SetFault(RowFault::kId, number, absl::StrCat(role.name(), ": expected an id, found none"), row);
+      }
+      break;
+    case Schema::LABEL:
+    case Schema::CLASS_LABEL:
+    case Schema::TARGET:
+      ReadLabel(column, cell, row);
+      break;
+    case Schema::GROUP:
+    case Schema::TIME:
+      ReadGroupOrTime(column, cell, row);
+      break;
+    case Schema::NUMERIC:
+      row.numeric[index] = std::numeric_limits<double>::quiet_NaN();
+      if (!IsMissing(cell) && !ParseNumber(cell, row.numeric[index])) {
+        SetFault(RowFault::kNumber, number, absl::StrCat(role.name(), ": expected a finite number or nothing"), row);
+      }
+      break;
+    case Schema::CATEGORICAL:
+      ReadCategory(role, cell, row.categories[index]);
+      break;
+    case Schema::ATTRIBUTE:
+      ReadAttribute(column, cell, row);
+      break;
+    case Schema::IMAGE_FILE:
+      row.image_name = cell;
+      break;
+    default:
+      break;
+  }
+}
+
+void TableReader::ReadLabel(size_t column, absl::string_view cell, TableRow& row) const {
+  const Schema::Column& role = *roles_[column].column;
+  const auto number = static_cast<int64_t>(column) + 1;
+  if (role.kind() == Schema::TARGET) {
+    if (IsMissing(cell) || !ParseNumber(cell, row.target)) {
+      SetFault(RowFault::kTarget, number,
+               absl::StrCat(role.name(), ": expected a finite number, found nothing or another text"), row);
+    }
+  } else if (role.kind() == Schema::CLASS_LABEL) {
+    const auto found = classes_.find(cell);
+    if (found != classes_.end()) {
+      row.label = found->second;
+    } else {
+      SetFault(RowFault::kLabel, number,
+               absl::StrCat(role.name(), ": expected ", ListedTexts(schema_.classes()),
+                            ", as the schema says, found another text"),
+               row);
+    }
+  } else {
+    row.label = IsOneOf(cell, positive_) ? 1 : 0;
+    if (row.label == 0 && !IsOneOf(cell, negative_)) {
+      SetFault(RowFault::kLabel, number,
+               absl::StrCat(
+                   role.name(), ": expected ", Listed(positive_), " (positive) or ", Listed(negative_),
+                   " (negative), as the schema says, found another text; its `positive` and `negative` name others"),
+               row);
+    }
+  }
+}
+
+void TableReader::ReadGroupOrTime(size_t column, absl::string_view cell, TableRow& row) const {
+  const Schema::Column& role = *roles_[column].column;
+  const auto number = static_cast<int64_t>(column) + 1;
+  cell = IsMissing(cell) ? absl::string_view() : absl::StripAsciiWhitespace(cell);
+  if (role.kind() == Schema::GROUP) {
+    row.group = cell;
+    if (cell.empty()) {
+      SetFault(RowFault::kGroup, number, absl::StrCat(role.name(), ": expected a group, found none"), row);
+    }
+  } else if (const std::optional<RowTime> time = ParseRowTime(cell); time.has_value()) {
+    row.time = *time;
+  } else {
+    SetFault(
+        RowFault::kTime, number,
+        absl::StrCat(role.name(), ": expected a number or a date such as 2024-06-01 or 2024-06-01T12:30:00Z, found ",
+                     cell.empty() ? "nothing" : "another text"),
+        row);
+  }
+}
+
+void TableReader::ReadCategory(const Schema::Column& column, absl::string_view cell,
+                               absl::string_view& category) const {
+  const auto last = static_cast<size_t>(column.last_characters());
+  cell = IsMissing(cell) ? absl::string_view() : cell;
+  category = last > 0 && cell.size() > last ? cell.substr(cell.size() - last) : cell;
+}
+
+void TableReader::ReadAttribute(size_t column, absl::string_view cell, TableRow& row) const {
+  const Role& place = roles_[column];
+  const Schema::Column& role = *place.column;
+  if (!IsMissing(cell)) {
+    const auto value = std::find(role.values().begin(), role.values().end(), cell);
+    if (value == role.values().end()) {
+      SetFault(RowFault::kAttribute, static_cast<int64_t>(column) + 1,
+               absl::StrCat(role.name(), ": expected ", ListedTexts(role.values()),
+                            ", as the schema says, or nothing, found another text"),
+               row);
+      return;
+    }
+    row.attributes[place.index] = static_cast<uint8_t>(value - role.values().begin());
+  }
+  if (role.also_feature()) {
+    ReadCategory(role, cell, row.categories[place.feature]);
+  }
+}
+
+bool TableReader::IsMissing(absl::string_view cell) const {
+  return cell.empty() || std::find(schema_.missing().begin(), schema_.missing().end(), cell) != schema_.missing().end();
+}
+
+}  // namespace splitveil

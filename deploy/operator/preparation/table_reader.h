@@ -1,0 +1,87 @@
+// Rows of a user's table: several files in a row, read by one schema.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_PREPARATION_TABLE_READER_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_PREPARATION_TABLE_READER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "deploy/operator/preparation/cell_splitter.h"
+#include "deploy/operator/preparation/line_reader.h"
+#include "deploy/operator/preparation/table_row.h"
+
+#include "splitveil/v1/table_schema.pb.h"
+
+namespace splitveil {
+
+// Constant memory. Lines without a byte hold no row. Messages name file, line and column, never what stands there. Not
+// thread-safe.
+class TableReader {
+ public:
+  // `schema`: valid by its options. Errors: NotFound; InvalidArgument for a schema that contradicts itself or the
+  // header line of a file, or a file that cannot be read.
+  static absl::StatusOr<std::unique_ptr<TableReader>> Open(std::vector<std::string> paths, v1::TableSchema schema);
+
+  const TableColumns& columns() const { return columns_; }
+
+  // The next row, usable or not; false at the end of the last file. The row borrows until the next call. A row that
+  // cannot be used is a fault of the row and no error; a file that breaks off is one row of fault kFile, and the next
+  // file follows. Errors: as Open, for a later file.
+  absl::StatusOr<bool> Next(TableRow& row);
+
+  // The same table once more, from its start. Errors: as Open.
+  absl::StatusOr<std::unique_ptr<TableReader>> Again() const { return Open(paths_, schema_); }
+  // Where the latest row stands: "FILE:LINE".
+  std::string place() const;
+  // Rows so far in all files, those that cannot be used among them.
+  int64_t rows_read() const { return rows_read_; }
+  // Marks the latest row as one that cannot be used.
+  void SetFault(RowFault fault, int64_t column, absl::string_view message, TableRow& row) const;
+  // Column of the id, of the image's name, in the file under way, from 1; 1 where there is none.
+  int64_t column_of(v1::TableSchema::Kind kind) const;
+
+ private:
+  // A column of the file under way.
+  struct Role {
+    const v1::TableSchema::Column* column;  // Of schema_.
+    size_t index = 0;                       // Among the features of its kind, or the attributes.
+    size_t feature = 0;                     // Among the categorical features, of an attribute that is one, too.
+  };
+
+  TableReader(std::vector<std::string> paths, v1::TableSchema schema);
+  // Opens the next file and finds what its columns are.
+  absl::Status OpenFile();
+  absl::Status ReadHeader();
+  absl::Status AssignRoles();
+  void ReadRow(absl::string_view line, TableRow& row);
+  void ReadCell(size_t column, absl::string_view cell, TableRow& row) const;
+  // Of a column that says what is to be predicted.
+  void ReadLabel(size_t column, absl::string_view cell, TableRow& row) const;
+  // Of a column that says how rows are split.
+  void ReadGroupOrTime(size_t column, absl::string_view cell, TableRow& row) const;
+  void ReadCategory(const v1::TableSchema::Column& column, absl::string_view cell, absl::string_view& category) const;
+  void ReadAttribute(size_t column, absl::string_view cell, TableRow& row) const;
+  bool IsMissing(absl::string_view cell) const;
+
+  std::vector<std::string> paths_;
+  v1::TableSchema schema_;
+  std::vector<std::string> positive_, negative_;
+  absl::flat_hash_map<std::string, uint8_t> classes_;  // Labels by their texts.
+  CellSplitter splitter_;
+  TableColumns columns_;
+  size_t next_path_ = 0;
+  std::unique_ptr<LineReader> lines_;  // Null once the file under way has ended.
+  std::vector<Role> roles_;            // In the order of the file.
+  std::vector<absl::string_view> cells_;
+  int64_t rows_read_ = 0;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_PREPARATION_TABLE_READER_H_

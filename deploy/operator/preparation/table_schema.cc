@@ -1,0 +1,145 @@
+#include "deploy/operator/preparation/table_schema.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+using Schema = v1::TableSchema;
+
+constexpr int kMinClasses = 3, kMaxClasses = 256;
+constexpr int kMinAttributeValues = 2, kMaxAttributeValues = 254;
+
+std::vector<std::string> TextsOr(const google::protobuf::RepeatedPtrField<std::string>& texts, const char* otherwise) {
+  return texts.empty() ? std::vector<std::string>{otherwise} : std::vector<std::string>(texts.begin(), texts.end());
+}
+
+absl::Status SchemaError(absl::string_view message) {
+  return absl::InvalidArgumentError(absl::StrCat("table schema: ", message));
+}
+
+absl::Status CheckTexts(absl::string_view field, const google::protobuf::RepeatedPtrField<std::string>& texts) {
+  std::vector<absl::string_view> sorted(texts.begin(), texts.end());
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.front().empty()) {
+    return SchemaError(absl::StrCat(field, ": expected no empty text, found one"));
+  }
+  if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end()) {
+    return SchemaError(absl::StrCat(field, ": expected distinct texts, found \"", *twice, "\" twice"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckClasses(const Schema& schema) {
+  if (schema.classes_size() < kMinClasses || schema.classes_size() > kMaxClasses) {
+    return SchemaError(absl::StrCat("classes: expected ", kMinClasses, " to ", kMaxClasses,
+                                    " texts beside a CLASS_LABEL (two classes are a LABEL), found ",
+                                    schema.classes_size()));
+  }
+  return CheckTexts("classes", schema.classes());
+}
+
+absl::Status CheckAttribute(const Schema::Column& column) {
+  const std::string field = absl::StrCat("columns: ", column.name(), ": values");
+  if (column.kind() != Schema::ATTRIBUTE) {
+    return column.values().empty() && !column.also_feature()
+               ? absl::OkStatus()
+               : SchemaError(absl::StrCat(field, ", also_feature: expected none beside a ",
+                                          Schema::Kind_Name(column.kind()),
+                                          ", as they are of an ATTRIBUTE, found some"));
+  }
+  if (column.values_size() < kMinAttributeValues || column.values_size() > kMaxAttributeValues) {
+    return SchemaError(absl::StrCat(field, ": expected ", kMinAttributeValues, " to ", kMaxAttributeValues,
+                                    " texts of an ATTRIBUTE, found ", column.values_size()));
+  }
+  return CheckTexts(field, column.values());
+}
+
+absl::Status CheckLabels(const Schema& schema) {
+  const auto column = std::find_if(schema.columns().begin(), schema.columns().end(),
+                                   [](const Schema::Column& candidate) { return IsLabelKind(candidate.kind()); });
+  const Schema::Kind kind = column == schema.columns().end() ? Schema::KIND_UNSPECIFIED : column->kind();
+  if ((kind == Schema::CLASS_LABEL || kind == Schema::TARGET) &&
+      !(schema.positive().empty() && schema.negative().empty())) {
+    return SchemaError(absl::StrCat("positive, negative: expected none beside a ", Schema::Kind_Name(kind),
+                                    ", as they are of a LABEL, found some"));
+  }
+  const std::vector<std::string> negative = NegativeTexts(schema);
+  for (const std::string& text : PositiveTexts(schema)) {
+    if (std::find(negative.begin(), negative.end(), text) != negative.end()) {
+      return SchemaError("positive, negative: expected different texts, found one in both");
+    }
+  }
+  if (kind != Schema::CLASS_LABEL && !schema.classes().empty()) {
+    return SchemaError(absl::StrCat("classes: expected none without a CLASS_LABEL, found ", schema.classes_size()));
+  }
+  if (kind != Schema::TARGET && (schema.has_target_minimum() || schema.has_target_maximum())) {
+    return SchemaError("target_minimum, target_maximum: expected none without a TARGET, found some");
+  }
+  if (kind == Schema::TARGET && !(schema.has_target_minimum() && schema.has_target_maximum())) {
+    return SchemaError("target_minimum, target_maximum: expected both beside a TARGET, found one or none");
+  }
+  const double minimum = schema.target_minimum(), maximum = schema.target_maximum();
+  // Halves, as their difference scales the targets and that of two doubles may overflow.
+  if (kind == Schema::TARGET && !(std::isfinite(minimum) && std::isfinite(maximum) && minimum / 2 < maximum / 2)) {
+    return SchemaError(
+        absl::StrCat("target_minimum, target_maximum: expected two finite numbers, the first below the second, found ",
+                     minimum, " and ", maximum));
+  }
+  return kind == Schema::CLASS_LABEL ? CheckClasses(schema) : absl::OkStatus();
+}
+
+}  // namespace
+
+bool IsLabelKind(v1::TableSchema::Kind kind) {
+  return kind == Schema::LABEL || kind == Schema::CLASS_LABEL || kind == Schema::TARGET;
+}
+
+std::vector<std::string> PositiveTexts(const v1::TableSchema& schema) { return TextsOr(schema.positive(), "1"); }
+
+std::vector<std::string> NegativeTexts(const v1::TableSchema& schema) { return TextsOr(schema.negative(), "0"); }
+
+absl::Status CheckTableSchema(const v1::TableSchema& schema) {
+  const std::string& separator = schema.separator();
+  if (separator.size() != 1 || separator == "\"" || separator == "\n" || separator == "\r") {
+    return SchemaError("separator: expected one byte, neither quote nor line break");
+  }
+  std::vector<absl::string_view> names;
+  int ids = 0, labels = 0, image_files = 0, groups_or_times = 0;
+  for (const Schema::Column& column : schema.columns()) {
+    names.push_back(column.name());
+    ids += column.kind() == Schema::ID ? 1 : 0;
+    labels += IsLabelKind(column.kind()) ? 1 : 0;
+    image_files += column.kind() == Schema::IMAGE_FILE ? 1 : 0;
+    groups_or_times += column.kind() == Schema::GROUP || column.kind() == Schema::TIME ? 1 : 0;
+    SPLITVEIL_RETURN_IF_ERROR(CheckAttribute(column));
+    if (column.optional() && !schema.header()) {
+      return SchemaError("columns: expected no optional one without a header line, found one");
+    }
+  }
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
+    return SchemaError(absl::StrCat("columns: expected distinct names, found ", *twice, " twice"));
+  }
+  if (ids > 1 || labels > 1) {
+    return SchemaError(absl::StrCat("columns: expected at most one ID and one of LABEL, CLASS_LABEL and TARGET, found ",
+                                    ids, " and ", labels));
+  }
+  if (groups_or_times > 1) {
+    return SchemaError(absl::StrCat("columns: expected at most one GROUP or TIME, by which the rows are split, found ",
+                                    groups_or_times));
+  }
+  if (image_files > (schema.has_images() ? 1 : 0)) {
+    return SchemaError(
+        absl::StrCat("columns: expected at most one IMAGE_FILE, and that only with images, found ", image_files));
+  }
+  return CheckLabels(schema);
+}
+
+}  // namespace splitveil
