@@ -41,6 +41,9 @@ RunResult Beginnings(const RunContext& run, const RunPrediction::Inputs& inputs)
 
 absl::StatusOr<std::unique_ptr<RunPrediction>> RunPrediction::Create(const RunContext* run, RunEnd* end,
                                                                      Inputs inputs) {
+  if (inputs.trained == nullptr) {
+    return absl::InvalidArgumentError("party.initial_checkpoint: a prediction needs the trained model: set its path");
+  }
   TopModelOptions options = TopOptions(run->agreement, run->config, *run->data);
   options.cut_gradient = false;
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TopModel> model, TopModel::Create(options));

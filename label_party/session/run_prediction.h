@@ -45,10 +45,8 @@ class RunPrediction final : public RunWork {
   absl::Status Evaluate(const v1::CutActivations& request, TestEvaluation& evaluation) override;
   // Errors: FailedPrecondition unless every shared example has come; those of WritePredictions, which end the run.
   absl::StatusOr<v1::EvaluateResponse> FinishEvaluation(const TestEvaluation& evaluation) override;
-  absl::Status Learn() override { return absl::OkStatus(); }
   absl::Status Complete() override;
 
-  absl::Status FinishRecords() override { return absl::OkStatus(); }
   void Ended(const char* ended) override { recorder_->result().ended = ended; }
 
   const ModelState& model() const override { return *model_; }

@@ -21,12 +21,12 @@ class RunWork {
   virtual absl::Status Evaluate(const v1::CutActivations& request, TestEvaluation& evaluation) = 0;
   virtual absl::StatusOr<v1::EvaluateResponse> FinishEvaluation(const TestEvaluation& evaluation) = 0;
   // Finishes a step whose gradients were sent.
-  virtual absl::Status Learn() = 0;
+  virtual absl::Status Learn() { return absl::OkStatus(); }
   // Finishes the last step. Errors: FailedPrecondition while messages of the run are still due.
   virtual absl::Status Complete() = 0;
 
   // Once the run has ended: writes the last rows, while the ledger is still open.
-  virtual absl::Status FinishRecords() = 0;
+  virtual absl::Status FinishRecords() { return absl::OkStatus(); }
   // After that. `ended`: RunResult::ended.
   virtual void Ended(const char* ended) = 0;
 
