@@ -220,15 +220,11 @@ absl::StatusOr<CheckpointPlan> PlanCheckpoints(const std::string& role, const st
   plan.facts.set_cut_layer(agreement.cut_layer());
   plan.facts.set_cut_width(agreement.cut_width());
   plan.facts.set_optimizer(MethodOf(party.optimizer()));
-  plan.path = OnlyPredicts(agreement) ? "" : ResolvePath(config_path, party.checkpoint_path());
+  plan.path = ResolvePath(config_path, party.checkpoint_path());
   if (const absl::Status place = plan.path.empty() ? absl::OkStatus() : CheckFolderOf(plan.path); !place.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("party.checkpoint_path: ", place.message()));
   }
   const std::string initial = ResolvePath(config_path, party.initial_checkpoint());
-  if (initial.empty() && OnlyPredicts(agreement)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        config_path, ": party.initial_checkpoint: expected the model to predict with, as epochs is 0, found none"));
-  }
   if (!initial.empty()) {
     SPLITVEIL_ASSIGN_OR_RETURN(plan.initial, OpenInitial(initial, plan.facts));
   }

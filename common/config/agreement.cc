@@ -7,6 +7,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 
@@ -16,6 +18,8 @@
 #include "common/config/text_config.h"
 #include "common/crypto/spoken_fingerprint.h"
 #include "common/status/status_macros.h"
+
+#include "splitveil/v1/party.pb.h"
 
 namespace splitveil {
 namespace {
@@ -193,7 +197,79 @@ absl::Status ValidateAttributeAudit(const v1::RunAgreement& agreement) {
   return absl::OkStatus();
 }
 
+// What mode PREDICT has no use for, and needs. A field that is set but would change nothing is refused: who sets a
+// protection or a number of epochs expects it to be applied.
+constexpr absl::string_view kAgreementOfTraining[] = {"epochs",
+                                                      "test_fraction",
+                                                      "in_flight_batches",
+                                                      "audit",
+                                                      "split_salt",
+                                                      "progressive_validation",
+                                                      "checkpoint_steps",
+                                                      "attribute_audit",
+                                                      "validation_fraction",
+                                                      "split_by_group",
+                                                      "test_after",
+                                                      "max_in_flight_batches"};
+constexpr absl::string_view kPartyOfTraining[] = {"checkpoint_path", "export_dir", "restart"};
+constexpr absl::string_view kLabelPartyOfTraining[] = {"release",        "label_side_audit", "clip_cut_gradients",
+                                                       "early_stopping", "privacy_account",  "attribute_attack"};
+
+// Whether `message` sets the field; an empty string counts as unset, since paths are resolved in place.
+bool IsSet(const google::protobuf::Message& message, absl::string_view name) {
+  const auto* const field = message.GetDescriptor()->FindFieldByName(std::string(name));
+  return field != nullptr && message.GetReflection()->HasField(message, field) &&
+         (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_STRING ||
+          !message.GetReflection()->GetString(message, field).empty());
+}
+
+absl::Status RefuseOfTraining(const google::protobuf::Message& message, absl::Span<const absl::string_view> fields,
+                              absl::string_view prefix = "") {
+  for (const absl::string_view field : fields) {
+    if (IsSet(message, field)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          prefix, field, ": mode PREDICT trains nothing and has no use for it: remove it, or set mode TRAIN"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPredicts(const v1::PartyCommon& party) {
+  SPLITVEIL_RETURN_IF_ERROR(RefuseOfTraining(party, kPartyOfTraining, "party."));
+  return IsSet(party, "initial_checkpoint")
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   "party.initial_checkpoint: mode PREDICT needs the checkpoint of the trained model: set its path");
+}
+
+absl::Status CheckPredicts(const v1::LabelPartyConfig& config) {
+  if (config.predictions_path().empty()) {
+    return absl::InvalidArgumentError(
+        "predictions_path: mode PREDICT needs the file that the predictions go to: set it");
+  }
+  if (!config.protection().has_none()) {
+    return absl::InvalidArgumentError(
+        "protection: mode PREDICT sends no gradient to protect: set protection { none {} }, or mode TRAIN");
+  }
+  SPLITVEIL_RETURN_IF_ERROR(RefuseOfTraining(config, kLabelPartyOfTraining));
+  return CheckPredicts(config.party());
+}
+
 }  // namespace
+
+absl::Status CheckFitsMode(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config) {
+  if (agreement.mode() == v1::RunAgreement::PREDICT) {
+    return CheckPredicts(config);
+  }
+  return config.predictions_path().empty()
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   "predictions_path: mode TRAIN predicts nothing: remove it, or set mode PREDICT in the agreement");
+}
+
+absl::Status CheckFitsMode(const v1::RunAgreement& agreement, const v1::NonLabelPartyConfig& config) {
+  return agreement.mode() == v1::RunAgreement::PREDICT ? CheckPredicts(config.party()) : absl::OkStatus();
+}
 
 absl::StatusOr<v1::RunAgreement> LoadAgreement(const std::string& path) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string text, ReadTextConfig(path));
@@ -212,6 +288,12 @@ absl::StatusOr<v1::RunAgreement> ParseAgreement(absl::string_view text, const st
 
 void Canonicalize(v1::RunAgreement& agreement) {
   SetDefaults(agreement);
+  if (agreement.mode() == v1::RunAgreement::PREDICT) {
+    for (const absl::string_view field : kAgreementOfTraining) {
+      agreement.GetReflection()->ClearField(&agreement, agreement.GetDescriptor()->FindFieldByName(std::string(field)));
+    }
+    return;
+  }
   v1::AuditAgreement& audit = *agreement.mutable_audit();
   const std::vector<int> hint_counts = HintCounts(audit.hint_counts());  // A repeated field has no default of its own.
   audit.mutable_hint_counts()->Assign(hint_counts.begin(), hint_counts.end());
@@ -228,11 +310,8 @@ absl::Status ValidateAgreement(const v1::RunAgreement& agreement) {
   SPLITVEIL_RETURN_IF_ERROR(ValidateAttacks(agreement.audit()));
   SPLITVEIL_RETURN_IF_ERROR(ValidateSplit(agreement));
   SPLITVEIL_RETURN_IF_ERROR(ValidateAttributeAudit(agreement));
-  if (OnlyPredicts(agreement) && !agreement.progressive_validation()) {
-    return Invalid("epochs", "at least 1, or 0 beside progressive_validation, to predict and train nothing", "0");
-  }
-  if (OnlyPredicts(agreement) && !agreement.audit().layers().empty()) {
-    return Invalid("audit", "none where no gradient leaves (epochs 0)", "one");
+  if (agreement.mode() == v1::RunAgreement::PREDICT) {
+    SPLITVEIL_RETURN_IF_ERROR(RefuseOfTraining(agreement, kAgreementOfTraining));
   }
   if (agreement.alignment().min_shared_ids() > agreement.alignment().max_shared_ids()) {
     return Invalid("alignment.min_shared_ids",

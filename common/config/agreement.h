@@ -16,6 +16,11 @@
 
 namespace splitveil {
 
+namespace v1 {
+class LabelPartyConfig;
+class NonLabelPartyConfig;
+}  // namespace v1
+
 // Loads, validates (fields, and between fields) and canonicalises an agreement: every field set to its value or
 // default.
 absl::StatusOr<v1::RunAgreement> LoadAgreement(const std::string& path);
@@ -23,7 +28,8 @@ absl::StatusOr<v1::RunAgreement> LoadAgreement(const std::string& path);
 // As LoadAgreement, from memory; `name` stands for the file in errors.
 absl::StatusOr<v1::RunAgreement> ParseAgreement(absl::string_view text, const std::string& name);
 
-// Sets every unset field to its default, submessages included, and audit.hint_counts where it is empty.
+// Sets every unset field to its default, submessages included, and audit.hint_counts if it is empty. With mode PREDICT
+// the fields that only training uses stay unset: such an agreement says nothing about splits, epochs and audits.
 void Canonicalize(v1::RunAgreement& agreement);
 
 // Whether any example is held out for testing, by its id, its group or its time.
@@ -31,14 +37,16 @@ bool HasTestPart(const v1::RunAgreement& agreement);
 
 // Checks the schema's options (ValidateMessage), then between fields: minimum_batch_size <= batch_size, attacks
 // that need an oracle and auxiliary labels only under ORACLE, layers, attacks and hint counts unique, names of one
-// short line, messages within gRPC's 2 GiB, progressive_validation without a test set, no epochs only with it, attacks
-// on attributes with what they need. Applied to the peer's agreement
+// short line, messages within gRPC's 2 GiB, progressive_validation without a test set, attacks
+// on attributes with what they need, no field of training with mode PREDICT. Applied to the peer's agreement
 // too: safe on hostile input, and to be called before any other function of this header on it. Errors: InvalidArgument
 // with field, expected, found.
 absl::Status ValidateAgreement(const v1::RunAgreement& agreement);
 
-// Whether a run of this canonical agreement predicts every shared example and trains nothing.
-inline bool OnlyPredicts(const v1::RunAgreement& agreement) { return agreement.epochs() == 0; }
+// Checks that a party's configuration sets what the agreement's mode needs, and nothing that the mode has no use for.
+// Errors: InvalidArgument that names the field and says what to do.
+absl::Status CheckFitsMode(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config);
+absl::Status CheckFitsMode(const v1::RunAgreement& agreement, const v1::NonLabelPartyConfig& config);
 
 // The most batches that a run of this agreement may have in flight.
 inline int64_t MostInFlight(const v1::RunAgreement& agreement) {

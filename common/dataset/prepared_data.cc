@@ -9,9 +9,12 @@
 namespace splitveil {
 namespace {
 
+// An agreement that holds nothing out (mode PREDICT) needs no labels either.
+bool IsSplit(const v1::RunAgreement& agreement) { return agreement.has_test_fraction(); }
+
 absl::Status CheckOwner(const Dataset& data, const v1::RunAgreement& agreement, PreparedFor owner) {
   const bool labels_expected = owner == PreparedFor::kLabelParty;
-  if (data.has_labels() == labels_expected || (labels_expected && OnlyPredicts(agreement))) {
+  if (data.has_labels() == labels_expected || (labels_expected && !IsSplit(agreement))) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
@@ -73,7 +76,7 @@ absl::StatusOr<std::shared_ptr<const Dataset>> OpenPreparedData(const v1::PartyC
     return data;
   }
   absl::Status fits = CheckOwner(**data, agreement, owner);
-  if (!OnlyPredicts(agreement)) {  // Nothing is fitted, all is predicted.
+  if (IsSplit(agreement)) {
     fits.Update(CheckSplit(**data, agreement));
   }
   return fits.ok() ? data : fits;

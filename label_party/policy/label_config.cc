@@ -9,6 +9,7 @@
 #include "common/architecture/model_spec.h"
 #include "common/config/agreement.h"
 #include "common/leakage/attack_traits.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
@@ -146,6 +147,7 @@ absl::Status ValidateAttributeAttack(const v1::LabelPartyConfig& config, const v
 }  // namespace
 
 absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckFitsMode(agreement, config));
   if (config.protection().has_distance_correlation() && agreement.batch_size() > kMaxDistanceCorrelationBatch) {
     return Unfit("protection.distance_correlation",
                  absl::StrCat("an agreement with a batch_size of at most ", kMaxDistanceCorrelationBatch),
@@ -164,11 +166,6 @@ absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::R
                      "one beside gaussian_label_dp, { path: \"labels.account.db\" label_set: \"NAME OF THE LABELS\" }: "
                      "further runs on the same labels add up",
                      "none");
-  }
-  if (config.predictions_path().empty() == OnlyPredicts(agreement)) {
-    return OnlyPredicts(agreement)
-               ? Unfit("predictions_path", "where the predictions go, as the agreement's epochs is 0", "none")
-               : Unfit("predictions_path", "none unless the agreement's epochs is 0", "one");
   }
   absl::Status status = ValidateAttacks(config.label_side_audit());
   status.Update(ValidateWorstCase(config));

@@ -83,7 +83,7 @@ absl::Status CheckLabels(const Dataset& data, PrivacyAccount& account) {
 
 // The account that counts the run; null where none is configured.
 absl::StatusOr<std::unique_ptr<PrivacyAccount>> OpenAccount(const LabelPartyPlan& plan, const Dataset& data) {
-  if (!plan.config.has_privacy_account() || OnlyPredicts(plan.agreement)) {
+  if (!plan.config.has_privacy_account()) {
     return nullptr;
   }
   absl::StatusOr<std::unique_ptr<PrivacyAccount>> account =
@@ -108,7 +108,7 @@ void WarnOfLabelRevealingColumn(const PrivacyAccount* account, const Dataset& da
 
 // That OpenAccount would succeed; writes nothing.
 absl::Status CheckAccount(const LabelPartyPlan& plan, const Dataset& data) {
-  if (!plan.config.has_privacy_account() || OnlyPredicts(plan.agreement)) {
+  if (!plan.config.has_privacy_account()) {
     return absl::OkStatus();
   }
   const absl::StatusOr<std::unique_ptr<PrivacyAccount>> account =
@@ -116,13 +116,6 @@ absl::Status CheckAccount(const LabelPartyPlan& plan, const Dataset& data) {
   absl::Status status = account.ok() && *account != nullptr ? CheckLabels(data, **account) : account.status();
   status.Update(CheckFolderOf(plan.config.privacy_account().path()));
   return OfAccount(plan, status);
-}
-
-// None where no gradient leaves: then nothing is counted nor asked of labels, which new data need not have.
-v1::GradientProtection ProtectionOf(const LabelPartyPlan& plan) {
-  v1::GradientProtection none;
-  none.mutable_none();
-  return OnlyPredicts(plan.agreement) ? none : plan.config.protection();
 }
 
 // What a run begins with, but for its protection.
@@ -186,7 +179,8 @@ absl::Duration FarewellLimit(const v1::Deadlines& deadlines, bool halted) {
 }
 
 std::string DetailsPath(const LabelPartyPlan& plan) {
-  return ResultPath(ResolvePath(plan.config_path, plan.config.party().ledger_path()), OnlyPredicts(plan.agreement));
+  return ResultPath(ResolvePath(plan.config_path, plan.config.party().ledger_path()),
+                    !plan.config.predictions_path().empty());
 }
 
 // Every figure into a file, and of a complete run into a second one where that is configured.
@@ -264,7 +258,7 @@ absl::Status ServeRun(LabelPartyPlan& plan, RetryLimits& allowed) {
   WarnOfLabelRevealingColumn(account.get(), *options.data);
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise,
                              OpenNoise(plan, !options.checkpoints.unfinished.empty()));
-  SPLITVEIL_ASSIGN_OR_RETURN(options.protection, MakeProtection(ProtectionOf(plan), std::move(noise),
+  SPLITVEIL_ASSIGN_OR_RETURN(options.protection, MakeProtection(plan.config.protection(), std::move(noise),
                                                                 std::move(account), options.data->task()));
   options.keep_report = [&plan](const RunReport& report) { return KeepReport(plan, report); };
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LabelSession> session, LabelSession::Create(std::move(options)));
@@ -346,7 +340,7 @@ absl::Status CheckLabelParty(const LabelPartyPlan& plan) {
   SPLITVEIL_RETURN_IF_ERROR(CheckNoiseKey(NoiseKeyPath(plan.checkpoints.path)));
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise, SecureGaussian::Create(SecretKey::Generate()));
   SPLITVEIL_ASSIGN_OR_RETURN(options.protection,
-                             MakeProtection(ProtectionOf(plan), std::move(noise), nullptr, options.data->task()));
+                             MakeProtection(plan.config.protection(), std::move(noise), nullptr, options.data->task()));
   // A run makes its model once both parties are aligned.
   SPLITVEIL_RETURN_IF_ERROR(TopModel::Create(TopOptions(options.agreement, options.config, *options.data)).status());
   SPLITVEIL_RETURN_IF_ERROR(LabelSession::Create(std::move(options)).status());

@@ -55,9 +55,6 @@ absl::Status CheckTaskOf(const v1::RunAgreement& agreement, const Dataset& data,
 
 absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset& data,
                                std::optional<absl::Span<const uint32_t>> rows) {
-  if (OnlyPredicts(agreement)) {
-    return absl::OkStatus();
-  }
   const SplitRule rule(agreement);
   const bool tests = HasTestPart(agreement), validates = agreement.validation_fraction() > 0;
   LabelVariety training, test, validation, unused;

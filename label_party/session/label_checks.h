@@ -23,7 +23,7 @@ float LabelOf(const Dataset& data, uint32_t row);
 absl::Status CheckTaskOf(const v1::RunAgreement& agreement, const Dataset& data, const v1::LabelPartyConfig& config);
 
 // Whether the labels of the shared examples differ, in training and in what the agreement keeps for testing: a run on
-// examples that are all alike would end well and mean nothing; one that only predicts needs none. `rows`:
+// examples that are all alike would end well and mean nothing. `rows`:
 // TrainingInputs.rows; nullopt, before they are known: all of the party's. Error: InvalidArgument.
 absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset& data,
                                std::optional<absl::Span<const uint32_t>> rows);

@@ -13,6 +13,7 @@
 #include "common/status/status_macros.h"
 #include "label_party/session/label_checks.h"
 #include "label_party/session/prediction_file.h"
+#include "label_party/session/run_prediction.h"
 
 namespace splitveil {
 
@@ -20,18 +21,27 @@ using Cause = RunEnd::Cause;
 using Message = ProtocolState::Message;
 using State = ProtocolState::State;
 
-absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionOptions options) {
-  if (!options.data->has_labels() && !OnlyPredicts(options.agreement)) {
+namespace {
+
+// What only a run that trains needs of labels.
+absl::Status CheckLabels(const LabelSessionOptions& options) {
+  if (!options.data->has_labels()) {
     return absl::InvalidArgumentError("dataset: expected a label column at the label party, found none");
   }
+  SPLITVEIL_RETURN_IF_ERROR(CheckTaskOf(options.agreement, *options.data, options.config));
+  return CheckLabelsDiffer(options.agreement, *options.data, std::nullopt);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionOptions options) {
   if (const std::string& folder = options.config.party().export_dir(); !folder.empty()) {
     SPLITVEIL_RETURN_IF_ERROR(PrepareExport({folder, "label_party"}));
   }
-  SPLITVEIL_RETURN_IF_ERROR(CheckTaskOf(options.agreement, *options.data, options.config));
-  SPLITVEIL_RETURN_IF_ERROR(CheckLabelsDiffer(options.agreement, *options.data, std::nullopt));
-  if (OnlyPredicts(options.agreement)) {  // Told before anybody waits for it.
-    SPLITVEIL_RETURN_IF_ERROR(CheckPredictionPath(options.config.predictions_path(), *options.data));
-  }
+  // Before the peer is waited for.
+  SPLITVEIL_RETURN_IF_ERROR(options.config.predictions_path().empty()
+                                ? CheckLabels(options)
+                                : CheckPredictionPath(options.config.predictions_path(), *options.data));
   if (const bool attacks = !options.agreement.attribute_audit().attacks().empty();
       attacks != (options.known_attributes != nullptr)) {
     return absl::InvalidArgumentError(absl::StrCat("attribute_attack: expected ",
@@ -143,18 +153,34 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
   }
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kStart, request.run_id()));
   SPLITVEIL_ASSIGN_OR_RETURN(TrainingInputs inputs, opening_.Start(request));
-  absl::StatusOr<std::unique_ptr<RunTraining>> training =
-      RunTraining::Create({&run_, &protocol_, &records_, &presence_, &end_}, std::move(inputs));
-  SPLITVEIL_RETURN_IF_ERROR(end_.EndUnlessOk(training.status()));
-  training_ = *std::move(training);
-  judge_ = training_->auditor();
-  SPLITVEIL_RETURN_IF_ERROR(training_->Begin());
-  protocol_.Training();
+  SPLITVEIL_RETURN_IF_ERROR(run_.agreement.mode() == v1::RunAgreement::PREDICT ? BeginPrediction(std::move(inputs))
+                                                                               : BeginTraining(std::move(inputs)));
   presence_.Heard();
   v1::StartResponse response;
   response.set_seed_reveal(opening_.seed_reveal());
   started_ = {request.SerializeAsString(), response};
   return response;
+}
+
+absl::Status LabelSession::BeginTraining(TrainingInputs inputs) {
+  absl::StatusOr<std::unique_ptr<RunTraining>> training =
+      RunTraining::Create({&run_, &protocol_, &records_, &presence_, &end_}, std::move(inputs));
+  SPLITVEIL_RETURN_IF_ERROR(end_.EndUnlessOk(training.status()));
+  training_ = training->get();
+  work_ = *std::move(training);
+  judge_ = training_->auditor();
+  SPLITVEIL_RETURN_IF_ERROR(training_->Begin());
+  protocol_.Training();
+  return absl::OkStatus();
+}
+
+absl::Status LabelSession::BeginPrediction(TrainingInputs inputs) {
+  absl::StatusOr<std::unique_ptr<RunPrediction>> prediction = RunPrediction::Create(
+      &run_, &end_, {std::move(inputs.run_id), inputs.rows, std::move(inputs.resumed), inputs.ledger});
+  SPLITVEIL_RETURN_IF_ERROR(end_.EndUnlessOk(prediction.status()));
+  work_ = *std::move(prediction);
+  protocol_.Predicting();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request, bool after_loss) {
@@ -176,13 +202,15 @@ absl::Status LabelSession::Learn() {
 absl::Status LabelSession::Evaluate(const v1::CutActivations& request, Evaluation& evaluation) {
   absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kEvaluate, request.run_id()));
-  return training_->Evaluate(request, evaluation);
+  SPLITVEIL_RETURN_IF_ERROR(work_->Evaluate(request, evaluation));
+  presence_.Heard();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<v1::EvaluateResponse> LabelSession::FinishEvaluation(const Evaluation& evaluation) {
   absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kEvaluate));
-  SPLITVEIL_ASSIGN_OR_RETURN(v1::EvaluateResponse response, training_->FinishEvaluation(evaluation));
+  SPLITVEIL_ASSIGN_OR_RETURN(v1::EvaluateResponse response, work_->FinishEvaluation(evaluation));
   presence_.Heard();
   return response;
 }
@@ -251,14 +279,14 @@ absl::Status LabelSession::Close(const v1::CloseRequest& request) {
   }
   if (!protocol_.MayRepeat(Message::kClose) || request.run_id() != protocol_.run_id()) {
     SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kClose, request.run_id()));
-    SPLITVEIL_RETURN_IF_ERROR(training_->Complete());
+    SPLITVEIL_RETURN_IF_ERROR(work_->Complete());
     SPLITVEIL_RETURN_IF_ERROR(end_.End(Cause::kCompleted, absl::OkStatus()));
   } else if (request.answered()) {
     protocol_.Farewell();
     records_.MarkComplete();
     ended_.Wake();
   }
-  return end_.EndUnlessOk(closing_.Finish(training_.get()));
+  return end_.EndUnlessOk(closing_.Finish(work_.get()));
 }
 
 void LabelSession::StreamOpened() {
@@ -303,7 +331,7 @@ bool LabelSession::EndIfDue(bool (*stop)()) {
   }
   if (stop()) {
     // The step whose gradients have left is finished before the ledger is.
-    if (training_ == nullptr || training_->Learn().ok()) {
+    if (work_ == nullptr || work_->Learn().ok()) {
       end_.End(Cause::kStopped, StoppedOnRequest()).IgnoreError();
     }
   } else if (absl::Status heard = presence_.CheckHeard(protocol_.state()); !heard.ok()) {
@@ -318,8 +346,8 @@ absl::Status LabelSession::Halt() {
     return absl::FailedPreconditionError(
         absl::StrCat("halt: expected a run under way, found ", end_.ended() ? "one that has ended" : "none"));
   }
-  if (training_ != nullptr) {
-    SPLITVEIL_RETURN_IF_ERROR(training_->Learn());
+  if (work_ != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(work_->Learn());
   }
   SPLITVEIL_RETURN_IF_ERROR(
       end_.EndUnlessOk(records_.ledger()->RecordEvent("operator_halt", "from this party's page (POST /halt)")));
@@ -349,7 +377,7 @@ absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
     ended_.Until(SteadyAfter(absl::Milliseconds(100)));
   }
   absl::MutexLock lock(&mutex_);
-  absl::Status outcome = closing_.Finish(training_.get());
+  absl::Status outcome = closing_.Finish(work_.get());
   outcome.Update(end_.own_verdict());
   return outcome;
 }
@@ -359,7 +387,7 @@ void LabelSession::AwaitFarewell(absl::Duration limit, bool (*stop)()) {
   while (SteadyNow() < deadline && !stop()) {
     {
       absl::MutexLock lock(&mutex_);
-      const bool may_ask_again = protocol_.state() == State::kCompleted && closing_.Finish(training_.get()).ok();
+      const bool may_ask_again = protocol_.state() == State::kCompleted && closing_.Finish(work_.get()).ok();
       const bool is_to_be_told = end_.halted_by_operator() && !end_told_;
       if (end_.peer_started_again() || !(may_ask_again || is_to_be_told)) {
         return;
@@ -384,7 +412,7 @@ void LabelSession::AwaitEndTold(absl::Duration limit) {
 
 std::optional<RunReport> LabelSession::report() const {
   absl::MutexLock lock(&mutex_);
-  return training_ == nullptr ? std::nullopt : std::optional<RunReport>(training_->report());
+  return work_ == nullptr ? std::nullopt : std::optional<RunReport>(work_->report());
 }
 
 bool LabelSession::completed() const {
@@ -409,7 +437,7 @@ bool LabelSession::peer_started_again() const {
 
 const ModelState* LabelSession::model() const {
   absl::MutexLock lock(&mutex_);
-  return training_ == nullptr ? nullptr : &training_->model();
+  return work_ == nullptr ? nullptr : &work_->model();
 }
 
 }  // namespace splitveil

@@ -16,6 +16,9 @@
 //   AuxiliaryLabels, ScoreExamples (ORACLE) ────►  judged by CompletionAudit
 //   Close ────────────────────────────────────────►  kTraining -> kCompleted, and kFarewell once the peer has heard
 //
+// A run with mode PREDICT has no epochs: Open, Align, Start (kAligned -> kPredicting), one Evaluate with the
+// activations of every shared example, Close.
+//
 // Every message is checked against the state, the schedule and the agreement before it is used. A message that is
 // refused leaves the run where it was, the time since the peer was heard included: it goes on with a correct one. The
 // latest message of each kind may come once more, since its answer may have been lost with the connection: the same
@@ -58,6 +61,7 @@
 #include "label_party/session/run_opening.h"
 #include "label_party/session/run_records.h"
 #include "label_party/session/run_training.h"
+#include "label_party/session/run_work.h"
 #include "label_party/session/test_evaluator.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -94,7 +98,7 @@ struct LabelSessionOptions {
 // it to the part of the run that it belongs to, of which each ends the run by RunEnd where it must:
 //
 //   Open, Align, MeasureLink, Start           RunOpening
-//   Train, Evaluate, AuxiliaryLabels, ...     RunTraining
+//   Train, Evaluate, AuxiliaryLabels, ...     RunTraining; with mode PREDICT, Evaluate alone: RunPrediction
 //   Close                                     RunClosing
 //
 // Thread-safe; the calls of one stream come one after the other.
@@ -200,6 +204,8 @@ class LabelSession {
 
   LabelSession(LabelSessionOptions options, SeedExchange seed);
 
+  absl::Status BeginTraining(TrainingInputs inputs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status BeginPrediction(TrainingInputs inputs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends the run where `stop` says so or the peer is silent; whether it has ended.
   bool EndIfDue(bool (*stop)()) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -215,8 +221,9 @@ class LabelSession {
   PeerPresence presence_ ABSL_GUARDED_BY(mutex_);
   RunEnd end_ ABSL_GUARDED_BY(mutex_);
   RunOpening opening_ ABSL_GUARDED_BY(mutex_);
-  uint64_t alignments_ ABSL_GUARDED_BY(mutex_) = 0;                // That have begun: the latest one counts.
-  std::unique_ptr<RunTraining> training_ ABSL_GUARDED_BY(mutex_);  // From Start on.
+  uint64_t alignments_ ABSL_GUARDED_BY(mutex_) = 0;          // That have begun: the latest one counts.
+  std::unique_ptr<RunWork> work_ ABSL_GUARDED_BY(mutex_);    // From Start on.
+  RunTraining* training_ ABSL_GUARDED_BY(mutex_) = nullptr;  // It, unless the run predicts.
   RunClosing closing_ ABSL_GUARDED_BY(mutex_);
   RefusalLog refusals_ ABSL_GUARDED_BY(mutex_);
   Answered<v1::OpenRequest, v1::OpenResponse> opened_ ABSL_GUARDED_BY(mutex_);

@@ -67,7 +67,8 @@ void PeerPresence::ConnectionLost() {
 }
 
 absl::Status PeerPresence::CheckHeard(ProtocolState::State state) const {
-  const bool may_be_lost = connection_lost_ || (state == ProtocolState::State::kTraining && streams_ == 0);
+  const bool between_streams = state >= ProtocolState::State::kPredicting && streams_ == 0;
+  const bool may_be_lost = connection_lost_ || between_streams;
   const double patience = may_be_lost ? deadlines_->max_outage_seconds() : 0;
   const absl::Duration limit = absl::Seconds(std::max(patience, SilenceLimitSeconds(*deadlines_, state)));
   return absl::FromChrono(clock_() - last_heard_) <= limit

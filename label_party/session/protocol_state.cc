@@ -54,6 +54,9 @@ bool IsInOrder(Message message, State state, bool aligns) {
       return state == State::kAligned;
     case Message::kGiveUp:
       return true;
+    case Message::kEvaluate:
+    case Message::kClose:
+      return state == State::kPredicting || state == State::kTraining;
     default:
       return state == State::kTraining;
   }
@@ -119,7 +122,7 @@ bool ProtocolState::MayRepeat(Message message) const {
     case Message::kOpen:
       return state_ == State::kOpened || state_ == State::kAligned;
     case Message::kStart:
-      return state_ == State::kTraining && !stepped_;
+      return state_ == State::kPredicting || (state_ == State::kTraining && !stepped_);
     case Message::kClose:
       return state_ == State::kCompleted || state_ == State::kFarewell;
     default:

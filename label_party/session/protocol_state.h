@@ -17,18 +17,19 @@ namespace splitveil {
 //   Open                                     kWaiting                       kOpened
 //   Align                                    kOpened to kAligned            kAligning, and kAligned once it succeeds
 //   MeasureLink                              kAligned                       the same
-//   Start                                    kAligned                       kTraining
+//   Start                                    kAligned                       kTraining; kPredicting with mode PREDICT
+//   Evaluate                                 kPredicting                    the same
 //   Train, Evaluate, ScoreBatch,             kTraining                      the same
 //     AuxiliaryLabels, ScoreExamples,
 //     EmbedAuxiliary, GuessAttributes
-//   Close of a complete run                  kTraining                      kCompleted, and kFarewell once the peer
+//   Close of a complete run                  kPredicting, kTraining         kCompleted, and kFarewell once the peer
 //                                                                           says that it has heard of it
 //   Close of one that the peer gives up      kOpened to kTraining           kEnded
 //   (failure, silence, stop)                 every state                    kEnded
 //
 // An answer may be lost with the connection. What may come once more for that:
 //   the same Open                            kOpened, kAligned
-//   the same Start                           kTraining, before the first step
+//   the same Start                           kPredicting; kTraining, before the first step
 //   Close of a complete run                  kCompleted, kFarewell
 // (Train and Evaluate: ReplayCache, TrainingOrder.) Align is begun anew, with other keys: in kAligning, where the
 // connection of the one before may be lost without a sign, and in kAligned, where the peer may have lost the last of
@@ -42,6 +43,7 @@ class ProtocolState {
     kOpened,
     kAligning,
     kAligned,
+    kPredicting,  // Nothing is released in it.
     kTraining,
     kCompleted,  // The peer may not know of it yet.
     kFarewell,   // It does.
@@ -82,6 +84,7 @@ class ProtocolState {
   void Aligning();
   void AlignmentLost();
   void Aligned() { Enter(State::kAligned); }
+  void Predicting() { Enter(State::kPredicting); }
   void Training() { Enter(State::kTraining); }
   void Stepped();  // The first step of kTraining is done.
   void Completed() { Enter(State::kCompleted); }

@@ -12,7 +12,7 @@
 #include "label_party/session/run_context.h"
 #include "label_party/session/run_end.h"
 #include "label_party/session/run_records.h"
-#include "label_party/session/run_training.h"
+#include "label_party/session/run_work.h"
 
 namespace splitveil {
 
@@ -26,13 +26,13 @@ class RunClosing {
   RunClosing(KeepReport keep_report, const RunContext* run, RunRecords* records, const PeerPresence* presence,
              RunEnd* end);
 
-  // Last figures, export, ledger, report; the first call does it. `training`: null where it never began. Returns the
+  // Last figures, export, ledger, report; the first call does it. `work`: null if it never began. Returns the
   // run's outcome, which is an error, too, where one of these fails.
-  absl::Status Finish(RunTraining* training);
+  absl::Status Finish(RunWork* work);
 
  private:
-  absl::Status FinishLedger(RunTraining* training);
-  absl::Status Export(const RunTraining* training) const;
+  absl::Status FinishLedger(RunWork* work);
+  absl::Status Export(const RunWork* work) const;
 
   const KeepReport keep_report_;
   const RunContext* const run_;

@@ -16,7 +16,6 @@
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
-#include "label_party/session/label_checks.h"
 #include "label_party/session/refusal_log.h"
 
 namespace splitveil {
@@ -232,12 +231,6 @@ absl::StatusOr<TrainingInputs> RunOpening::Start(const v1::StartRequest& request
   const absl::StatusOr<JointSeed> joint = seed_.Combine(peer_commitment_, request.seed_reveal());
   if (!joint.ok()) {
     return end_->End(Cause::kRefused, joint.status());
-  }
-  // The peer chose which examples are shared: were it told, it could choose all but one of a known label, and read that
-  // one. The run ends as any other, and is no success at this party alone.
-  end_->SetOwnVerdict(CheckLabelsDiffer(run_->agreement, *run_->data, aligned_.rows));
-  if (!end_->own_verdict().ok()) {
-    LogWarning("this run will exit 2 (the peer is not told): ", end_->own_verdict().message());
   }
   const JointSeed seed = continued_seed_.value_or(*joint);
   records_->KeepContinuation({seed, aligned_, 0, 0, *in_flight});

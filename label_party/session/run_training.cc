@@ -15,7 +15,7 @@
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "label_party/protection/protection_factory.h"
-#include "label_party/session/prediction_file.h"
+#include "label_party/session/label_checks.h"
 #include "label_party/session/refusal_log.h"
 
 namespace splitveil {
@@ -23,20 +23,22 @@ namespace splitveil {
 using Cause = RunEnd::Cause;
 
 absl::StatusOr<std::unique_ptr<RunTraining>> RunTraining::Create(const Parts& parts, TrainingInputs inputs) {
+  // The peer chose which examples are shared: were it told, it could choose all but one of a known label, and read that
+  // one. The run ends as any other, and is no success at this party alone.
+  parts.end->SetOwnVerdict(CheckLabelsDiffer(parts.run->agreement, *parts.run->data, inputs.rows));
+  if (!parts.end->own_verdict().ok()) {
+    LogWarning("this run will exit 2 (the peer is not told): ", parts.end->own_verdict().message());
+  }
   auto auditor = std::make_unique<LeakAuditor>(parts.run->agreement, parts.run->config.label_side_audit(),
                                                static_cast<int64_t>(inputs.rows.size()), inputs.ledger);
   inputs.auditor = auditor.get();
   const bool is_continued = inputs.is_continued;
-  const absl::Span<const uint32_t> rows = inputs.rows;
   SPLITVEIL_ASSIGN_OR_RETURN(Training training, MakeTraining(std::move(inputs)));
-  return std::unique_ptr<RunTraining>(
-      new RunTraining(parts, std::move(auditor), std::move(training), is_continued, rows));
+  return std::unique_ptr<RunTraining>(new RunTraining(parts, std::move(auditor), std::move(training), is_continued));
 }
 
-RunTraining::RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued,
-                         absl::Span<const uint32_t> rows)
+RunTraining::RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued)
     : parts_(parts),
-      rows_(rows),
       auditor_(std::move(auditor)),
       training_(std::move(training)),
       replay_(MostInFlight(parts.run->agreement)),
@@ -121,9 +123,7 @@ absl::Status RunTraining::Evaluate(const v1::CutActivations& request, TestEvalua
         training_.attribute_audit->TakeTest(request.epoch(), evaluation.next_batch, activations)));
   }
   evaluation.epoch = request.epoch();
-  SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(training_.evaluator->Predict(activations, evaluation)));
-  parts_.presence->Heard();
-  return absl::OkStatus();
+  return parts_.end->EndUnlessOk(training_.evaluator->Predict(activations, evaluation));
 }
 
 absl::StatusOr<v1::EvaluateResponse> RunTraining::FinishEvaluation(const TestEvaluation& evaluation) {
@@ -138,21 +138,12 @@ absl::StatusOr<v1::EvaluateResponse> RunTraining::FinishEvaluation(const TestEva
     SPLITVEIL_RETURN_IF_ERROR(JournalEvaluation(evaluation));
   }
   SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(
-      OnlyPredicts(parts_.run->agreement)
-          ? KeepPredictions(evaluation)
-          : training_.evaluator->Finish(before_training ? -1 : int64_t{evaluation.epoch}, evaluation)));
+      training_.evaluator->Finish(before_training ? -1 : int64_t{evaluation.epoch}, evaluation)));
   training_.order->Evaluated(evaluation.epoch);
   if (!before_training) {
     SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(AfterEvaluation()));
   }
   return EvaluationAnswer();
-}
-
-absl::Status RunTraining::KeepPredictions(const TestEvaluation& evaluation) {
-  const RunContext& run = *parts_.run;
-  SPLITVEIL_RETURN_IF_ERROR(WritePredictions(run.config.predictions_path(), *run.data, rows_, evaluation.outputs));
-  LogInfo("predicted ", rows_.size(), " examples: ", run.config.predictions_path());
-  return run.data->has_labels() ? training_.evaluator->Finish(-1, evaluation) : absl::OkStatus();
 }
 
 absl::Status RunTraining::JournalEvaluation(const TestEvaluation& evaluation) const {
@@ -284,6 +275,16 @@ absl::Status RunTraining::Complete() {
   SPLITVEIL_RETURN_IF_ERROR(training_.order->CheckComplete());
   SPLITVEIL_RETURN_IF_ERROR(Learn());
   return parts_.end->EndUnlessOk(WriteDueCheckpoint());
+}
+
+absl::Status RunTraining::FinishRecords() {
+  progress_->Finish();
+  return auditor_->FinishRun();
+}
+
+void RunTraining::Ended(const char* ended) {
+  training_.recorder->result().ended = ended;
+  ShowBoundExceeded();
 }
 
 void RunTraining::ShowBoundExceeded() {

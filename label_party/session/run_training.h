@@ -25,6 +25,7 @@
 #include "label_party/session/run_context.h"
 #include "label_party/session/run_end.h"
 #include "label_party/session/run_records.h"
+#include "label_party/session/run_work.h"
 #include "label_party/session/test_evaluator.h"
 #include "label_party/session/training.h"
 
@@ -37,7 +38,7 @@ namespace splitveil {
 // Each method checks what its message holds (TrainingOrder, ReplayCache), the state having been checked, and hands it
 // to the part that does the work (TrainingStep, TestEvaluator, CompletionAudit). An error leaves the run where it was,
 // unless this party has failed or the peer has asked for a second draw of noise: these end it. Not thread-safe.
-class RunTraining {
+class RunTraining final : public RunWork {
  public:
   // What it works with; none is owned, each must outlive it.
   struct Parts {
@@ -55,9 +56,9 @@ class RunTraining {
 
   // LabelSession's methods of these names.
   absl::StatusOr<SharedGradients> Train(v1::CutActivations request);
-  absl::Status Learn();
-  absl::Status Evaluate(const v1::CutActivations& request, TestEvaluation& evaluation);
-  absl::StatusOr<v1::EvaluateResponse> FinishEvaluation(const TestEvaluation& evaluation);
+  absl::Status Learn() override;
+  absl::Status Evaluate(const v1::CutActivations& request, TestEvaluation& evaluation) override;
+  absl::StatusOr<v1::EvaluateResponse> FinishEvaluation(const TestEvaluation& evaluation) override;
   absl::StatusOr<v1::AuxiliaryLabelsResponse> AuxiliaryLabels();
   absl::Status ScoreExamples(const v1::ScoreExamplesRequest& request);
   absl::Status EmbedAuxiliary(const v1::CutActivations& request, AuxiliaryEmbedding& embedding);
@@ -69,7 +70,7 @@ class RunTraining {
   absl::Status LearnFromAnswered();
   // All that was due has come: the last batch is learnt from, the last checkpoint written. Errors: FailedPrecondition
   // where something is missing.
-  absl::Status Complete();
+  absl::Status Complete() override;
   // Some batches of the epoch have come, but not all.
   bool within_epoch() const { return !training_.order->at_epoch_start() || training_.order->batch_begun(); }
 
@@ -85,21 +86,19 @@ class RunTraining {
   // FailedPrecondition where nothing is disclosed.
   absl::Status LowerDisclosure();
 
-  // After the end. `ended`: RunResult::ended.
-  void Ended(const char* ended) { training_.recorder->result().ended = ended; }
-  // Ends the line on the terminal.
-  void FinishProgress() { progress_->Finish(); }
-  // Tells whoever asks for the status how often an attack has exceeded its bound.
-  void ShowBoundExceeded();
+  // Also ends the progress line on the terminal.
+  absl::Status FinishRecords() override;
+  void Ended(const char* ended) override;
 
   LeakAuditor* auditor() { return auditor_.get(); }
-  const ModelState& model() const { return *training_.model; }
-  RunReport report() const { return Report(training_.result(), *auditor_); }
+  const ModelState& model() const override { return *training_.model; }
+  RunReport report() const override { return Report(training_.result(), *auditor_); }
 
  private:
-  RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued,
-              absl::Span<const uint32_t> rows);
+  RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued);
 
+  // Shows in the status how often an attack has exceeded its bound.
+  void ShowBoundExceeded();
   // Tells whoever asks for the status what the releases so far add up to, and what is left of the run's limit.
   void ShowAccount();
 
@@ -116,8 +115,6 @@ class RunTraining {
 
   // Before it says whether training stops, which tells of labels: that no other evaluation was answered before.
   absl::Status JournalEvaluation(const TestEvaluation& evaluation) const;
-  // What a run that only predicts is for: metrics, where there are labels, and the table.
-  absl::Status KeepPredictions(const TestEvaluation& evaluation);
   // To an evaluation that has counted.
   v1::EvaluateResponse EvaluationAnswer() const;
   // After an epoch's evaluation: early stopping; the checkpoint, unless guesses at attributes are due before it.
@@ -132,7 +129,6 @@ class RunTraining {
   absl::Status CheckAttributeCall(uint32_t epoch, const char* call) const;
 
   const Parts parts_;
-  const absl::Span<const uint32_t> rows_;  // This party's of the aligned examples.
   const std::unique_ptr<LeakAuditor> auditor_;
   Training training_;
   ReplayCache replay_;

@@ -101,7 +101,8 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
   model.set_torchscript_path(ResolvePath(config_path, model.torchscript_path()));
   v1::PartyCommon& party = *plan.config.mutable_party();
   party.set_export_dir(ResolvePath(config_path, party.export_dir()));
-  absl::Status fits = CheckBottomSpec(plan.config.model(), plan.agreement);
+  absl::Status fits = CheckFitsMode(plan.agreement, plan.config);
+  fits.Update(CheckBottomSpec(plan.config.model(), plan.agreement));
   fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
   fits.Update(ParseHostPort("listen_address", plan.config.listen_address()).status());
   fits.Update(ParseHostPort("peer_address", plan.config.peer_address()).status());

@@ -1,7 +1,6 @@
 #include "nonlabel_party/session/nonlabel_session.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,7 +11,6 @@
 
 #include "common/checkpoint/progress_archive.h"
 #include "common/config/agreement.h"
-#include "common/privacy/gaussian_privacy.h"
 #include "common/process/exit_code.h"
 #include "common/process/runtime.h"
 #include "common/process/steady_time.h"
@@ -54,6 +52,17 @@ absl::Status NonLabelSession::RunToEnd() {
   SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
   SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Align());
   SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
+  return options_.agreement.mode() == v1::RunAgreement::PREDICT ? Predict() : Train();
+}
+
+absl::Status NonLabelSession::Predict() {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<ProtectedAttribute> attributes, Attributes());
+  prediction_ = std::make_unique<NonLabelPrediction>(
+      NonLabelPrediction::Parts{&options_, &lifecycle_, &protocol_, &reconnector_, &stop_});
+  return prediction_->Run(BottomOptions(), std::move(attributes));
+}
+
+absl::Status NonLabelSession::Train() {
   SPLITVEIL_RETURN_IF_ERROR(Start());
   if (options_.agreement.progressive_validation()) {
     SPLITVEIL_RETURN_IF_ERROR(Evaluate(0).status());
@@ -138,34 +147,15 @@ absl::Status NonLabelSession::WriteCheckpoint(uint32_t epochs, uint32_t batches)
       SaveProgress(stopped_early_, *attacks_, *recorder_, *step_, *protected_model_, *attribute_audit_), since);
 }
 
-absl::StatusOr<int64_t> NonLabelSession::Pretrain() {
-  if (OnlyPredicts(options_.agreement)) {
-    return 0;
-  }
+absl::Status NonLabelSession::BeginProtection() {
   uint32_t batch = 0;
-  return protected_model_->Pretrain([&] {
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, protected_model_->Pretrain([&] {
     const absl::Span<const uint32_t> positions = schedule_->BatchRows(0, batch);
     batch = (batch + 1) % static_cast<uint32_t>(schedule_->batches_per_epoch());
     return features_->Gather(positions);
-  });
-}
-
-absl::Status NonLabelSession::BeginProtection() {
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, Pretrain());
-  const std::string name = ActivationProtectionName(options_.config.protection());
-  if (name == "none") {
-    return absl::OkStatus();
-  }
-  LogInfo("activations are protected by ", name, steps > 0 ? absl::StrCat(", after ", steps, " steps alone") : "");
-  const int64_t releases = ActivationReleases(options_.agreement);
-  const double mu = protected_model_->Mu(releases);
-  const std::string promise =
-      std::isfinite(mu) ? absl::StrCat("; mu ", mu, " of this run alone: further runs on the same rows add up") : "";
-  SPLITVEIL_RETURN_IF_ERROR(lifecycle_.ledger()->RecordEvent(
-      "activation_protection", absl::StrCat(name, "; ", steps, " steps before anything was sent", promise)));
-  return std::isfinite(mu)
-             ? lifecycle_.ledger()->Record(ActivationBoundRow{releases, mu, GaussianPrivacy::FromMu(mu)->AucBound()})
-             : absl::OkStatus();
+  }));
+  return RecordActivationProtection(options_.config.protection(), *protected_model_, steps,
+                                    ActivationReleases(options_.agreement), *lifecycle_.ledger());
 }
 
 void NonLabelSession::ConnectTraining() {
@@ -237,17 +227,9 @@ absl::Status NonLabelSession::AuditAttributes(uint32_t epoch) {
 }
 
 absl::Status NonLabelSession::RecordPredicted(const char* examples, uint32_t epoch) {
-  const std::vector<AttributeStep> largest = protected_model_->TakePredicted();
-  if (largest.empty()) {
-    return absl::OkStatus();
-  }
-  const std::string figures = absl::StrJoin(largest, ", ", [](std::string* out, const AttributeStep& of) {
-    absl::StrAppend(out, of.attribute, " ", of.privacy_loss);
-  });
   const std::string when =
       options_.agreement.progressive_validation() ? "before the first epoch" : absl::StrCat("after epoch ", epoch);
-  return lifecycle_.ledger()->RecordEvent(
-      "privacy_loss", absl::StrCat("largest of a batch of ", examples, " examples ", when, ", nats: ", figures));
+  return RecordPrivacyLosses(*protected_model_, examples, when, *lifecycle_.ledger());
 }
 
 absl::Status NonLabelSession::CompleteModel() {
@@ -274,14 +256,18 @@ absl::Status NonLabelSession::CompleteModel() {
 }
 
 std::optional<RunSummary> NonLabelSession::summary() const {
-  if (recorder_ == nullptr) {
+  if (recorder_ == nullptr && prediction_ == nullptr) {
     return std::nullopt;
   }
-  const StepTotals& totals = recorder_->totals();
   RunSummary summary;
   summary.party = "non-label party";
   summary.run_id = lifecycle_.run_id();
   summary.ended = lifecycle_.ended();
+  summary.details = options_.ledger_path;
+  if (prediction_ != nullptr) {
+    return summary;
+  }
+  const StepTotals& totals = recorder_->totals();
   summary.epochs = totals.steps / schedule_->batches_per_epoch();
   summary.agreed_epochs = options_.agreement.epochs();
   summary.steps = totals.steps;
@@ -291,7 +277,6 @@ std::optional<RunSummary> NonLabelSession::summary() const {
   summary.bytes_received = totals.bytes_received;
   summary.leaks = StrongestFirst(attacks_->disclosed());
   summary.attribute_leaks = attribute_audit_->strongest();
-  summary.details = options_.ledger_path;
   return summary;
 }
 

@@ -20,6 +20,7 @@
 #include "nonlabel_party/session/attribute_audit_runner.h"
 #include "nonlabel_party/session/epoch_evaluator.h"
 #include "nonlabel_party/session/epoch_trainer.h"
+#include "nonlabel_party/session/nonlabel_prediction.h"
 #include "nonlabel_party/session/nonlabel_run_lifecycle.h"
 #include "nonlabel_party/session/nonlabel_session_options.h"
 #include "nonlabel_party/session/nonlabel_step_recorder.h"
@@ -46,6 +47,8 @@ namespace splitveil {
 //     AuxiliaryLabels, ScoreExamples  ───►               CompletionAttackRunner, where agreed
 //     Close                           ───►               NonLabelRunLifecycle
 //
+// With mode PREDICT, after Align: NonLabelPrediction.
+//
 // What may be answered when: AnswerProtocol. Not thread-safe.
 class NonLabelSession {
  public:
@@ -70,6 +73,9 @@ class NonLabelSession {
 
  private:
   absl::Status RunToEnd();
+  // From Start to Close, as the agreement's mode says.
+  absl::Status Train();
+  absl::Status Predict();
   // That the model and the agreed layers will do, before the first message.
   absl::Status CheckModel() const;
   absl::StatusOr<std::vector<ProtectedAttribute>> Attributes() const;
@@ -78,8 +84,6 @@ class NonLabelSession {
   void ConnectTraining();
   // Brings the privacy loss below its threshold before anything is sent, and records what the protection promises.
   absl::Status BeginProtection();
-  // As ProtectedBottomModel's; a run that only predicts takes the model as it is.
-  absl::StatusOr<int64_t> Pretrain();
   absl::Status TrainEpochs();
   // After so many epochs, and batches of the next one.
   absl::Status WriteCheckpoint(uint32_t epochs, uint32_t batches);
@@ -97,6 +101,7 @@ class NonLabelSession {
   ResumingPeer peer_;  // In the place of options_.peer.
   AnswerProtocol protocol_;
   NonLabelRunLifecycle lifecycle_;
+  std::unique_ptr<NonLabelPrediction> prediction_;  // From Align on, with mode PREDICT; the rest stays empty.
   // From Start on, each reading those before it.
   TrainTestSplit split_;
   std::unique_ptr<FeatureTable> features_;

@@ -25,17 +25,9 @@ constexpr int32_t kLeastExamples = 2;
 v1::RunAgreement PredictionOf(const v1::RunAgreement& training) {
   v1::RunAgreement agreement = training;
   agreement.set_run_name(absl::StrCat(training.run_name(), "-predict"));
-  agreement.set_epochs(0);
-  agreement.set_progressive_validation(true);
-  agreement.set_test_fraction(0);
-  agreement.set_validation_fraction(0);
-  agreement.clear_split_by_group();
-  agreement.clear_test_after();
-  agreement.set_checkpoint_steps(0);
+  agreement.set_mode(v1::RunAgreement::PREDICT);
   agreement.set_minimum_batch_size(kLeastExamples);
-  agreement.clear_audit();
-  agreement.clear_attribute_audit();
-  Canonicalize(agreement);
+  Canonicalize(agreement);  // Drops what only training uses.
   return agreement;
 }
 
@@ -132,10 +124,10 @@ absl::Status Point(const PredictOptions& options, v1::LabelPartyConfig& config) 
   SPLITVEIL_RETURN_IF_ERROR(CheckOut(options, config));
   SPLITVEIL_RETURN_IF_ERROR(PointParty(options, *config.mutable_party()));
   PointModel(options.config_path, *config.mutable_model());
-  if (config.has_privacy_account()) {  // Nothing is released, and nothing counted; which head predicts, it says.
-    v1::PrivacyAccount& account = *config.mutable_privacy_account();
-    account.set_path(AbsolutePath(options.config_path, account.path()));
-  }
+  config.mutable_protection()->Clear();
+  config.mutable_protection()->mutable_none();
+  config.clear_privacy_account();  // Nothing is released, and nothing counted.
+  config.clear_clip_cut_gradients();
   config.set_predictions_path(FromHere(options.out_path));
   config.clear_result_path();
   config.clear_release();

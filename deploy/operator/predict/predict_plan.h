@@ -1,5 +1,5 @@
-// What a party runs to predict with a trained model: its own files of the training, turned into those of a run of no
-// epochs.
+// What a party runs to predict with a trained model: its own files of the training, turned into those of a run
+// with mode PREDICT.
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_PREDICT_PREDICT_PLAN_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_PREDICT_PREDICT_PLAN_H_
 
@@ -26,8 +26,8 @@ struct PredictPlan {
   PartyConfig config;  // All paths absolute.
 };
 
-// The agreement follows from that of the training alone, so that both parties come to the same one: 0 epochs, every
-// shared example predicted, no attacks. Its run_name is that of the training with "-predict". Errors: those of
+// The agreement follows from that of the training alone, so that both parties come to the same one: mode PREDICT
+// and what that mode uses. Its run_name is that of the training with "-predict". Errors: those of
 // LoadAgreement and LoadPartyConfig; InvalidArgument with the flag that is missing, of the other party, or, of
 // --out, names a file of the training or of this run.
 absl::StatusOr<PredictPlan> PlanPrediction(const PredictOptions& options);

@@ -23,10 +23,10 @@ namespace {
 constexpr char kLabelParty[] = "label_party";
 
 // By the agreement that the party recorded.
-bool TrainsNothing(const PartyRecords& party) {
+bool HasModePredict(const PartyRecords& party) {
   const auto config = nlohmann::json::parse(party.record.run.config_json, nullptr, /*allow_exceptions=*/false);
-  const nlohmann::json::json_pointer epochs("/agreement/epochs");
-  return config.is_object() && config.contains(epochs) && config[epochs] == 0;
+  const nlohmann::json::json_pointer mode("/agreement/mode");
+  return config.is_object() && config.contains(mode) && config[mode] == "PREDICT";
 }
 
 bool HasNoStep(const PartyRecords& party) {
@@ -176,7 +176,7 @@ const PartyRecords* RunRecords::nonlabel_party() const {
 
 bool RunRecords::only_predicts() const {
   return std::all_of(parties.begin(), parties.end(),
-                     [](const PartyRecords& party) { return TrainsNothing(party) && HasNoStep(party); });
+                     [](const PartyRecords& party) { return HasModePredict(party) && HasNoStep(party); });
 }
 
 bool RunRecords::released_nothing() const {

@@ -16,6 +16,8 @@
 #include "common/config/text_config.h"
 #include "tests/testing/hex.h"
 
+#include "splitveil/v1/party.pb.h"
+
 namespace splitveil {
 namespace {
 
@@ -256,6 +258,70 @@ TEST(AgreementTest, ValidationNamesFieldExpectedAndFound) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(status.message(), difference.text);
   }
+}
+
+v1::RunAgreement Prediction() {
+  v1::RunAgreement agreement = Minimal();
+  agreement.set_mode(v1::RunAgreement::PREDICT);
+  return agreement;
+}
+
+TEST(AgreementTest, APredictionSaysNothingOfWhatOnlyTrainingUses) {
+  v1::RunAgreement agreement = Prediction();
+  EXPECT_EQ(ValidateAgreement(agreement), absl::OkStatus());
+  Canonicalize(agreement);
+  EXPECT_EQ(ValidateAgreement(agreement), absl::OkStatus());
+  EXPECT_FALSE(agreement.has_epochs() || agreement.has_test_fraction() || agreement.has_audit());
+  EXPECT_TRUE(agreement.has_batch_size() && agreement.has_deadlines() && agreement.has_alignment());
+}
+
+TEST(AgreementTest, APredictionRefusesWhatOnlyTrainingUses) {
+  const std::vector<std::pair<std::string, std::function<void(v1::RunAgreement&)>>> refused = {
+      {"epochs", [](auto& a) { a.set_epochs(5); }},
+      {"test_fraction", [](auto& a) { a.set_test_fraction(0.1); }},
+      {"audit", [](auto& a) { a.mutable_audit()->add_layers("cut"); }},
+      {"attribute_audit", [](auto& a) { a.mutable_attribute_audit(); }},
+      {"progressive_validation", [](auto& a) { a.set_progressive_validation(true); }},
+      {"test_after", [](auto& a) { a.set_test_after("2026-01-01"); }}};
+  for (const auto& [field, change] : refused) {
+    v1::RunAgreement agreement = Prediction();
+    change(agreement);
+    EXPECT_EQ(ValidateAgreement(agreement).message(),
+              field + ": mode PREDICT trains nothing and has no use for it: remove it, or set mode TRAIN");
+  }
+  v1::RunAgreement nothing = Minimal();
+  nothing.set_epochs(0);
+  EXPECT_THAT(std::string(ValidateAgreement(nothing).message()), HasSubstr("epochs: expected at least 1"));
+}
+
+TEST(AgreementTest, APartyConfiguresWhatTheModeNeedsAndNothingElse) {
+  const v1::RunAgreement prediction = Prediction();
+  v1::NonLabelPartyConfig nonlabel;
+  EXPECT_EQ(CheckFitsMode(Minimal(), nonlabel), absl::OkStatus());
+  EXPECT_THAT(std::string(CheckFitsMode(prediction, nonlabel).message()),
+              HasSubstr("party.initial_checkpoint: mode PREDICT needs the checkpoint of the trained model"));
+  nonlabel.mutable_party()->set_initial_checkpoint("nonlabel_party.checkpoint");
+  EXPECT_EQ(CheckFitsMode(prediction, nonlabel), absl::OkStatus());
+  nonlabel.mutable_party()->set_checkpoint_path("nonlabel_party.checkpoint");
+  EXPECT_THAT(std::string(CheckFitsMode(prediction, nonlabel).message()),
+              HasSubstr("party.checkpoint_path: mode PREDICT trains nothing"));
+
+  v1::LabelPartyConfig label;
+  label.mutable_party()->set_initial_checkpoint("label_party.checkpoint");
+  label.mutable_protection()->mutable_none();
+  EXPECT_EQ(CheckFitsMode(Minimal(), label), absl::OkStatus());
+  EXPECT_THAT(std::string(CheckFitsMode(prediction, label).message()),
+              HasSubstr("predictions_path: mode PREDICT needs the file"));
+  label.set_predictions_path("predictions.csv");
+  EXPECT_EQ(CheckFitsMode(prediction, label), absl::OkStatus());
+  EXPECT_THAT(std::string(CheckFitsMode(Minimal(), label).message()),
+              HasSubstr("predictions_path: mode TRAIN predicts nothing"));
+  label.mutable_label_side_audit();
+  EXPECT_THAT(std::string(CheckFitsMode(prediction, label).message()),
+              HasSubstr("label_side_audit: mode PREDICT trains nothing"));
+  label.mutable_protection()->mutable_iso();
+  EXPECT_THAT(std::string(CheckFitsMode(prediction, label).message()),
+              HasSubstr("protection: mode PREDICT sends no gradient to protect"));
 }
 
 TEST(AgreementTest, CosineUnderOracleIsValid) {

@@ -71,8 +71,8 @@ TEST(ActivationProtectionTest, CountsTheReleasesOfATrainingExample) {
   EXPECT_EQ(ActivationReleases(agreement), 5);
   agreement.set_progressive_validation(true);
   EXPECT_EQ(ActivationReleases(agreement), 6);
-  agreement.set_epochs(0);
-  EXPECT_EQ(ActivationReleases(agreement), 1);
+  agreement.set_epochs(1);
+  EXPECT_EQ(ActivationReleases(agreement), 2);
 }
 
 TEST(ActivationProtectionTest, Names) {

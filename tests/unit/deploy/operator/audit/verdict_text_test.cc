@@ -85,7 +85,7 @@ RunRecords Prediction() {
   PartyRecords& party = run.parties.front();
   party.record.run.run_id = "run-1-predict";
   party.record.run.protection = "none";
-  party.record.run.config_json = R"({"agreement":{"epochs":0}})";
+  party.record.run.config_json = R"({"agreement":{"mode":"PREDICT"}})";
   party.steps.clear();
   party.protections.clear();
   party.leaks.clear();
@@ -123,7 +123,7 @@ TEST(AuditVerdictTest, PredictionsAloneDecideNothing) {
   EXPECT_EQ(VerdictSummary(verdicts), "policy not decided: no run trained");
 }
 
-// The ledger must show it: an agreement of no epochs beside any trace of a step, or no step of an agreement that
+// The ledger must show it: an agreement with mode PREDICT beside any trace of a step, or no step of an agreement that
 // trains, is no prediction.
 TEST(AuditVerdictTest, OnlyARunWithoutAnyStepPredictsOnly) {
   const RunRecords trained = RecordedRun();
@@ -133,7 +133,7 @@ TEST(AuditVerdictTest, OnlyARunWithoutAnyStepPredictsOnly) {
   runs[1].parties.front().protections = of_steps.protections;
   runs[2].parties.front().leaks = of_steps.leaks;
   runs[3].parties.front().epoch_leaks = of_steps.epoch_leaks;
-  runs[4].parties.front().record.run.config_json = R"({"agreement":{"epochs":2}})";
+  runs[4].parties.front().record.run.config_json = R"({"agreement":{"mode":"TRAIN","epochs":2}})";
   runs[5].parties.push_back(of_steps);  // The peer knows of steps.
   runs[5].parties.back().record.run.role = "nonlabel_party";
   for (const RunRecords& run : runs) {

@@ -1,0 +1,135 @@
+#include "label_party/session/run_prediction.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/process/runtime.h"
+#include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
+#include "common/transport/tensor_codec.h"
+#include "label_party/session/label_checks.h"
+#include "label_party/session/prediction_file.h"
+#include "label_party/session/training.h"
+#include "label_party/top/release_head_state.h"
+
+namespace splitveil {
+namespace {
+
+// The parameters that predict. A checkpoint of gaussian_label_dp holds the release head under names of its own, and
+// beside it a prediction head, unless the release head also predicts or the prediction head has diverged.
+NamedParameters PredictingHead(const NamedParameters& state) {
+  absl::StatusOr<HeadStates> heads = SplitHeads(state);
+  if (!heads.ok()) {
+    return state;
+  }
+  return heads->predicting.empty() ? std::move(heads->releasing) : std::move(heads->predicting);
+}
+
+RunResult Beginnings(const RunContext& run, const RunPrediction::Inputs& inputs) {
+  RunResult result;
+  result.run_id = inputs.run_id;
+  result.task = run.data->task();
+  result.protection = "none";
+  result.aligned_examples = static_cast<int64_t>(inputs.rows.size());
+  result.resumed_from = inputs.trained->name();
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RunPrediction>> RunPrediction::Create(const RunContext* run, RunEnd* end,
+                                                                     Inputs inputs) {
+  if (inputs.trained == nullptr) {
+    return absl::InvalidArgumentError("party.initial_checkpoint: a prediction needs the trained model: set its path");
+  }
+  TopModelOptions options = TopOptions(run->agreement, run->config, *run->data);
+  options.cut_gradient = false;
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TopModel> model, TopModel::Create(options));
+  SPLITVEIL_ASSIGN_OR_RETURN(const NamedParameters state, inputs.trained->State());
+  SPLITVEIL_RETURN_IF_ERROR(model->SetTrainingState(PredictingHead(state)));
+  run->data->ReleaseMemory();  // Of the ids,
+  ReturnFreeMemory();          // of the alignment.
+  run->status->Update([](v1::GetStatusResponse& status) { status.set_phase("predicting"); });
+  return std::unique_ptr<RunPrediction>(new RunPrediction(run, end, std::move(inputs), std::move(model)));
+}
+
+RunPrediction::RunPrediction(const RunContext* run, RunEnd* end, Inputs inputs, std::unique_ptr<TopModel> model)
+    : run_(run),
+      end_(end),
+      inputs_(std::move(inputs)),
+      features_(run->data, std::vector<uint32_t>(inputs_.rows.begin(), inputs_.rows.end())),
+      model_(std::move(model)),
+      auditor_(run->agreement, run->config.label_side_audit(), static_cast<int64_t>(inputs_.rows.size()),
+               inputs_.ledger),
+      recorder_(std::make_unique<StepRecorder>(Beginnings(*run, inputs_), /*batches_per_epoch=*/1, inputs_.ledger)) {}
+
+int64_t RunPrediction::BatchRows(uint32_t batch) const {
+  const int64_t batch_size = run_->agreement.batch_size();
+  return std::clamp<int64_t>(features_.rows() - int64_t{batch} * batch_size, 0, batch_size);
+}
+
+absl::Status RunPrediction::Evaluate(const v1::CutActivations& request, TestEvaluation& evaluation) {
+  if (predicted_) {  // The answer was lost: whatever this stream brings, it gets the same one.
+    evaluation.repeated = true;
+    return absl::OkStatus();
+  }
+  const int64_t rows = BatchRows(evaluation.next_batch);
+  if (request.epoch() != 0 || request.batch() != evaluation.next_batch || rows == 0) {
+    return absl::FailedPreconditionError(absl::StrCat("prediction: expected batch ", evaluation.next_batch, " of ",
+                                                      features_.rows(), " shared examples, found batch ",
+                                                      request.batch(), " of epoch ", request.epoch()));
+  }
+  const v1::RunAgreement& agreement = run_->agreement;
+  SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations,
+                             DecodeMatrix(request.activations(), {"activations", agreement.wire_dtype(), rows,
+                                                                  agreement.cut_width(), kCutMagnitudeLimit}));
+  std::vector<uint32_t> positions(static_cast<size_t>(rows));
+  std::iota(positions.begin(), positions.end(), evaluation.next_batch * static_cast<uint32_t>(agreement.batch_size()));
+  const absl::StatusOr<std::vector<float>> outputs = model_->Predict(activations, features_.Gather(positions));
+  SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(outputs.status()));
+  evaluation.outputs.insert(evaluation.outputs.end(), outputs->begin(), outputs->end());
+  ++evaluation.next_batch;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::EvaluateResponse> RunPrediction::FinishEvaluation(const TestEvaluation& evaluation) {
+  if (!predicted_) {
+    if (BatchRows(evaluation.next_batch) > 0) {
+      return absl::FailedPreconditionError(absl::StrCat("prediction: expected all ", features_.rows(),
+                                                        " shared examples, found the first ", evaluation.next_batch,
+                                                        " batches of them"));
+    }
+    SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(Keep(evaluation.outputs)));
+    predicted_ = true;
+  }
+  v1::EvaluateResponse response;
+  response.set_examples(static_cast<uint64_t>(features_.rows()));
+  response.set_stop_training(false);
+  return response;
+}
+
+absl::Status RunPrediction::Keep(const std::vector<float>& outputs) {
+  const Dataset& data = *run_->data;
+  SPLITVEIL_RETURN_IF_ERROR(WritePredictions(run_->config.predictions_path(), data, inputs_.rows, outputs));
+  LogInfo("predicted ", inputs_.rows.size(), " examples: ", run_->config.predictions_path());
+  if (!data.has_labels()) {
+    return absl::OkStatus();
+  }
+  std::vector<float> labels;
+  labels.reserve(inputs_.rows.size());
+  for (const uint32_t row : inputs_.rows) {
+    labels.push_back(LabelOf(data, row));
+  }
+  return recorder_->RecordEvaluation(/*epoch=*/-1, data.task(), {outputs, labels}, /*validation_examples=*/0);
+}
+
+absl::Status RunPrediction::Complete() {
+  return predicted_ ? absl::OkStatus()
+                    : absl::FailedPreconditionError("Close: the shared examples have not been predicted yet");
+}
+
+RunReport RunPrediction::report() const { return Report(recorder_->result(), auditor_); }
+
+}  // namespace splitveil

@@ -1,0 +1,74 @@
+// A run with mode PREDICT at the label party: outputs of the trained model for every shared example, as a file.
+#ifndef SPLITVEIL_LABEL_PARTY_SESSION_RUN_PREDICTION_H_
+#define SPLITVEIL_LABEL_PARTY_SESSION_RUN_PREDICTION_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/checkpoint/checkpoint.h"
+#include "common/dataset/feature_table.h"
+#include "common/ledger/ledger.h"
+#include "label_party/audit/leak_auditor.h"
+#include "label_party/session/run_context.h"
+#include "label_party/session/run_end.h"
+#include "label_party/session/run_work.h"
+#include "label_party/session/step_recorder.h"
+#include "label_party/top/top_model.h"
+
+namespace splitveil {
+
+//   Evaluate  activations of the shared examples, in the aligned order, batch_size rows a message
+//   (end)     predictions_path is written; with labels at hand, metrics go to ledger and report
+//   Close
+//
+// No gradient is computed and no label is used in an answer: the peer learns nothing but which examples are shared. A
+// stream that broke is sent again from its start. Not thread-safe.
+class RunPrediction final : public RunWork {
+ public:
+  struct Inputs {
+    std::string run_id;
+    absl::Span<const uint32_t> rows;            // This party's row of each aligned position; must outlive the run.
+    std::shared_ptr<const Checkpoint> trained;  // Of both heads, or of one.
+    Ledger* ledger = nullptr;                   // Not owned; must outlive this.
+  };
+
+  // `run`, `end`: not owned; must outlive this. Errors: InvalidArgument if the checkpoint does not fit the model.
+  static absl::StatusOr<std::unique_ptr<RunPrediction>> Create(const RunContext* run, RunEnd* end, Inputs inputs);
+
+  absl::Status Evaluate(const v1::CutActivations& request, TestEvaluation& evaluation) override;
+  // Errors: FailedPrecondition unless every shared example has come; those of WritePredictions, which end the run.
+  absl::StatusOr<v1::EvaluateResponse> FinishEvaluation(const TestEvaluation& evaluation) override;
+  absl::Status Complete() override;
+
+  void Ended(const char* ended) override { recorder_->result().ended = ended; }
+
+  const ModelState& model() const override { return *model_; }
+  RunReport report() const override;
+
+ private:
+  RunPrediction(const RunContext* run, RunEnd* end, Inputs inputs, std::unique_ptr<TopModel> model);
+
+  // Rows of batch `batch`: none after the last.
+  int64_t BatchRows(uint32_t batch) const;
+  absl::Status Keep(const std::vector<float>& outputs);
+
+  const RunContext* const run_;
+  RunEnd* const end_;
+  const Inputs inputs_;
+  const FeatureTable features_;  // Own ones.
+  const std::unique_ptr<TopModel> model_;
+  const LeakAuditor auditor_;  // Of no attack: nothing is released.
+  const std::unique_ptr<StepRecorder> recorder_;
+  bool predicted_ = false;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_SESSION_RUN_PREDICTION_H_
