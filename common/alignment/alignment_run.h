@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 
 #include "splitveil/v1/alignment.pb.h"
 

@@ -15,7 +15,7 @@
 
 #include "common/alignment/masking_key.h"
 #include "common/alignment/point_commitment.h"
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 
 #include "splitveil/v1/alignment.pb.h"
 

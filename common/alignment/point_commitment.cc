@@ -5,6 +5,7 @@
 #include "absl/types/span.h"
 
 #include "common/crypto/secure_random.h"
+#include "common/crypto/sha256.h"
 
 namespace splitveil {
 namespace {

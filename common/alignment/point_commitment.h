@@ -8,7 +8,7 @@
 
 #include "absl/strings/string_view.h"
 
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 
 namespace splitveil {
 

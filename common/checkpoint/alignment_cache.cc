@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
+#include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
 #include "common/storage/section_file.h"
 #include "common/telemetry/log.h"

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 
 #include "common/alignment/private_set_intersection.h"
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 #include "common/dataset/dataset.h"
 
 #include "splitveil/v1/agreement.pb.h"

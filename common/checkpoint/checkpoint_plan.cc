@@ -18,7 +18,7 @@
 #include "common/config/agreement.h"
 #include "common/config/canonical_message.h"
 #include "common/config/text_config.h"
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 #include "common/status/status_macros.h"
 #include "common/storage/sync_folder.h"
 #include "common/storage/writable_folder.h"

@@ -9,7 +9,7 @@
 
 #include "common/alignment/private_set_intersection.h"
 #include "common/checkpoint/checkpoint.h"
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 #include "common/dataset/dataset.h"
 
 #include "splitveil/v1/agreement.pb.h"

@@ -21,7 +21,7 @@ std::vector<const CLI::Option*> OptionsOf(const CLI::App& app);
 // Whether the option may be given several times.
 bool IsList(const CLI::Option& option);
 
-// The words that call it: "splitveil bench alignment".
+// The words that call it: "splitveil agreement show".
 std::string CallOf(const CLI::App& app);
 
 // What it does, usage, commands by group, flags as --name=TYPE with range and default, and the footer: an example. At

@@ -16,6 +16,7 @@
 #include "common/config/message_validator.h"
 #include "common/config/row_time.h"
 #include "common/config/text_config.h"
+#include "common/crypto/sha256.h"
 #include "common/crypto/spoken_fingerprint.h"
 #include "common/status/status_macros.h"
 

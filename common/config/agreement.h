@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 #include "common/leakage/attack_traits.h"
 
 #include "splitveil/v1/agreement.pb.h"

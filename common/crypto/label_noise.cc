@@ -10,6 +10,7 @@
 
 #include "common/crypto/discrete_gaussian.h"
 #include "common/crypto/invariant.h"
+#include "common/crypto/sha256.h"
 
 namespace splitveil {
 namespace {

@@ -12,8 +12,8 @@
 #include "absl/types/span.h"
 
 #include "common/crypto/aes_ctr.h"
+#include "common/crypto/digest.h"
 #include "common/crypto/secure_random.h"
-#include "common/crypto/sha256.h"
 
 namespace splitveil {
 

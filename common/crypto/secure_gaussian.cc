@@ -8,6 +8,7 @@
 #include "common/crypto/aes_ctr.h"
 #include "common/crypto/box_muller.h"
 #include "common/crypto/invariant.h"
+#include "common/crypto/sha256.h"
 
 namespace splitveil {
 namespace {

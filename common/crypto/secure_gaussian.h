@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "common/crypto/digest.h"
 #include "common/crypto/secure_random.h"
-#include "common/crypto/sha256.h"
 
 namespace splitveil {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "common/crypto/aes_ctr.h"
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 
 namespace splitveil {
 

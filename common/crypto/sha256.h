@@ -8,16 +8,16 @@
 
 #include "absl/strings/string_view.h"
 
+#include "common/crypto/digest.h"
+
 struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX.
 
 namespace splitveil {
 
-using Digest = std::array<uint8_t, 32>;
-
 // Digest of `bytes`. Thread-safe.
 Digest Sha256(absl::string_view bytes);
 
-// HMAC-SHA-256 (RFC 2104) of `bytes`: to who does not hold the key, a random value for each of them. Thread-safe.
+// HMAC-SHA-256 (RFC 2104) of `bytes`: a random value to a reader who does not hold the key. Thread-safe.
 Digest HmacSha256(const std::array<uint8_t, 32>& key, absl::string_view bytes);
 
 // Digest of bytes that come in pieces. Not thread-safe.
@@ -34,11 +34,6 @@ class Sha256Hasher {
   };
   std::unique_ptr<evp_md_ctx_st, Free> context_;
 };
-
-// The digest's 32 bytes as a string view for protobuf fields. Borrows `digest`.
-inline absl::string_view AsBytes(const Digest& digest) {
-  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
-}
 
 }  // namespace splitveil
 

@@ -24,7 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 #include "common/dataset/dataset_contents.h"
 #include "common/dataset/features.h"
 #include "common/dataset/id_list.h"

@@ -10,6 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
+#include "common/crypto/sha256.h"
+
 namespace splitveil {
 namespace {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 
 namespace splitveil {
 

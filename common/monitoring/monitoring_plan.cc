@@ -16,6 +16,7 @@
 #include "absl/strings/strip.h"
 
 #include "common/config/text_config.h"
+#include "common/crypto/sha256.h"
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
 #include "common/transport/host_port.h"

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {

@@ -9,6 +9,7 @@
 
 #include "common/crypto/invariant.h"
 #include "common/crypto/seeded_stream.h"
+#include "common/crypto/sha256.h"
 
 namespace splitveil {
 namespace {

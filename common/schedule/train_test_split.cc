@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/crypto/invariant.h"
+#include "common/crypto/sha256.h"
 
 namespace splitveil {
 namespace {

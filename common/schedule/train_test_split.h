@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/id_list.h"
 #include "common/dataset/split_part.h"

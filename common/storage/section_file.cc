@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
 #include "common/storage/mapped_files.h"
 #include "common/storage/unnamed_file.h"

@@ -21,7 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 #include "common/storage/file_mode.h"
 #include "common/storage/pending_file.h"
 

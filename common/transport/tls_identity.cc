@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
 #include "common/transport/x509.h"
 

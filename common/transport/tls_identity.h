@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 
 namespace splitveil {
 

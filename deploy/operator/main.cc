@@ -2,7 +2,6 @@
 #include "deploy/operator/agreement/agreement_command.h"
 #include "deploy/operator/align/align_command.h"
 #include "deploy/operator/audit/audit_command.h"
-#include "deploy/operator/bench/bench_commands.h"
 #include "deploy/operator/certificates/certificates_command.h"
 #include "deploy/operator/certificates/own_certificate_commands.h"
 #include "deploy/operator/generate/generate_command.h"
@@ -44,8 +43,5 @@ int main(int argc, char** argv) {
   splitveil::AddStreamCommand(line);
   splitveil::AddMarvellCommand(line);
   splitveil::AddPlanCommand(line);
-  splitveil::AddBenchAlignmentCommand(line);
-  splitveil::AddBenchMarvellCommand(line);
-  splitveil::AddBenchTrainingCommand(line);
   return line.Main(argc, argv);
 }

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 #include "label_party/audit/leak_auditor.h"
 
 #include "splitveil/v1/leak_audit.pb.h"

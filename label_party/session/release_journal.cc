@@ -17,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
 #include "common/storage/sync_folder.h"
 

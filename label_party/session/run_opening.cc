@@ -9,7 +9,7 @@
 
 #include "common/config/agreement.h"
 #include "common/config/canonical_message.h"
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 #include "common/operations/run_facts.h"
 #include "common/process/version.h"
 #include "common/schedule/shared_examples.h"

@@ -10,7 +10,7 @@
 
 #include "common/alignment/private_set_intersection.h"
 #include "common/checkpoint/alignment_cache.h"
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 #include "common/operations/run_facts.h"
 #include "common/schedule/joint_seed.h"
 #include "label_party/protection/protection_factory.h"

@@ -1,5 +1,6 @@
 #include "label_party/session/test_evaluator.h"
 
+#include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
 

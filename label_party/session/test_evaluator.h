@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 #include "common/matrix/matrix.h"
 #include "label_party/session/batch_source.h"
 #include "label_party/session/step_recorder.h"

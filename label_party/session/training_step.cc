@@ -10,6 +10,7 @@
 
 #include "common/crypto/secure_random.h"
 #include "common/crypto/seeded_stream.h"
+#include "common/crypto/sha256.h"
 #include "common/leakage/attack_traits.h"
 #include "common/leakage/bound_basis.h"
 #include "common/process/exit_code.h"

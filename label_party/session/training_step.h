@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 #include "common/matrix/matrix.h"
 #include "common/schedule/slice_assembler.h"
 #include "label_party/audit/leak_auditor.h"

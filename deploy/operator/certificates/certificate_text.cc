@@ -3,7 +3,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 #include "common/crypto/spoken_fingerprint.h"
 
 namespace splitveil {

@@ -6,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {

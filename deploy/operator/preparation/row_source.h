@@ -15,7 +15,7 @@
 #include "deploy/operator/preparation/table_reader.h"
 #include "deploy/operator/preparation/table_row.h"
 
-#include "common/crypto/sha256.h"
+#include "common/crypto/digest.h"
 
 #include "splitveil/v1/table_schema.pb.h"
 

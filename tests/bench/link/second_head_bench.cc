@@ -1,6 +1,6 @@
 // What the second head of gaussian_label_dp costs a run whose parties are not on one machine: its own processor time is
 // the label party's alone, and the peer waits for it only where it is still at work when the next batch has come. On
-// one machine (`splitveil bench training --checks=gaussian_label_dp`) both parties' work shares the processors
+// one machine (`bench_training --benchmark_filter=gaussian_label_dp`) both parties' work shares the processors
 // throughout.
 #include <algorithm>
 #include <cstdlib>
@@ -22,7 +22,7 @@ namespace {
 constexpr int kTurns = 3;
 constexpr int kBatch = 1024;
 
-// Examples per second of Wide & Deep, batches of 1,024, one in flight, the network of `splitveil bench training`.
+// Examples per second of Wide & Deep, batches of 1,024, one in flight, the network of `bench_training`.
 double ExamplesPerSecond(double round_trip_ms, bool second_head) {
   TcpProxy far(absl::Milliseconds(round_trip_ms / 2));
   TwoPartyRun run(/*rows=*/64'000);

@@ -19,8 +19,6 @@ SCRIPTS = {
     "deploy/test.sh": "compiles and runs every test", "deploy/compose_demo.sh": "needs a Docker engine",
     "deploy/examples/train.sh": "trains for minutes on data that are not part of the repository",
 }
-# Subcommands of splitveil: flags are checked.
-COMMANDS = {"bench training": "measures for minutes", "bench alignment": "measures for minutes"}
 # Examples that generate their data: run, with fewer rows (SPLITVEIL_DEMO_ROWS) and one seed.
 GENERATED_EXAMPLES = ("multi_class", "regression")
 
@@ -68,11 +66,7 @@ splitveil validate --agreement="$e/run.textproto" --label_config="$e/label_party
 
 
 def _splitveil(scratch, programs, log):
-    cases = "".join(f'  "{command}") "{programs}/splitveil" {command} --help | known_flags "${{@:3}}" || exit 2\n'
-                    f'    note "splitveil $*: {why}"; exit 0 ;;\n' for command, why in COMMANDS.items())
-    body = f"""case "${{1:-}} ${{2:-}}" in
-{cases}esac
-# 40 runs of some seconds each: planned, not run. 25 of a stream: what they would begin with is validated.
+    body = f"""# 40 runs of some seconds each: planned, not run. 25 of a stream: what they would begin with is validated.
 case "$*" in sweep*deploy/demo/sweep.textproto*)
   note "splitveil $*: trains for minutes; planned with --dry_run"; set -- "$@" --dry_run ;;
 stream*/stream.textproto*)

@@ -14,6 +14,7 @@
 #include "common/crypto/discrete_gaussian.h"
 #include "common/crypto/label_noise.h"
 #include "common/crypto/seeded_stream.h"
+#include "common/crypto/sha256.h"
 
 namespace splitveil {
 namespace {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/crypto/label_noise.h"
+#include "common/crypto/sha256.h"
 #include "common/privacy/label_noise_plan.h"
 
 namespace splitveil {

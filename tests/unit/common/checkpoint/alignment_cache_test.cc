@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "common/crypto/sha256.h"
 #include "tests/testing/process/temp_folder.h"
 #include "tests/testing/small_table.h"
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/checkpoint/continuation.h"
+#include "common/crypto/sha256.h"
 #include "common/process/file.h"
 #include "tests/testing/process/temp_folder.h"
 #include "tests/testing/small_table.h"

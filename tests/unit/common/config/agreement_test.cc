@@ -14,6 +14,7 @@
 #include "common/config/canonical_message.h"
 #include "common/config/message_validator.h"
 #include "common/config/text_config.h"
+#include "common/crypto/sha256.h"
 #include "tests/testing/hex.h"
 
 #include "splitveil/v1/party.pb.h"

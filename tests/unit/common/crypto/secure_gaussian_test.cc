@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "common/crypto/sha256.h"
+
 namespace splitveil {
 namespace {
 

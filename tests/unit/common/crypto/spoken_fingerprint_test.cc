@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
+#include "common/crypto/sha256.h"
+
 namespace splitveil {
 namespace {
 

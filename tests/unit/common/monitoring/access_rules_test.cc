@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "common/crypto/sha256.h"
+
 namespace splitveil {
 namespace {
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <string>
 
+#include "common/crypto/sha256.h"
 #include "tests/testing/process/temp_folder.h"
 
 namespace splitveil {

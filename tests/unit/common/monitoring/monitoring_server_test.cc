@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/crypto/sha256.h"
 #include "common/monitoring/http_listener.h"
 #include "common/process/steady_time.h"
 

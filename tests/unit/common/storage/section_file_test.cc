@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/crypto/sha256.h"
 #include "tests/testing/scratch_folder.h"
 
 namespace splitveil {

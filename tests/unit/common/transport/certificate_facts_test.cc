@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "deploy/operator/certificates/certificate_request.h"
 
+#include "common/crypto/sha256.h"
 #include "common/transport/x509.h"
 #include "tests/unit/common/transport/tls_fixture.h"
 

@@ -19,8 +19,6 @@ constexpr const char* kCommands[] = {"agreement accept",
                                      "agreement show",
                                      "align",
                                      "audit",
-                                     "bench alignment",
-                                     "bench marvell",
                                      "certificates",
                                      "certificates authority",
                                      "certificates request",
@@ -36,8 +34,7 @@ constexpr const char* kCommands[] = {"agreement accept",
                                      "status",
                                      "stream",
                                      "sweep",
-                                     "validate",
-                                     "bench training"};
+                                     "validate"};
 
 // A command line of `command`, of one word or two, and a flag.
 std::vector<std::string> Words(const std::string& command, const std::string& flag) {
@@ -100,9 +97,9 @@ TEST(OperatorToolTest, AMistypedCommandOrFlagIsAnsweredWithTheNearest) {
 }
 
 TEST(OperatorToolTest, HalfOfACommandFailsWithTheList) {
-  EXPECT_THAT(ExpectError(2, {"bench"}), HasSubstr("bench marvell"));
-  EXPECT_THAT(ExpectError(2, {"bench", "nothing"}), HasSubstr("found \"bench nothing\""));
-  EXPECT_THAT(ExpectError(2, {"marvell", "bench"}), HasSubstr("bench"));
+  EXPECT_THAT(ExpectError(2, {"agreement"}), HasSubstr("agreement show"));
+  EXPECT_THAT(ExpectError(2, {"agreement", "nothing"}), HasSubstr("found \"agreement nothing\""));
+  EXPECT_THAT(ExpectError(2, {"marvell", "agreement"}), HasSubstr("agreement"));
 }
 
 TEST(OperatorToolTest, UnknownFlagOfEveryCommandFails) {

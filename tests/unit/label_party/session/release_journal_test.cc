@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "common/crypto/sha256.h"
 #include "common/process/file.h"
 #include "tests/testing/process/temp_folder.h"
 

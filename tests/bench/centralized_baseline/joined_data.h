@@ -1,6 +1,6 @@
 // Both parties' data of the examples they share, joined in the memory of one process.
-#ifndef SPLITVEIL_DEPLOY_OPERATOR_CENTRALIZED_BASELINE_JOINED_DATA_H_
-#define SPLITVEIL_DEPLOY_OPERATOR_CENTRALIZED_BASELINE_JOINED_DATA_H_
+#ifndef SPLITVEIL_TESTS_BENCH_CENTRALIZED_BASELINE_JOINED_DATA_H_
+#define SPLITVEIL_TESTS_BENCH_CENTRALIZED_BASELINE_JOINED_DATA_H_
 
 #include <cstdint>
 #include <memory>
@@ -31,4 +31,4 @@ absl::StatusOr<JoinedData> JoinData(std::shared_ptr<const Dataset> label, std::s
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_DEPLOY_OPERATOR_CENTRALIZED_BASELINE_JOINED_DATA_H_
+#endif  // SPLITVEIL_TESTS_BENCH_CENTRALIZED_BASELINE_JOINED_DATA_H_

@@ -1,14 +1,14 @@
 // One run for a benchmark, and what its records say of it.
-#ifndef SPLITVEIL_DEPLOY_OPERATOR_BENCH_BENCH_RUNS_H_
-#define SPLITVEIL_DEPLOY_OPERATOR_BENCH_BENCH_RUNS_H_
+#ifndef SPLITVEIL_TESTS_BENCH_TRAINING_BENCH_RUNS_H_
+#define SPLITVEIL_TESTS_BENCH_TRAINING_BENCH_RUNS_H_
 
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "deploy/operator/bench/bench_folder.h"
 #include "deploy/operator/local_run/local_run.h"
 
 #include "common/ledger/ledger.h"
+#include "tests/bench/training/bench_folder.h"
 
 namespace splitveil {
 
@@ -33,4 +33,4 @@ absl::StatusOr<BenchRun> RunCentralizedBaseline(const LocalRun& run, int threads
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_DEPLOY_OPERATOR_BENCH_BENCH_RUNS_H_
+#endif  // SPLITVEIL_TESTS_BENCH_TRAINING_BENCH_RUNS_H_

@@ -1,6 +1,6 @@
 // What the runs of a benchmark start from: generated data, prepared for both parties, and certificates.
-#ifndef SPLITVEIL_DEPLOY_OPERATOR_BENCH_BENCH_FOLDER_H_
-#define SPLITVEIL_DEPLOY_OPERATOR_BENCH_BENCH_FOLDER_H_
+#ifndef SPLITVEIL_TESTS_BENCH_TRAINING_BENCH_FOLDER_H_
+#define SPLITVEIL_TESTS_BENCH_TRAINING_BENCH_FOLDER_H_
 
 #include <cstdint>
 #include <functional>
@@ -65,4 +65,4 @@ absl::Status RunProgram(const std::string& program, std::vector<std::string> arg
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_DEPLOY_OPERATOR_BENCH_BENCH_FOLDER_H_
+#endif  // SPLITVEIL_TESTS_BENCH_TRAINING_BENCH_FOLDER_H_

@@ -1,6 +1,6 @@
 // The model of a split run, both halves in one process: what split training is measured against.
-#ifndef SPLITVEIL_DEPLOY_OPERATOR_CENTRALIZED_BASELINE_CENTRALIZED_BASELINE_H_
-#define SPLITVEIL_DEPLOY_OPERATOR_CENTRALIZED_BASELINE_CENTRALIZED_BASELINE_H_
+#ifndef SPLITVEIL_TESTS_BENCH_CENTRALIZED_BASELINE_CENTRALIZED_BASELINE_H_
+#define SPLITVEIL_TESTS_BENCH_CENTRALIZED_BASELINE_CENTRALIZED_BASELINE_H_
 
 #include <cstdint>
 #include <functional>
@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "deploy/operator/centralized_baseline/joined_data.h"
 
 #include "common/evaluation/evaluation.h"
+#include "tests/bench/centralized_baseline/joined_data.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/party.pb.h"
@@ -61,4 +61,4 @@ std::string CentralizedBaselineResultJson(const CentralizedBaselineResult& resul
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_DEPLOY_OPERATOR_CENTRALIZED_BASELINE_CENTRALIZED_BASELINE_H_
+#endif  // SPLITVEIL_TESTS_BENCH_CENTRALIZED_BASELINE_CENTRALIZED_BASELINE_H_

@@ -1,6 +1,6 @@
 // Tables of random numbers, for what `splitveil generate` has no data of. Nothing can be learnt from them.
-#ifndef SPLITVEIL_DEPLOY_OPERATOR_BENCH_BENCH_DATA_H_
-#define SPLITVEIL_DEPLOY_OPERATOR_BENCH_BENCH_DATA_H_
+#ifndef SPLITVEIL_TESTS_BENCH_TRAINING_BENCH_DATA_H_
+#define SPLITVEIL_TESTS_BENCH_TRAINING_BENCH_DATA_H_
 
 #include <cstdint>
 #include <string>
@@ -18,4 +18,4 @@ absl::Status WriteRandomImages(const std::string& folder, int64_t rows, int64_t 
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_DEPLOY_OPERATOR_BENCH_BENCH_DATA_H_
+#endif  // SPLITVEIL_TESTS_BENCH_TRAINING_BENCH_DATA_H_

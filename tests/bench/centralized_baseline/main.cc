@@ -5,7 +5,6 @@
 #include <string>
 #include <thread>
 
-#include "deploy/operator/centralized_baseline/centralized_baseline.h"
 #include "deploy/operator/local_run/local_run.h"
 
 #include "common/command_line/command_line.h"
@@ -13,6 +12,7 @@
 #include "common/model/tensor_memory.h"
 #include "common/process/runtime.h"
 #include "common/status/status_macros.h"
+#include "tests/bench/centralized_baseline/centralized_baseline.h"
 
 namespace splitveil {
 namespace {

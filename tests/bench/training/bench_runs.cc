@@ -1,4 +1,4 @@
-#include "deploy/operator/bench/bench_runs.h"
+#include "tests/bench/training/bench_runs.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "deploy/operator/centralized_baseline/centralized_baseline.h"
+#include "tests/bench/centralized_baseline/centralized_baseline.h"
 
 #include <algorithm>
 #include <chrono>
@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "deploy/operator/centralized_baseline/joined_data.h"
 
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
@@ -22,6 +21,7 @@
 #include "label_party/session/early_stopper.h"
 #include "label_party/top/top_model.h"
 #include "nonlabel_party/bottom/bottom_model.h"
+#include "tests/bench/centralized_baseline/joined_data.h"
 
 namespace splitveil {
 namespace {

@@ -1,4 +1,4 @@
-#include "deploy/operator/bench/bench_data.h"
+#include "tests/bench/training/bench_data.h"
 
 #include <algorithm>
 #include <cstring>

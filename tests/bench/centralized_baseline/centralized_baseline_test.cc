@@ -1,5 +1,5 @@
 // One process against the same model split between two parties.
-#include "deploy/operator/centralized_baseline/centralized_baseline.h"
+#include "tests/bench/centralized_baseline/centralized_baseline.h"
 
 #include <algorithm>
 #include <gmock/gmock.h>

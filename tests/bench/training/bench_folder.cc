@@ -1,4 +1,4 @@
-#include "deploy/operator/bench/bench_folder.h"
+#include "tests/bench/training/bench_folder.h"
 
 #include <filesystem>
 #include <memory>
@@ -9,13 +9,13 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "deploy/operator/bench/bench_data.h"
 #include "deploy/operator/local_run/party_process.h"
 #include "deploy/operator/preparation/known_tables.h"
 
 #include "common/config/agreement.h"
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
+#include "tests/bench/training/bench_data.h"
 
 namespace splitveil {
 namespace {

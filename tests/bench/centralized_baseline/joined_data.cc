@@ -1,4 +1,4 @@
-#include "deploy/operator/centralized_baseline/joined_data.h"
+#include "tests/bench/centralized_baseline/joined_data.h"
 
 #include <algorithm>
 #include <utility>

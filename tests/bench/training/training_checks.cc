@@ -1,20 +1,18 @@
-#include "deploy/operator/bench/training_checks.h"
+#include "tests/bench/training/training_checks.h"
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <map>
 #include <tuple>
 #include <utility>
 
-#include "deploy/operator/bench/bench_runs.h"
-#include "deploy/operator/bench/check_line.h"
-
 #include "common/status/status_macros.h"
+#include "tests/bench/training/bench_runs.h"
 
 namespace splitveil {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Figures = std::map<std::string, double>;
 using Side = CheckLimit::Side;
 
 constexpr int64_t kRows = 64'000;
@@ -55,16 +53,21 @@ absl::StatusOr<LocalRun> WideAndDeep(const TrainingBenchOptions& options, BenchF
   return run;
 }
 
-Json Milliseconds(const StepRow& step, const StepTimeRow& times) {
-  Json phases = {{"step", 1000 * step.seconds}};
+// `figures` and, under PARTY_PHASE_ms, where the time of a step of `party` goes.
+void AddMilliseconds(const std::string& party, const StepRow& step, const StepTimeRow& times, Figures& figures) {
+  figures[party + "_step_ms"] = 1000 * step.seconds;
   for (size_t i = 0; i < kStepPhases.size(); ++i) {
-    phases[kStepPhaseNames[i]] = 1000 * times.*kStepPhases[i];
+    figures[party + "_" + kStepPhaseNames[i] + "_ms"] = 1000 * times.*kStepPhases[i];
   }
-  return phases;
 }
 
-// Runs in turns with one process, on all cores and, since that is not always faster, on one thread. `ratios`: examples
-// a second of each turn, over those of the faster of the two in the same turn.
+void AddMilliseconds(const BenchRun& run, Figures& figures) {
+  AddMilliseconds("label", run.label_step, run.label_times, figures);
+  AddMilliseconds("nonlabel", run.nonlabel_step, run.nonlabel_times, figures);
+}
+
+// Runs that alternate with training in one process, on all cores and, since that is not always faster, on one thread.
+// `ratios`: examples per second of each turn, over those of the faster of the two in the same turn.
 struct Turns {
   std::vector<double> one_thread, all_cores;
   std::vector<std::vector<double>> split, ratios;  // By run.
@@ -95,54 +98,50 @@ absl::StatusOr<Turns> TakeTurns(const std::vector<LocalRun>& runs, const Trainin
   return turns;
 }
 
-std::string RatioLine(const std::string& name, const LocalRun& run, const Turns& turns, size_t i, double at_least,
-                      const TrainingBenchOptions& options) {
-  return CheckLine(
-      name, Median(turns.ratios[i]), "examples per second, over those of one process", {Side::kAtLeast, at_least},
-      {{"batch_size", run.agreement.batch_size()},
-       {"in_flight_batches", run.agreement.in_flight_batches()},
-       {"cores", options.cores},
-       {"threads_per_party", run.label_config.party().compute_threads()},
-       {"split_examples_per_second", turns.split[i]},
-       {"one_thread_examples_per_second", turns.one_thread},
-       {"all_cores_examples_per_second", turns.all_cores},
-       {"ratios", turns.ratios[i]},
-       {"label_party_milliseconds", Milliseconds(turns.last[i].label_step, turns.last[i].label_times)},
-       {"nonlabel_party_milliseconds", Milliseconds(turns.last[i].nonlabel_step, turns.last[i].nonlabel_times)}});
+CheckOutcome RatioOutcome(const std::string& name, const LocalRun& run, const Turns& turns, size_t i, double at_least) {
+  Figures figures = {{"batch_size", run.agreement.batch_size()},
+                     {"threads_per_party", run.label_config.party().compute_threads()},
+                     {"split_examples_per_second", Median(turns.split[i])},
+                     {"one_thread_examples_per_second", Median(turns.one_thread)},
+                     {"all_cores_examples_per_second", Median(turns.all_cores)},
+                     {"least_ratio", *std::min_element(turns.ratios[i].begin(), turns.ratios[i].end())},
+                     {"largest_ratio", *std::max_element(turns.ratios[i].begin(), turns.ratios[i].end())}};
+  AddMilliseconds(turns.last[i], figures);
+  return {name, Median(turns.ratios[i]), {Side::kAtLeast, at_least}, figures};
 }
 
 absl::Status CheckCentralizedBaseline(const TrainingBenchOptions& options, BenchFolder& folder,
-                                      std::vector<std::string>& lines) {
+                                      std::vector<CheckOutcome>& outcomes) {
   SPLITVEIL_ASSIGN_OR_RETURN(LocalRun one, WideAndDeep(options, folder));
   LocalRun two = one;
   two.agreement.set_in_flight_batches(2);
   SPLITVEIL_ASSIGN_OR_RETURN(const Turns turns, TakeTurns({one, two}, options, folder));
-  lines.push_back(RatioLine("one_in_flight", one, turns, 0, 0.9, options));
-  lines.push_back(RatioLine("two_in_flight", two, turns, 1, 1.1, options));
+  outcomes.push_back(RatioOutcome("one_in_flight", one, turns, 0, 0.9));
+  outcomes.push_back(RatioOutcome("two_in_flight", two, turns, 1, 1.1));
   return absl::OkStatus();
 }
 
 absl::Status CheckLargeBatch(const TrainingBenchOptions& options, BenchFolder& folder,
-                             std::vector<std::string>& lines) {
+                             std::vector<CheckOutcome>& outcomes) {
   SPLITVEIL_ASSIGN_OR_RETURN(LocalRun run, folder.WideAndDeep(kRows));
   run.agreement.set_batch_size(kLargeBatch);
   SetSteps(std::max<int64_t>(1, options.steps / 16), kRows, run);
   SPLITVEIL_ASSIGN_OR_RETURN(const Turns turns, TakeTurns({run}, options, folder));
-  lines.push_back(RatioLine("large_batch", run, turns, 0, 0.9, options));
+  outcomes.push_back(RatioOutcome("large_batch", run, turns, 0, 0.9));
   return absl::OkStatus();
 }
 
-absl::Status CheckIsic(const TrainingBenchOptions& options, BenchFolder& folder, std::vector<std::string>& lines) {
+absl::Status CheckIsic(const TrainingBenchOptions& options, BenchFolder& folder, std::vector<CheckOutcome>& outcomes) {
   SPLITVEIL_ASSIGN_OR_RETURN(LocalRun run, folder.Isic(kIsicRows, kIsicSide));
   SetSteps(std::max<int64_t>(1, options.steps / 8), kIsicRows, run);
   SetThreads(options.cores, run);
   SPLITVEIL_ASSIGN_OR_RETURN(const Turns turns, TakeTurns({run}, options, folder));
-  lines.push_back(RatioLine("isic", run, turns, 0, 0.95, options));
+  outcomes.push_back(RatioOutcome("isic", run, turns, 0, 0.95));
   return absl::OkStatus();
 }
 
 absl::Status CheckVocabulary(const TrainingBenchOptions& options, BenchFolder& folder,
-                             std::vector<std::string>& lines) {
+                             std::vector<CheckOutcome>& outcomes) {
   std::vector<LocalRun> runs;
   for (int64_t embedding_rows : {1'000'000, 10'000'000}) {
     SPLITVEIL_ASSIGN_OR_RETURN(LocalRun run, folder.WideAndDeepOfVocabulary(kRows, embedding_rows));
@@ -160,18 +159,17 @@ absl::Status CheckVocabulary(const TrainingBenchOptions& options, BenchFolder& f
     ten_million.push_back(milliseconds[1]);
     ratios.push_back(milliseconds[1] / milliseconds[0]);
   }
-  const Json measured = {{"batch_size", runs.front().agreement.batch_size()},
-                         {"threads_per_party", 1},
-                         {"milliseconds_of_1_million", million},
-                         {"milliseconds_of_10_million", ten_million}};
-  lines.push_back(CheckLine("vocabulary_of_a_million", Median(million), "milliseconds per whole update",
-                            {Side::kBelow, 15}, measured));
-  lines.push_back(CheckLine("vocabulary_ten_times", Median(ratios),
-                            "update with 10 million embedding rows, over 1 million", {Side::kBelow, 1.1}, measured));
+  const Figures figures = {{"batch_size", runs.front().agreement.batch_size()},
+                           {"threads_per_party", 1},
+                           {"milliseconds_of_1_million", Median(million)},
+                           {"milliseconds_of_10_million", Median(ten_million)}};
+  // Milliseconds of a whole update, and how much longer it takes with ten times the embedding rows.
+  outcomes.push_back({"vocabulary_of_a_million", Median(million), {Side::kBelow, 15}, figures});
+  outcomes.push_back({"vocabulary_ten_times", Median(ratios), {Side::kBelow, 1.1}, figures});
   return absl::OkStatus();
 }
 
-absl::Status CheckBytes(const TrainingBenchOptions& options, BenchFolder& folder, std::vector<std::string>& lines) {
+absl::Status CheckBytes(const TrainingBenchOptions& options, BenchFolder& folder, std::vector<CheckOutcome>& outcomes) {
   SPLITVEIL_ASSIGN_OR_RETURN(LocalRun full, WideAndDeep(options, folder));
   LocalRun half = full;
   half.agreement.set_wire_dtype(v1::BFLOAT16);
@@ -185,18 +183,26 @@ absl::Status CheckBytes(const TrainingBenchOptions& options, BenchFolder& folder
     }
   }
   const double payload = 2.0 * full.agreement.batch_size() * full.agreement.cut_width();
-  lines.push_back(CheckLine("float32_bytes", full_bytes / (4 * payload) - 1, "bytes per step beyond 2 B d 4, share",
-                            {Side::kAtMost, 0.01}, {{"bytes_per_step", full_bytes}, {"payload", 4 * payload}}));
-  lines.push_back(CheckLine("bfloat16_bytes", half_bytes / (2 * payload) - 1, "bytes per step beyond 2 B d 2, share",
-                            {Side::kAtMost, 0.01}, {{"bytes_per_step", half_bytes}, {"payload", 2 * payload}}));
-  lines.push_back(CheckLine(
-      "bfloat16_test_auc", std::abs(Mean(half_auc) - Mean(full_auc)), "test AUC, difference of means",
-      {Side::kAtMost, 0.002},
-      {{"epochs", full.agreement.epochs()}, {"float32_test_auc", full_auc}, {"bfloat16_test_auc", half_auc}}));
+  // Shares of the payload, 2 B d numbers, that the rest of the bytes of a step comes to.
+  outcomes.push_back({"float32_bytes",
+                      full_bytes / (4 * payload) - 1,
+                      {Side::kAtMost, 0.01},
+                      {{"bytes_per_step", full_bytes}, {"payload", 4 * payload}}});
+  outcomes.push_back({"bfloat16_bytes",
+                      half_bytes / (2 * payload) - 1,
+                      {Side::kAtMost, 0.01},
+                      {{"bytes_per_step", half_bytes}, {"payload", 2 * payload}}});
+  outcomes.push_back({"bfloat16_test_auc",
+                      std::abs(Mean(half_auc) - Mean(full_auc)),
+                      {Side::kAtMost, 0.002},
+                      {{"epochs", full.agreement.epochs()},
+                       {"float32_test_auc", Mean(full_auc)},
+                       {"bfloat16_test_auc", Mean(half_auc)}}});
   return absl::OkStatus();
 }
 
-absl::Status CheckShares(const TrainingBenchOptions& options, BenchFolder& folder, std::vector<std::string>& lines) {
+absl::Status CheckShares(const TrainingBenchOptions& options, BenchFolder& folder,
+                         std::vector<CheckOutcome>& outcomes) {
   SPLITVEIL_ASSIGN_OR_RETURN(LocalRun run, WideAndDeep(options, folder));
   run.label_config.mutable_protection()->mutable_marvell()->set_s(4);
   v1::LabelSideAudit& own = *run.label_config.mutable_label_side_audit();
@@ -210,25 +216,21 @@ absl::Status CheckShares(const TrainingBenchOptions& options, BenchFolder& folde
   }
   own.add_attacks(v1::LIKELIHOOD_RATIO);
   SPLITVEIL_ASSIGN_OR_RETURN(const BenchRun measured, RunSplit(run, folder));
-  const Json label = Milliseconds(measured.label_step, measured.label_times);
-  const Json nonlabel = Milliseconds(measured.nonlabel_step, measured.nonlabel_times);
-  lines.push_back(CheckLine("marvell_share", measured.label_times.protection / measured.label_step.seconds,
-                            "share of the label party's step", {Side::kAtMost, 0.05},
-                            {{"s", 4}, {"label_party_milliseconds", label}}));
-  const double label_share = measured.label_times.attacks / measured.label_step.seconds;
-  const double nonlabel_share = measured.nonlabel_times.attacks / measured.nonlabel_step.seconds;
-  lines.push_back(CheckLine("attacks_share", std::max(label_share, nonlabel_share),
-                            "share of the step, at the party where it is larger", {Side::kAtMost, 0.1},
-                            {{"label_party_attacks", "norm, cosine, likelihood_ratio"},
-                             {"nonlabel_party_attacks", "norm, cosine"},
-                             {"label_party_share", label_share},
-                             {"nonlabel_party_share", nonlabel_share},
-                             {"label_party_milliseconds", label},
-                             {"nonlabel_party_milliseconds", nonlabel}}));
+  Figures figures;
+  AddMilliseconds(measured, figures);
+  // Shares of the label party's step, and of the step of the party where the attacks take the larger share.
+  outcomes.push_back(
+      {"marvell_share", measured.label_times.protection / measured.label_step.seconds, {Side::kAtMost, 0.05}, figures});
+  figures["label_party_share"] = measured.label_times.attacks / measured.label_step.seconds;
+  figures["nonlabel_party_share"] = measured.nonlabel_times.attacks / measured.nonlabel_step.seconds;
+  outcomes.push_back({"attacks_share",
+                      std::max(figures["label_party_share"], figures["nonlabel_party_share"]),
+                      {Side::kAtMost, 0.1},
+                      figures});
   return absl::OkStatus();
 }
 
-// `run` with noised labels. In the folder of the run, as all that it writes: no run of the benchmark knows of another.
+// `run` with noised labels. The account is in the folder of the run, so that no run knows of an earlier one.
 LocalRun WithNoisedLabels(LocalRun run, bool release_head_predicts) {
   auto& config = *run.label_config.mutable_protection()->mutable_gaussian_label_dp();
   config.set_max_run_auc_bound(kBound);
@@ -238,24 +240,21 @@ LocalRun WithNoisedLabels(LocalRun run, bool release_head_predicts) {
   return run;
 }
 
-// The head that computes what leaves, with another one beside it that predicts or without, against no protection. Turn
-// by turn.
+// The head that computes what is released, with a second head that predicts or without one, against no protection. The
+// runs alternate.
 absl::Status CheckReleaseHead(const TrainingBenchOptions& options, BenchFolder& folder,
-                              std::vector<std::string>& lines) {
+                              std::vector<CheckOutcome>& outcomes) {
   SPLITVEIL_ASSIGN_OR_RETURN(LocalRun none, WideAndDeep(options, folder));
   none.agreement.set_in_flight_batches(1);
   struct Measured {
     const char* name;
-    const char* unit;
     LocalRun run;
     std::vector<double> speeds = {}, ratios = {};
     BenchRun latest = {};
   };
   std::vector<Measured> measured = {
-      {"gaussian_label_dp", "examples per second with two heads, over those without protection",
-       WithNoisedLabels(none, /*release_head_predicts=*/false)},
-      {"gaussian_label_dp_one_head", "examples per second with one head, over those without protection",
-       WithNoisedLabels(none, /*release_head_predicts=*/true)}};
+      {"gaussian_label_dp", WithNoisedLabels(none, /*release_head_predicts=*/false)},
+      {"gaussian_label_dp_one_head", WithNoisedLabels(none, /*release_head_predicts=*/true)}};
   std::vector<double> of_none;
   BenchRun unprotected;
   for (int round = 0; round < options.rounds; ++round) {
@@ -268,34 +267,43 @@ absl::Status CheckReleaseHead(const TrainingBenchOptions& options, BenchFolder& 
     }
   }
   for (const Measured& of : measured) {
-    lines.push_back(CheckLine(
-        of.name, Median(of.ratios), of.unit, {Side::kAtLeast, 0.85},
-        {{"batch_size", none.agreement.batch_size()},
-         {"in_flight_batches", none.agreement.in_flight_batches()},
-         {"cores", options.cores},
-         {"threads_per_party", none.label_config.party().compute_threads()},
-         {"none_examples_per_second", of_none},
-         {"gaussian_label_dp_examples_per_second", of.speeds},
-         {"ratios", of.ratios},
-         {"none_label_party_milliseconds", Milliseconds(unprotected.label_step, unprotected.label_times)},
-         {"label_party_milliseconds", Milliseconds(of.latest.label_step, of.latest.label_times)},
-         {"none_nonlabel_party_milliseconds", Milliseconds(unprotected.nonlabel_step, unprotected.nonlabel_times)},
-         {"nonlabel_party_milliseconds", Milliseconds(of.latest.nonlabel_step, of.latest.nonlabel_times)}}));
+    Figures figures = {{"none_examples_per_second", Median(of_none)},
+                       {"gaussian_label_dp_examples_per_second", Median(of.speeds)},
+                       {"least_ratio", *std::min_element(of.ratios.begin(), of.ratios.end())},
+                       {"largest_ratio", *std::max_element(of.ratios.begin(), of.ratios.end())}};
+    AddMilliseconds(of.latest, figures);
+    AddMilliseconds("none_label", unprotected.label_step, unprotected.label_times, figures);
+    AddMilliseconds("none_nonlabel", unprotected.nonlabel_step, unprotected.nonlabel_times, figures);
+    outcomes.push_back({of.name, Median(of.ratios), {Side::kAtLeast, 0.85}, figures});
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckMemory(const TrainingBenchOptions& options, BenchFolder& folder, std::vector<std::string>& lines) {
+absl::Status CheckMemory(const TrainingBenchOptions& options, BenchFolder& folder,
+                         std::vector<CheckOutcome>& outcomes) {
   SPLITVEIL_ASSIGN_OR_RETURN(LocalRun run, folder.WideAndDeep(options.cached_rows));
   int64_t peak = 0;
   SPLITVEIL_RETURN_IF_ERROR(RunSplitForMemory(run, folder, peak).status());
   const double gibibytes = static_cast<double>(peak) / (int64_t{1} << 30);
-  lines.push_back(CheckLine("memory", gibibytes, "GiB resident at the non-label party, at most, parameters included",
-                            {Side::kBelow, 1.5}, {{"rows", options.cached_rows}}));
+  // Resident at the non-label party, parameters included.
+  outcomes.push_back(
+      {"memory_gib", gibibytes, {Side::kBelow, 1.5}, {{"rows", static_cast<double>(options.cached_rows)}}});
   return absl::OkStatus();
 }
 
 }  // namespace
+
+bool CheckLimit::Holds(double value) const {
+  switch (side) {
+    case Side::kAtLeast:
+      return value >= bound;
+    case Side::kAtMost:
+      return value <= bound;
+    case Side::kBelow:
+      return value < bound;
+  }
+  return false;
+}
 
 const std::vector<TrainingCheck>& TrainingChecks() {
   static const auto* const checks = new std::vector<TrainingCheck>{
