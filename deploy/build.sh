@@ -1,10 +1,10 @@
 #!/bin/bash
 # Builds Splitveil, Release, into build/. Usage: build.sh [--preset=NAME] [target...]
-# Default: everything, or what a preset of CMakePresets.json says.
+# Default: everything, or the targets of the preset in CMakePresets.json.
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 
-# A translation unit that sees LibTorch takes up to 1.5 GB: as many jobs as both cores and memory allow.
+# A source that includes LibTorch needs up to 1.5 GB, so the number of jobs depends on cores and memory.
 jobs_for_machine() {
   local memory_kib limit jobs
   memory_kib=$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo)

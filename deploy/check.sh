@@ -1,16 +1,16 @@
 #!/bin/bash
-# What continuous integration checks besides running the tests: the sources' structure and format, clang-tidy, Clang's
-# thread-safety analysis, libFuzzer for some seconds a target, AddressSanitizer with UndefinedBehaviorSanitizer over the
-# unit and fuzz tests, ThreadSanitizer over the tests that run several threads. Installs what is missing. Runs every
-# stage, prints its seconds, and exits 1 if one failed. CONTRIBUTING.md says how to run them one by one.
+# What continuous integration checks besides the tests: structure and format of the sources, clang-tidy, Clang's
+# thread-safety analysis, libFuzzer for some seconds per target, AddressSanitizer with UndefinedBehaviorSanitizer on the
+# unit and fuzz tests, ThreadSanitizer on tests with several threads. Installs what is missing. Runs every stage, prints
+# its seconds, and exits with 1 if one failed. CONTRIBUTING.md says how to run them one by one.
 # Usage: check.sh [stage...]     stages: structure format tidy thread-safety fuzz asan tsan; default: all
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 
-# What clang-tidy may take where little is known to be clean. It goes on in the next run.
+# Most seconds for clang-tidy if few files are known to be clean. The next run continues.
 readonly tidy_seconds=${SPLITVEIL_TIDY_SECONDS:-900}
-# What building for sanitizers may take, both together from the start of this script; empty: as long as it takes. What
-# has been compiled by then is in the compiler cache, and the next run goes on from there.
+# Most seconds from the start of this script until the sanitizer builds must be done; empty: no limit. The next run
+# continues from the compiler cache.
 readonly sanitizer_seconds=${SPLITVEIL_SANITIZER_SECONDS:-}
 readonly all_stages=(structure format tidy thread-safety fuzz asan tsan)
 TIMEFORMAT='%R s, CPU %U s + %S s'
@@ -41,12 +41,12 @@ thread-safety() {
 sanitize() {
   local start=$SECONDS status=0 limit=()
   if [ -n "$sanitizer_seconds" ]; then
-    [ "$sanitizer_seconds" -gt "$SECONDS" ] || { echo "LEFT OUT: no time is left to build it"; return 0; }
+    [ "$sanitizer_seconds" -gt "$SECONDS" ] || { echo "SKIPPED: no time to build it"; return 0; }
     limit=(timeout $((sanitizer_seconds - SECONDS)))
   fi
   "${limit[@]}" deploy/build.sh --preset="$1" </dev/null >"$log" 2>&1 || status=$?
   if [ -n "$sanitizer_seconds" ] && [ $status -eq 124 ]; then
-    echo "LEFT OUT: not built within $((SECONDS - start)) s; the next run goes on with what is compiled now"
+    echo "SKIPPED: not built within $((SECONDS - start)) s; the next run continues from here"
     return 0
   fi
   [ $status -eq 0 ] || { tail -n 100 "$log"; return 1; }

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The demo through docker-compose.yml, on whatever Docker engine can be reached: builds the images, runs both parties to
-# the end, prints the RESULT lines, tears down, exits with the run's code. Usage: compose_demo.sh [--out=DIR]
-#   --out=DIR    where report.html is put. Default: out/compose_demo
+# The demo through docker-compose.yml, on any Docker engine that can be reached: builds the images, runs both parties to
+# the end, prints the RESULT lines, removes the stack, exits with the run's code. Usage: compose_demo.sh [--out=DIR]
+#   --out=DIR    folder for report.html. Default: out/compose_demo
 set -euo pipefail
 root=$(realpath "$(dirname "$(realpath "$0")")/..")
 out=$root/out/compose_demo

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Installs with apt what is missing to build and run Splitveil on Debian 12 or 13. Does nothing, quickly, when all is there.
-# Usage: install_dependencies.sh [--tests]     --tests: also what only tests use
+# Installs with apt what is missing to build and run Splitveil on Debian 12 or 13. Returns at once if nothing is missing.
+# Usage: install_dependencies.sh [--tests]     --tests: also what only the tests need
 set -euo pipefail
 
 packages=(
@@ -12,9 +12,9 @@ packages=(
   libjs-chart.js
 )
 test_packages=(
-  chromium                    # Opens a report as a reader would.
-  openssl                     # Signs certificates as the documents show.
-  python3-torch python3-numpy # Makes halves and reads the exported ones as a user would.
+  chromium                    # Opens a report like a reader.
+  openssl                     # Signs certificates like the documents.
+  python3-torch python3-numpy # Make model halves, and read the exported ones, like a user.
   python3 clang libclang-rt-dev clang-format clang-tidy # deploy/check.sh.
 )
 

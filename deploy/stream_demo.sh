@@ -1,10 +1,10 @@
 #!/bin/bash
-# Five days of data, one after the other: each is predicted by the model of the day before, then trained on, without
-# protection, with noise to the largest norm, isotropic noise and Marvell (Li et al. 2021, section 5.4 and Figure 4).
+# Five days of data in sequence: each is predicted by the model of the day before, then trained on: without protection,
+# with noise to the largest norm, with isotropic noise and with Marvell (Li et al. 2021, section 5.4 and Figure 4).
 # Usage: stream_demo.sh [--data=FILE] [--out=DIR]
 #   --data=FILE  Criteo's click logs, cut into five days of equally many rows (plain or .gz). Default: generated data
-#   --out=DIR    data, runs, stream.csv, report.html. Default: out/stream. What is finished there is not done again
-# Ends with the path of the report on standard output. A day has SPLITVEIL_DEMO_ROWS generated rows, 20000 by default.
+#   --out=DIR    data, runs, stream.csv, report.html. Default: out/stream. Finished parts are not repeated
+# Prints the path of the report on standard output. A day has SPLITVEIL_DEMO_ROWS generated rows, 20000 by default.
 set -euo pipefail
 root=$(realpath "$(dirname "$(realpath "$0")")/..")
 data='' out=$root/out/stream
@@ -22,7 +22,7 @@ readonly bin=$root/build/bin templates=$root/deploy/demo
 
 say() { printf '%s\n' "$@" >&2; }
 
-# rows: those of the data, unpacked where they are packed.
+# rows: prints the rows of the data, unpacked if necessary.
 rows() {
   case $data in
     *.gz) gzip -dc "$data" ;;
@@ -30,7 +30,7 @@ rows() {
   esac
 }
 
-# make_day DAY: its rows, and both parties' prepared data, which extend those of the day before.
+# make_day DAY: writes the day's rows and both parties' prepared data, which extend those of the day before.
 make_day() {
   local day=$1 folder=$out/day$1 extend=()
   [ -e "$folder/label_party.data" ] && return
@@ -61,7 +61,7 @@ for ((day = 1; day <= days; ++day)); do make_day "$day" >&2; done
 }
 "$templates/write_configs.sh" "$out" none 127.0.0.1:0 127.0.0.1:1 127.0.0.1:0
 for file in run label_party nonlabel_party; do
-  # Small batches: few days of few rows are few steps.
+  # Small batches, because few days with few rows would otherwise give few steps.
   sed -e 's|^run_name: .*|run_name: "stream"|' -e 's|^epochs: .*|epochs: 1|' -e 's|^batch_size: .*|batch_size: 256|' \
     -e '/auxiliary_labels/d' "$out/none.$file.textproto" >"$out/stream.$file.textproto"
   rm "$out/none.$file.textproto"

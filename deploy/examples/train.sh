@@ -1,21 +1,20 @@
 #!/bin/bash
-# Trains an example under the protections of its sweep.textproto; without protection and with the bottom model frozen at
-# its start, to say which share of what training gains each protection keeps; and, of two classes, the same model in one
-# process for comparison. Leaves OUT/sweep/{sweep.csv,tradeoff.html} and both parties' prepared data, where OUT is out/NAME
-# of one of these examples, and FOLDER/out of your own.
-# An example is a folder: run.textproto, label_party.textproto, nonlabel_party.textproto and sweep.textproto, and, unless
-# its name says the format, schema.textproto. The configurations name OUT/label_party.data, OUT/nonlabel_party.data and
-# OUT/certificates, which are made here.
-# Where the example's agreement discloses an oracle to the attacks, which no guarantee leaves room for, a second sweep goes
-# without it and takes noise on the labels: OUT/sweep_guarantee. Further sweeps of an example (sweep.WHAT.textproto) go to
-# OUT/sweep_WHAT. Several classes, and a number to be predicted, come from generated data: SPLITVEIL_DEMO_ROWS rows, 20000
-# by default.
+# Trains an example under the protections of its sweep.textproto, without protection, and with the bottom model frozen at
+# its start, to say which share of the gain of training each protection keeps. With two classes it also trains the same
+# model in one process for comparison. Writes OUT/sweep/{sweep.csv,tradeoff.html} and both parties' prepared data. OUT is
+# out/NAME for one of these examples, and FOLDER/out for your own.
+# An example is a folder with run.textproto, label_party.textproto, nonlabel_party.textproto and sweep.textproto, and with
+# schema.textproto unless its name says the format. The configurations name OUT/label_party.data, OUT/nonlabel_party.data
+# and OUT/certificates, which are made here.
+# If the example's agreement discloses an oracle to the attacks, no guarantee is possible. A second sweep then runs without
+# the oracle and with noise on the labels: OUT/sweep_guarantee. More sweeps of an example (sweep.WHAT.textproto) write to
+# OUT/sweep_WHAT. multi_class and regression use generated data: SPLITVEIL_DEMO_ROWS rows, 20000 by default.
 # The other direction, sensitive attributes in the activations: adult_sex and adult_relationship compare protections of the
-# activations. Attacks need to know whose attribute they know (known.schema.textproto), so the rows of Adult, which has no
-# ids, are numbered.
+# activations. Their attacks know the attributes of some examples by id (known.schema.textproto); Adult has no ids, so its
+# rows are numbered.
 # Usage: train.sh criteo|criteo_deep|avazu|adult|credit_default INPUT...     train.sh isic TABLE.csv IMAGES.bin.gz
 #        train.sh adult_sex|adult_relationship INPUT...     train.sh multi_class|regression
-#        train.sh FOLDER TABLE.csv... [IMAGES.bin.gz]     FOLDER: any, given with a slash where an example has its name
+#        train.sh FOLDER TABLE.csv... [IMAGES.bin.gz]     FOLDER: any; with a slash if an example has the same name
 set -euo pipefail
 usage() {
   sed -n '/^# Usage: /,/^set /{s/^# //p}' "$0" >&2
@@ -33,12 +32,12 @@ else
 fi
 for file in run label_party nonlabel_party sweep; do
   [ -e "$here/$file.textproto" ] || {
-    echo "train.sh: expected $file.textproto in $here, found none: copy the example nearest to yours" >&2
+    echo "train.sh: expected $file.textproto in $here, found no such file: copy the example nearest to yours" >&2
     exit 2
   }
 done
 schema=$here/schema.textproto inputs=() kind=() sweep_flags=()
-known=$here/known.schema.textproto # What the label party knows of the attributes.
+known=$here/known.schema.textproto # The attributes that the label party knows.
 for input in "${@:2}"; do
   case $input in
     *.bin | *.bin.gz) kind+=(--images="$input") ;;
@@ -48,13 +47,13 @@ done
 if [ ${#inputs[@]} -eq 0 ]; then
   case $here in "$root"/deploy/examples/multi_class | "$root"/deploy/examples/regression) ;; *) usage ;; esac
   schema=$out/schema.textproto
-  sweep_flags=(--debit_account) # Nobody's labels: what the account counts of them costs nobody.
+  sweep_flags=(--debit_account) # Generated labels belong to nobody, so the cost in the account does not matter.
 fi
 case $here in
   "$root"/deploy/examples/criteo | "$root"/deploy/examples/avazu) kind+=(--format="$name") ;;
   *) kind+=(--format=table --schema="$schema") ;;
 esac
-# Examples are split as the agreement says.
+# Split the examples as in the agreement.
 for fraction in test validation auxiliary; do
   agreed=$(sed -n "s/^ *${fraction}_fraction: *\([0-9.e-]*\).*/\1/p" "$here/run.textproto")
   kind+=(${agreed:+--${fraction}_fraction="$agreed"})
