@@ -1,6 +1,6 @@
 #!/bin/bash
-# Copies the shared libraries that programs load to their places below a folder, but for the C library, which every image
-# has. The packages they are from, and what those depend on, are more than twice as large: graphics, maps, video.
+# Copies the shared libraries that programs load to their places below a folder, except the C library, which every image
+# has. Installing their packages would take more than twice the space, because they depend on graphics, maps and video.
 # Usage: collect_libraries.sh FOLDER PROGRAM...
 set -euo pipefail
 folder=${1:?FOLDER}

@@ -6,7 +6,7 @@ role=${1:?prepare|label_party|nonlabel_party}
 demo=$(dirname "$(realpath "$0")")/demo
 bin=/usr/local/bin
 
-# Each run has a port of its own, so that a party that is done early never meets the end of the first.
+# Each run has its own port, so that a party that is done early cannot connect to the end of the first run.
 prepare() {
   local out=/tmp/demo party
   local input=''
@@ -25,14 +25,14 @@ prepare() {
   done
 }
 
-# A program whose signals come here, to a container's first process.
+# Runs a program and forwards the signals that a container's first process gets.
 run() {
   local code=0
   "$@" &
   trap "kill -TERM $!" TERM INT
   while true; do
     wait $! || code=$?
-    kill -0 $! 2>/dev/null || return $code  # Else a signal has ended the waiting alone.
+    kill -0 $! 2>/dev/null || return $code  # Otherwise a signal ended only the waiting.
     code=0
   done
 }
@@ -42,7 +42,7 @@ train() {
   local name
   for name in none marvell gaussian_label_dp; do
     ln -sfn "$name.$role.textproto" current.textproto  # For the health check.
-    [ ! -e "$name.$role.done" ] || continue  # Before this container was started again.
+    [ ! -e "$name.$role.done" ] || continue  # Done before this container was restarted.
     run "$bin/$role" --agreement="$name.run.textproto" --config="$name.$role.textproto"
     touch "$name.$role.done"
   done

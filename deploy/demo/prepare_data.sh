@@ -1,9 +1,9 @@
 #!/bin/bash
-# Gives each party its data and its certificate. Usage: prepare_data.sh BIN OUT [CRITEO_FILE]
+# Writes each party's data and certificate. Usage: prepare_data.sh BIN OUT [CRITEO_FILE]
 # Without CRITEO_FILE, data in Criteo's format are generated. Writes OUT/{label,nonlabel}_party.data and OUT/certificates/.
 set -euo pipefail
 bin=${1:?BIN} out=${2:?OUT} data=${3:-}
-rm -rf "$out/certificates"  # Of an earlier demo: certificates never overwrites.
+rm -rf "$out/certificates"  # From an earlier demo: `certificates` overwrites nothing.
 mkdir -p "$out/certificates"
 if [ -z "$data" ]; then
   data=$out/generated.tsv

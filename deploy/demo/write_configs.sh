@@ -10,7 +10,7 @@ nonlabel_listen=${5:?NONLABEL_LISTEN}
 more=
 case $run in
   none) protection='none {}' ;;
-  frozen)  # Nothing may leave: the bottom model stays at its start.
+  frozen)  # No gradient may be sent: the bottom model stays at its start.
     protection='none {}'
     more='release { max_step_auc_bound: 0.5 action: FREEZE_BOTTOM }'
     ;;
@@ -23,7 +23,7 @@ case $run in
   *) echo "write_configs.sh: expected none, frozen, marvell or gaussian_label_dp, found $run" >&2; exit 2 ;;
 esac
 disclosure=oracle
-[ "$run" != gaussian_label_dp ] || disclosure=label_side_only  # Its guarantee leaves no room for an oracle.
+[ "$run" != gaussian_label_dp ] || disclosure=label_side_only  # Its guarantee excludes an oracle.
 
 # fill TEMPLATE LISTEN_ADDRESS
 fill() {
