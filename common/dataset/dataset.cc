@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/dataset/features.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {

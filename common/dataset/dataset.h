@@ -26,7 +26,7 @@
 
 #include "common/crypto/digest.h"
 #include "common/dataset/dataset_contents.h"
-#include "common/dataset/features.h"
+#include "common/dataset/feature_shape.h"
 #include "common/dataset/id_list.h"
 #include "common/dataset/task.h"
 #include "common/dataset/vocabulary.h"
@@ -35,6 +35,8 @@
 #include "splitveil/v1/preprocessing.pb.h"
 
 namespace splitveil {
+
+struct FeatureBatch;  // common/dataset/features.h
 
 // Memory-mapped and read-only: a row is read from the disk, or the system's page cache, when it is gathered.
 // Thread-safe.

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-#include "common/dataset/features.h"
+#include "common/dataset/feature_shape.h"
 #include "common/dataset/id_list.h"
 #include "common/dataset/task.h"
 #include "common/storage/section_file.h"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/crypto/invariant.h"
+#include "common/dataset/features.h"
 
 namespace splitveil {
 

@@ -9,9 +9,11 @@
 #include "absl/types/span.h"
 
 #include "common/dataset/dataset.h"
-#include "common/dataset/features.h"
+#include "common/dataset/feature_shape.h"
 
 namespace splitveil {
+
+struct FeatureBatch;  // common/dataset/features.h
 
 // The aligned rows of prepared data: position i is row rows[i]. Nothing is copied but the batch asked for. Thread-safe.
 class FeatureTable {

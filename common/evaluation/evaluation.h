@@ -8,9 +8,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-#include "common/matrix/matrix.h"
-
 namespace splitveil {
+
+class Matrix;
 
 // NaN: a figure that the task does not have, or these rows do not give.
 struct Evaluation {

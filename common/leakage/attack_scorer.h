@@ -20,11 +20,12 @@
 #include "common/leakage/population.h"
 #include "common/leakage/principal_direction.h"
 #include "common/leakage/surrogate_head.h"
-#include "common/matrix/matrix.h"
 
 #include "splitveil/v1/leak_audit.pb.h"
 
 namespace splitveil {
+
+class Matrix;
 
 // What there is to see of a batch at one layer. Borrowed; lives from AttackScorer::Begin to the last Score.
 struct AttackInput {

@@ -7,9 +7,9 @@
 
 #include "absl/types/span.h"
 
-#include "common/matrix/matrix.h"
-
 namespace splitveil {
+
+class Matrix;
 
 // Of the examples whose value is known. NaN where there are none.
 struct AttributeLeak {

@@ -8,9 +8,10 @@
 #include "absl/types/span.h"
 
 #include "common/leakage/population.h"
-#include "common/matrix/matrix.h"
 
 namespace splitveil {
+
+class Matrix;
 
 // All that is behind a release but the labels and the draw of the noise. By the chain rule an example's clean gradient
 // is (p - y) v, v = dlogit/dz: its label moves it along its own v and nowhere else. Borrowed.

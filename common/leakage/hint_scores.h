@@ -7,9 +7,9 @@
 
 #include "absl/types/span.h"
 
-#include "common/matrix/matrix.h"
-
 namespace splitveil {
+
+class Matrix;
 
 // Every row of a batch against each hint row: inner products, computed once for all the attacks that take them. The
 // hints' gradients are those the adversary sees, perturbed as all others.

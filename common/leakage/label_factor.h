@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "common/leakage/gradient_views.h"
-#include "common/matrix/matrix.h"
 
 namespace splitveil {
+
+class Matrix;
 
 // Models a gradient as one of two means, by its label, and Gaussian noise whose covariance is the same for both and may
 // be of any shape: a factor model whose factor has two values. One step of expectation and maximisation a batch, with

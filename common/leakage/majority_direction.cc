@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/leakage/inner_product.h"
+#include "common/matrix/matrix.h"
 
 namespace splitveil {
 namespace {

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/matrix/matrix.h"
-
 namespace splitveil {
+
+class Matrix;
 
 // Rows that every row is compared with, at most: evenly spaced ones of a larger batch, so that the attack costs
 // batch x d and not batch^2 x d. The share it estimates is off by at most 0.06 (one standard deviation).

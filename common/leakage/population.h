@@ -11,9 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-#include "common/matrix/matrix.h"
-
 namespace splitveil {
+
+class Matrix;
 
 // Two Gaussian classes of the form that Theorem 2's noise gives them: on the line of `direction` and across it.
 struct Population {

@@ -7,9 +7,9 @@
 
 #include "absl/types/span.h"
 
-#include "common/matrix/matrix.h"
-
 namespace splitveil {
+
+class Matrix;
 
 // <row, direction> of each row; `direction` [cols].
 std::vector<double> InnerProducts(ConstMatrixView rows, absl::Span<const float> direction);

@@ -6,9 +6,9 @@
 
 #include "absl/types/span.h"
 
-#include "common/matrix/matrix.h"
-
 namespace splitveil {
+
+class Matrix;
 
 // r_n(g) = ||g||_2 of every row. [rows]
 std::vector<float> NormScores(ConstMatrixView gradients);

@@ -6,9 +6,9 @@
 
 #include "absl/types/span.h"
 
-#include "common/matrix/matrix.h"
-
 namespace splitveil {
+
+class Matrix;
 
 // Lloyd's iterations at most; they mostly settle in fewer.
 inline constexpr int kTwoMeansIterations = 10;

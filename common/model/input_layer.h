@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 
 #include "common/dataset/feature_table.h"
+#include "common/dataset/features.h"
 #include "common/matrix/matrix.h"
 #include "common/model/embedding_table.h"
 #include "common/model/optimizer_options.h"

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 
-#include "splitveil/v1/model.pb.h"
+#include "splitveil/v1/optimizer.pb.h"
 
 namespace splitveil {
 

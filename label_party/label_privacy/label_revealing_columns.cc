@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 
+#include "common/dataset/features.h"
 #include "common/leakage/leak_auc.h"
 
 namespace splitveil {

@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 
 #include "common/dataset/feature_table.h"
+#include "common/dataset/features.h"
 #include "common/schedule/schedule.h"
 #include "common/schedule/slice_assembler.h"
 #include "label_party/audit/leak_auditor.h"

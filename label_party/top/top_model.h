@@ -12,11 +12,13 @@
 #include "absl/types/span.h"
 
 #include "common/dataset/feature_table.h"
+#include "common/dataset/features.h"
 #include "common/dataset/task.h"
 #include "common/matrix/matrix.h"
 #include "common/model/model_state.h"
 
 #include "splitveil/v1/model.pb.h"
+#include "splitveil/v1/optimizer.pb.h"
 
 namespace splitveil {
 

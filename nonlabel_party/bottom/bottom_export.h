@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 
-#include "common/dataset/features.h"
+#include "common/dataset/feature_shape.h"
 #include "common/model/input_layer.h"
 #include "common/model/layer_stack.h"
 

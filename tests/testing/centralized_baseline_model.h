@@ -13,6 +13,7 @@
 #include "common/model/parameters.h"
 
 #include "splitveil/v1/model.pb.h"
+#include "splitveil/v1/optimizer.pb.h"
 
 namespace splitveil::testing {
 

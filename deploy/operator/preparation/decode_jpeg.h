@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-#include "common/dataset/features.h"
+#include "common/dataset/feature_shape.h"
 
 namespace splitveil {
 

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-#include "common/dataset/features.h"
+#include "common/dataset/feature_shape.h"
 
 #include "splitveil/v1/table_schema.pb.h"
 

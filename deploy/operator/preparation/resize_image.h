@@ -7,7 +7,7 @@
 
 #include "absl/types/span.h"
 
-#include "common/dataset/features.h"
+#include "common/dataset/feature_shape.h"
 
 namespace splitveil {
 

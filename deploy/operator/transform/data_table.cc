@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "deploy/operator/local_run/figures_table.h"
 
+#include "common/dataset/features.h"
 #include "common/status/status_macros.h"
 #include "common/storage/own_table.h"
 #include "common/storage/pending_file.h"

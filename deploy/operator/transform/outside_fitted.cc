@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "deploy/operator/preparation/preprocessor.h"
 
+#include "common/dataset/features.h"
 #include "common/telemetry/one_line.h"
 
 namespace splitveil {

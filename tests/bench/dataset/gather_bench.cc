@@ -14,6 +14,7 @@
 #include "deploy/operator/preparation/dataset_writer.h"
 
 #include "common/dataset/dataset.h"
+#include "common/dataset/features.h"
 
 namespace splitveil {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "common/crypto/sha256.h"
 #include "common/dataset/dataset.h"
+#include "common/dataset/features.h"
 #include "tests/fuzz/dataset/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {

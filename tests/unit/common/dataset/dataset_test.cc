@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/dataset/feature_table.h"
+#include "common/dataset/features.h"
 #include "common/dataset/prepared_data.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/testing/small_table.h"

@@ -12,6 +12,7 @@
 
 #include "common/leakage/bounds.h"
 #include "common/leakage/leak_auc.h"
+#include "common/matrix/matrix.h"
 
 namespace splitveil {
 namespace {

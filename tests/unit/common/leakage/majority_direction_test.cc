@@ -9,6 +9,7 @@
 
 #include "common/leakage/inner_product.h"
 #include "common/leakage/leak_auc.h"
+#include "common/matrix/matrix.h"
 
 namespace splitveil {
 namespace {

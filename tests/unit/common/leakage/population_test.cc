@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "common/matrix/matrix.h"
+
 namespace splitveil {
 namespace {
 

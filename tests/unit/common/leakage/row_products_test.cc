@@ -6,6 +6,8 @@
 #include <limits>
 #include <random>
 
+#include "common/matrix/matrix.h"
+
 namespace splitveil {
 namespace {
 

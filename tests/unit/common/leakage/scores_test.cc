@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/leakage/inner_product.h"
+#include "common/matrix/matrix.h"
 
 namespace splitveil {
 namespace {

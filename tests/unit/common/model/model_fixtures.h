@@ -7,9 +7,11 @@
 #include <string>
 
 #include "common/dataset/feature_table.h"
+#include "common/dataset/features.h"
 #include "common/matrix/matrix.h"
 
 #include "splitveil/v1/model.pb.h"
+#include "splitveil/v1/optimizer.pb.h"
 
 namespace splitveil {
 

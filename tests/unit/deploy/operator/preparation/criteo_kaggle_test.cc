@@ -14,6 +14,7 @@
 #include "deploy/operator/preparation/prepare.h"
 
 #include "common/dataset/dataset.h"
+#include "common/dataset/features.h"
 #include "tests/testing/scratch_folder.h"
 
 namespace splitveil {

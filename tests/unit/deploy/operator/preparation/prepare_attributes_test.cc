@@ -11,6 +11,7 @@
 #include "deploy/operator/preparation/prepare.h"
 
 #include "common/dataset/dataset.h"
+#include "common/dataset/features.h"
 #include "common/schedule/train_test_split.h"
 #include "tests/testing/scratch_folder.h"
 

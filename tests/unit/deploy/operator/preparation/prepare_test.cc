@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/dataset/dataset.h"
+#include "common/dataset/features.h"
 #include "common/schedule/train_test_split.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/unit/deploy/operator/preparation/gzip_bytes.h"

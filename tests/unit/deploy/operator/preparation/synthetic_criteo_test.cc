@@ -15,6 +15,7 @@
 
 #include "common/crypto/sha256.h"
 #include "common/dataset/dataset.h"
+#include "common/dataset/features.h"
 #include "tests/testing/scratch_folder.h"
 
 namespace splitveil {

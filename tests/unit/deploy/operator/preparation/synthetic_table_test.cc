@@ -18,6 +18,7 @@
 #include "common/config/text_config.h"
 #include "common/crypto/sha256.h"
 #include "common/dataset/dataset.h"
+#include "common/dataset/features.h"
 #include "tests/testing/scratch_folder.h"
 
 namespace splitveil {
