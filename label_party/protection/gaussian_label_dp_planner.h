@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "label_party/label_privacy/noised_labels.h"
-#include "label_party/protection/noise_planner.h"
+#include "label_party/noise/noise_planner.h"
 
 namespace splitveil {
 

@@ -14,11 +14,11 @@
 
 #include "common/crypto/secure_gaussian.h"
 #include "common/matrix/matrix.h"
-#include "label_party/protection/batch_facts.h"
-#include "label_party/protection/class_moments.h"
-#include "label_party/protection/noise_plan.h"
-#include "label_party/protection/noise_planner.h"
-#include "label_party/protection/protection_report.h"
+#include "label_party/noise/batch_facts.h"
+#include "label_party/noise/class_moments.h"
+#include "label_party/noise/noise_plan.h"
+#include "label_party/noise/noise_planner.h"
+#include "label_party/noise/protection_report.h"
 
 namespace splitveil {
 

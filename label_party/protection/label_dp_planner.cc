@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-#include "label_party/protection/run_budget.h"
+#include "label_party/marvell/run_budget.h"
 
 namespace splitveil {
 

@@ -11,7 +11,7 @@ absl::StatusOr<NoisePlan> NonePlanner::Plan(const BatchFacts& batch, double max_
     return absl::FailedPreconditionError("none: expected no limit of sum_kl, found one");
   }
   return NoisePlan{
-      batch.moments.informative() ? ReportOf("none", batch.moments, MarvellSolution{}) : EmptyReport("none"),
+      batch.moments.informative() ? ReportOf("none", batch.moments, ClassNoise{}) : EmptyReport("none"),
       NoChange{}};
 }
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "label_party/protection/noise_planner.h"
+#include "label_party/noise/noise_planner.h"
 
 namespace splitveil {
 

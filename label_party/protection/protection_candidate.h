@@ -11,8 +11,8 @@
 
 #include "common/crypto/secure_gaussian.h"
 #include "common/matrix/matrix.h"
+#include "label_party/noise/protection_report.h"
 #include "label_party/protection/protection_factory.h"
-#include "label_party/protection/protection_report.h"
 
 namespace splitveil {
 

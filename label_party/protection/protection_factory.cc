@@ -1,6 +1,8 @@
 #include "label_party/protection/protection_factory.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -11,14 +13,14 @@
 #include "common/status/status_macros.h"
 #include "label_party/label_privacy/label_randomizer.h"
 #include "label_party/label_privacy/noised_labels.h"
-#include "label_party/protection/discretize_planner.h"
+#include "label_party/marvell/marvell_planner.h"
+#include "label_party/noise/discretize_planner.h"
+#include "label_party/noise/iso_planner.h"
+#include "label_party/noise/max_norm_planner.h"
+#include "label_party/noise/sparsify_planner.h"
 #include "label_party/protection/gaussian_label_dp_planner.h"
-#include "label_party/protection/iso_planner.h"
 #include "label_party/protection/label_dp_planner.h"
-#include "label_party/protection/marvell_planner.h"
-#include "label_party/protection/max_norm_planner.h"
 #include "label_party/protection/none_planner.h"
-#include "label_party/protection/sparsify_planner.h"
 
 namespace splitveil {
 namespace {
@@ -168,6 +170,20 @@ absl::Status CheckTask(const v1::GradientProtection& config, const Task& task) {
         absl::StrCat("protection.distance_correlation: expected labels of two classes, found ", found));
   }
   return absl::OkStatus();
+}
+
+void FillPlannedEpochs(int64_t epochs, v1::GradientProtection& config) {
+  epochs = std::max<int64_t>(epochs, 1);
+  if (config.marvell().has_run_budget() && config.marvell().run_budget().planned_epochs() == 0) {
+    config.mutable_marvell()->mutable_run_budget()->set_planned_epochs(static_cast<int32_t>(epochs));
+  }
+  const auto& labels = config.gaussian_label_dp();
+  if (config.has_gaussian_label_dp() && labels.noise_draws() == v1::GradientProtection::GaussianLabelDp::EVERY_EPOCH &&
+      labels.planned_epochs() == 0) {
+    const int64_t released =
+        labels.released_epochs() > 0 ? std::min<int64_t>(labels.released_epochs(), epochs) : epochs;
+    config.mutable_gaussian_label_dp()->set_planned_epochs(static_cast<int32_t>(released));
+  }
 }
 
 bool CanRaiseNoise(const v1::GradientProtection& config) { return config.has_iso() || config.has_marvell(); }

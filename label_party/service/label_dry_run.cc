@@ -20,7 +20,7 @@
 #include "label_party/label_privacy/task_label.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/policy/policy_outlook.h"
-#include "label_party/protection/run_budget.h"
+#include "label_party/protection/protection_factory.h"
 #include "label_party/protection/self_test.h"
 #include "label_party/service/label_party.h"
 

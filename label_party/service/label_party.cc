@@ -46,7 +46,6 @@
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/noise_key.h"
 #include "label_party/protection/protection_factory.h"
-#include "label_party/protection/run_budget.h"
 #include "label_party/protection/self_test.h"
 #include "label_party/service/split_training_service.h"
 #include "label_party/session/label_session.h"

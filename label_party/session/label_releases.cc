@@ -11,7 +11,7 @@
 #include "common/crypto/label_noise.h"
 #include "common/status/status_macros.h"
 #include "label_party/label_privacy/noised_labels.h"
-#include "label_party/protection/run_budget.h"
+#include "label_party/protection/protection_factory.h"
 
 namespace splitveil {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 
-#include "label_party/protection/class_moments.h"
+#include "label_party/noise/class_moments.h"
 
 #include "splitveil/v1/checkpoint.pb.h"
 

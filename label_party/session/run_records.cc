@@ -15,7 +15,7 @@
 #include "common/telemetry/log.h"
 #include "common/telemetry/one_line.h"
 #include "label_party/policy/release_gate.h"
-#include "label_party/protection/run_budget.h"
+#include "label_party/protection/protection_factory.h"
 #include "label_party/session/label_releases.h"
 
 namespace splitveil {

@@ -20,7 +20,7 @@
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "label_party/label_privacy/label_targets.h"
-#include "label_party/protection/run_budget.h"
+#include "label_party/protection/protection_factory.h"
 #include "label_party/session/label_checks.h"
 #include "label_party/top/one_headed_top_model.h"
 #include "label_party/top/two_headed_top_model.h"

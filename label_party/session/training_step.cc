@@ -15,9 +15,9 @@
 #include "common/leakage/bound_basis.h"
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
+#include "label_party/noise/max_norm_planner.h"
+#include "label_party/noise/protection_report.h"
 #include "label_party/protection/distance_correlation.h"
-#include "label_party/protection/max_norm_planner.h"
-#include "label_party/protection/protection_report.h"
 #include "label_party/protection/row_clipping.h"
 
 namespace splitveil {

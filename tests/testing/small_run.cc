@@ -13,7 +13,7 @@
 #include "common/crypto/secure_random.h"
 #include "label_party/label_privacy/privacy_account.h"
 #include "label_party/label_privacy/task_label.h"
-#include "label_party/protection/run_budget.h"
+#include "label_party/protection/protection_factory.h"
 
 namespace splitveil::testing {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "common/leakage/inner_product.h"
-#include "label_party/protection/class_moments.h"
-#include "label_party/protection/marvell_solver.h"
+#include "label_party/marvell/marvell_solver.h"
+#include "label_party/noise/class_moments.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/leakage/inner_product.h"
-#include "label_party/protection/class_moments.h"
+#include "label_party/noise/class_moments.h"
 #include "label_party/protection/synthetic_batch.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
