@@ -2,16 +2,72 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
-#include "label_party/noise/isotropic_noise.h"
+#include "label_party/marvell/marvell_solver.h"
+#include "label_party/marvell/run_budget.h"
+#include "label_party/noise/isotropic_planners.h"
 
 namespace splitveil {
 namespace {
+
+absl::Status CheckPositive(const char* field, double value) {
+  // Written so that NaN fails.
+  if (value > 0 && std::isfinite(value)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("protection.marvell.", field, ": expected a positive finite number, found ", value));
+}
+
+absl::StatusOr<MarvellStrength> StrengthAlong(const v1::GradientProtection::Marvell& config) {
+  switch (config.strength_case()) {
+    case v1::GradientProtection::Marvell::kS:
+      SPLITVEIL_RETURN_IF_ERROR(CheckPositive("s", config.s()));
+      return MarvellStrength{config.s(), {}, absl::StrCat("s=", config.s()), 0};
+    case v1::GradientProtection::Marvell::kSumKl:
+      SPLITVEIL_RETURN_IF_ERROR(CheckPositive("sum_kl", config.sum_kl()));
+      return MarvellStrength{0, {config.sum_kl()}, absl::StrCat("sum_kl=", config.sum_kl()), 0};
+    case v1::GradientProtection::Marvell::kDetectionError: {
+      SPLITVEIL_ASSIGN_OR_RETURN(double sum_kl, SumKlForDetectionError(config.detection_error()));
+      return MarvellStrength{0, {sum_kl}, absl::StrCat("detection_error=", config.detection_error()), 0};
+    }
+    case v1::GradientProtection::Marvell::kRunBudget: {
+      SPLITVEIL_ASSIGN_OR_RETURN(std::vector<double> shares, PlanRunBudget(config.run_budget()));
+      return MarvellStrength{0, std::move(shares),
+                             absl::StrCat("max_run_auc_bound=", config.run_budget().max_run_auc_bound()), 0};
+    }
+    case v1::GradientProtection::Marvell::STRENGTH_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError(
+      "protection.marvell: expected one of s, sum_kl, detection_error, run_budget, found none");
+}
+
+// The optimum for the model's classes, then noise across dg alike in both, and as much along dg, alike in both again,
+// as keeps noise along dg no less than across it. The same variance on top of both classes lowers every term of SumKl,
+// (a - a')^2 / (a a') and ||dg||^2 (1/a + 1/a'), so that no divergence rises; lifting one class alone may raise it.
+MarvellSolution WithNoiseAcross(MarvellSolution noise, double orthogonal_noise_ratio, const ClassMoments& moments) {
+  const double axes_across = static_cast<double>(moments.mean_difference.size()) - 1;
+  if (axes_across > 0) {
+    const double variance = orthogonal_noise_ratio * moments.dg_squared / axes_across;
+    noise.lambda2_neg += variance;
+    noise.lambda2_pos += variance;
+    const double short_along =
+        std::max({0.0, noise.lambda2_neg - noise.lambda1_neg, noise.lambda2_pos - noise.lambda1_pos});
+    noise.lambda1_neg += short_along;
+    noise.lambda1_pos += short_along;
+  }
+  return noise;
+}
 
 // Whether noise of these variances would change any row of the batch, beyond the rounding of its float components.
 bool Reaches(const ClassMoments& batch, const MarvellSolution& noise) {
@@ -48,6 +104,41 @@ NoisePlan PlanClassNoise(const BatchFacts& batch, const std::string& method, con
 }
 
 }  // namespace
+
+double MarvellStrength::SumKlOf(uint32_t epoch) const {
+  return sum_kls.empty() ? std::numeric_limits<double>::infinity()
+                         : sum_kls[std::min<size_t>(epoch, sum_kls.size() - 1)];
+}
+
+absl::StatusOr<MarvellStrength> MarvellStrengthOf(const v1::GradientProtection::Marvell& config) {
+  SPLITVEIL_ASSIGN_OR_RETURN(MarvellStrength strength, StrengthAlong(config));
+  if (config.orthogonal_noise_ratio() != 0) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckPositive("orthogonal_noise_ratio", config.orthogonal_noise_ratio()));
+    strength.orthogonal_noise_ratio = config.orthogonal_noise_ratio();
+    absl::StrAppend(&strength.name, ",orthogonal_noise_ratio=", config.orthogonal_noise_ratio());
+  }
+  return strength;
+}
+
+absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength, uint32_t epoch, double max_sum_kl,
+                                                const ClassMoments& moments) {
+  MarvellProblem problem;
+  problem.d = static_cast<int64_t>(moments.mean_difference.size());
+  problem.u = moments.u;
+  problem.v = moments.v;
+  problem.g = moments.dg_squared;
+  problem.p = moments.p;
+  if (strength.sum_kls.empty()) {
+    problem.power = strength.s * moments.dg_squared;
+    SPLITVEIL_ASSIGN_OR_RETURN(const MarvellSolution solution, SolveMarvell(problem));
+    if (solution.sum_kl <= max_sum_kl) {
+      return WithNoiseAcross(solution, strength.orthogonal_noise_ratio, moments);
+    }
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(MarvellPower least,
+                             LeastMarvellPower(problem, std::min(max_sum_kl, strength.SumKlOf(epoch))));
+  return WithNoiseAcross(least.solution, strength.orthogonal_noise_ratio, moments);
+}
 
 std::string MarvellPlanner::name() const { return absl::StrCat("marvell(", strength_.name, ")"); }
 

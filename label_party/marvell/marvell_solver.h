@@ -1,5 +1,4 @@
-// The four-variable problem of Marvell (Li et al., ICLR 2022, Theorem 2): the class-dependent Gaussian noise of least
-// symmetrised KL divergence for its power.
+// The optimum of Marvell and its inverse (Li et al., ICLR 2022, Theorem 2).
 #ifndef SPLITVEIL_LABEL_PARTY_MARVELL_MARVELL_SOLVER_H_
 #define SPLITVEIL_LABEL_PARTY_MARVELL_MARVELL_SOLVER_H_
 
@@ -36,6 +35,22 @@ struct MarvellSolution {
 // is left, so there is one minimum over x. For given x the pair along dg has a closed form: see RatioAlong in the
 // source.
 absl::StatusOr<MarvellSolution> SolveMarvell(const MarvellProblem& problem);
+
+struct MarvellPower {
+  double power = 0;
+  MarvellSolution solution;
+};
+
+// The least power whose optimal sum_kl is at most `target_sum_kl`; `problem.power` is ignored. The solution's sum_kl is
+// at most the target and, unless no power at all is needed, at least (1 - 1e-9) times it. More power never raises
+// sum_kl and enough of it reaches every target, hence the only failures: InvalidArgument for a problem out of range or
+// a target that is not positive and finite; FailedPrecondition where the power would exceed a double, or the target
+// lies below what rounding lets the noise reach (about 1e-31 d). Some ten solves. Thread-safe.
+absl::StatusOr<MarvellPower> LeastMarvellPower(const MarvellProblem& problem, double target_sum_kl);
+
+// The sum_kl that keeps every adversary's detection error (mean of both error rates) at least `detection_error` = L,
+// (2 - 4 L)^2: DetectionErrorBound inverted. Errors: InvalidArgument unless 0 <= L < 0.5.
+absl::StatusOr<double> SumKlForDetectionError(double detection_error);
 
 }  // namespace splitveil
 

@@ -1,19 +1,33 @@
-// The mathematics of a method: from what a batch is to what is done to it.
+// The mathematics of a method: from what is known of a batch to what is done to it.
 #ifndef SPLITVEIL_LABEL_PARTY_NOISE_NOISE_PLANNER_H_
 #define SPLITVEIL_LABEL_PARTY_NOISE_NOISE_PLANNER_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
-#include "label_party/noise/batch_facts.h"
+#include "common/crypto/secure_gaussian.h"
+#include "common/matrix/matrix.h"
+#include "label_party/noise/class_moments.h"
 #include "label_party/noise/noise_plan.h"
 
 namespace splitveil {
 
+// A batch before it is protected. Borrows rows and labels, which must outlive it.
+struct BatchFacts {
+  ConstMatrixView gradients;          // [batch, d], clean and finite.
+  absl::Span<const uint8_t> labels;   // [batch], 0 or 1.
+  NoisePosition position;             // Its epoch and batch; the stream is not read.
+  std::vector<double> squared_norms;  // [batch], ||g_j||^2.
+  ClassMoments moments;               // Of these gradients.
+  RunningMoments running;             // Of the batches before this one.
+};
+
 // What a method does to gradients.
 enum class Perturbation {
-  kNone,   // Rows leave as they are, whatever the others of their batch: what is protected is not done here.
   kFixed,  // A function of the batch alone.
   kNoise,  // Draws, and goes by the run's class moments where a batch says nothing.
 };

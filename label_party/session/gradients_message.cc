@@ -1,5 +1,8 @@
 #include "label_party/session/gradients_message.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
 
@@ -7,8 +10,14 @@ namespace splitveil {
 
 absl::Status WriteGradients(ConstMatrixView gradients, const RowRange& rows, v1::DataType wire_dtype,
                             v1::CutGradients& message) {
+  const ConstMatrixView sent = gradients.block(rows.first, rows.rows);
+  // The last place that every gradient passes: a number that is not finite would destroy the peer's model.
+  const absl::Span<const float> values = sent.values();
+  if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); })) {
+    return absl::InternalError("a gradient is not finite");
+  }
   message.set_first_row(static_cast<uint32_t>(rows.first));
-  return EncodeMatrix(gradients.block(rows.first, rows.rows), wire_dtype, *message.mutable_gradients());
+  return EncodeMatrix(sent, wire_dtype, *message.mutable_gradients());
 }
 
 absl::Status WriteHint(const std::vector<uint32_t>& hint_rows, absl::Span<const float> clean_positive,

@@ -20,7 +20,8 @@ namespace splitveil {
 // nobody copies them.
 using SharedGradients = std::vector<std::shared_ptr<const v1::CutGradients>>;
 
-// Rows `rows` of `gradients` [batch, cut_width] into `message`. Errors: as EncodeMatrix.
+// Rows `rows` of `gradients` [batch, cut_width] into `message`. Errors: Internal for a value that is not finite; see
+// also EncodeMatrix.
 absl::Status WriteGradients(ConstMatrixView gradients, const RowRange& rows, v1::DataType wire_dtype,
                             v1::CutGradients& message);
 // The hint of a batch that has one: `hint_rows` and the first one's clean gradient [cut_width]; both may be empty, then

@@ -85,15 +85,27 @@ double ReleaseGuard::AnswersOn(const ReleasedBatch& batch) const {
   return answers_.any() ? answer_accountant_.MaxOf(batch.positions) + AnswerSumKl(batch) : 0;
 }
 
+ReleaseFigures ReleaseGuard::FiguresOf(const ReleasedBatch& batch) const {
+  ReleaseFigures figures;
+  figures.epoch = static_cast<uint32_t>(batch.epoch);
+  figures.exposed_sum_kl = earlier_sum_kl_ + accountant_.MaxOf(batch.positions) + AnswersOn(batch);
+  return figures;
+}
+
+GateDecision ReleaseGuard::Decide(const ProtectionReport& report, double worst_case_auc_bound,
+                                  const ReleasedBatch& batch, ReleaseFigures& figures) const {
+  figures.sum_kl = report.sum_kl;
+  figures.run_sum_kl = earlier_sum_kl_ + report.run_sum_kl + AnswersOn(batch);
+  figures.worst_case_auc_bound = worst_case_auc_bound;
+  figures.measured_leak = 0.5;  // Not known before the draw.
+  return gate_.Decide(figures);
+}
+
 absl::Status ReleaseGuard::Try(const BatchFacts& facts, const ReleasedBatch& batch, const ReleasingHead& head,
                                double max_sum_kl, ReleaseFigures& figures, GuardedBatch& guarded) {
   SPLITVEIL_ASSIGN_OR_RETURN(const NoisePlan plan, protection_->Plan(facts, max_sum_kl));
   guarded.report = plan.report;
-  figures.sum_kl = plan.report.sum_kl;
-  figures.run_sum_kl = earlier_sum_kl_ + plan.report.run_sum_kl + AnswersOn(batch);
-  figures.worst_case_auc_bound = gate_.WantsWorstCase() ? WorstCase(head, plan) : 0.5;
-  figures.measured_leak = 0.5;  // Not known before the draw.
-  guarded.decision = gate_.Decide(figures);
+  guarded.decision = Decide(plan.report, gate_.WantsWorstCase() ? WorstCase(head, plan) : 0.5, batch, figures);
   if (guarded.decision.action > v1::WARN) {
     return absl::OkStatus();
   }
@@ -105,14 +117,34 @@ absl::Status ReleaseGuard::Try(const BatchFacts& facts, const ReleasedBatch& bat
   return absl::OkStatus();
 }
 
+absl::StatusOr<GuardedBatch> ReleaseGuard::GuardUnchanged(ConstMatrixView clean, const ReleasedBatch& batch) {
+  GuardedBatch guarded;
+  SPLITVEIL_ASSIGN_OR_RETURN(guarded.report, protection_->Report(static_cast<uint32_t>(batch.epoch)));
+  ReleaseFigures figures = FiguresOf(batch);
+  // An adversary that knows the model reads every label from rows without noise, so the worst case is certainty.
+  guarded.decision = Decide(guarded.report, gate_.WantsWorstCase() ? 1 : 0.5, batch, figures);
+  if (guarded.decision.action <= v1::WARN && gate_.WantsMeasuredLeak()) {
+    figures.measured_leak = MeasuredLeak(clean, clean, batch);
+    guarded.decision = gate_.Decide(figures);
+  }
+  // A continued run may have raised its noise under a different method; this one has none to raise.
+  if (!(guarded.report.sum_kl <= MaxSumKlOf(batch)) && MaxSumKlOf(batch) < GradientProtection::kAsConfigured) {
+    guarded.decision.action = v1::FREEZE_BOTTOM;
+    guarded.decision.reason = "the operator's limit; no noise keeps that";
+  }
+  guarded.sends_clean = guarded.decision.action <= v1::WARN;
+  return guarded;
+}
+
 absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const ReleasedBatch& batch,
                                                  const ReleasingHead& head) {
+  if (!protection_->changes_gradients()) {
+    return GuardUnchanged(clean, batch);
+  }
   SPLITVEIL_ASSIGN_OR_RETURN(const BatchFacts facts,
                              protection_->Describe(clean, batch.labels, {batch.epoch, batch.batch, 0}));
   GuardedBatch guarded;
-  ReleaseFigures figures;
-  figures.epoch = static_cast<uint32_t>(batch.epoch);
-  figures.exposed_sum_kl = earlier_sum_kl_ + accountant_.MaxOf(batch.positions) + AnswersOn(batch);
+  ReleaseFigures figures = FiguresOf(batch);
   double max_sum_kl = MaxSumKlOf(batch);
   std::string raised_for = "the operator's limit";
   for (;; ++figures.times_raised) {

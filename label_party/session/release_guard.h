@@ -28,8 +28,9 @@ struct GuardedBatch {
   // What the gate decided in the end: RAISE_NOISE where the noise was raised and then passed. `reason` says why, and is
   // empty on RELEASE.
   GateDecision decision;
-  ProtectionReport report;  // Of `gradients`.
-  Matrix gradients;         // [batch, cut_width], perturbed; empty where nothing may leave (FREEZE_BOTTOM, HALT).
+  ProtectionReport report;   // Of what is released.
+  Matrix gradients;          // [batch, cut_width], perturbed; empty if nothing may be sent (FREEZE_BOTTOM, HALT).
+  bool sends_clean = false;  // The clean gradients are sent as they are; `gradients` is empty then, too.
 };
 
 // What the known attacks make of a batch before it leaves: the largest 0.5 + |AUC - 0.5| of the norm and the cosine
@@ -89,8 +90,15 @@ class ReleaseGuard {
     archive(accountant_, answers_, answer_accountant_, earlier_sum_kl_);
   }
 
-  // One plan, and what the gate says to it: drawn where the plan itself passes. Errors: FailedPrecondition where
-  // nothing keeps `max_sum_kl`; those of the protection as configured.
+  // Guard for a method that changes no gradient: only the gate decides.
+  absl::StatusOr<GuardedBatch> GuardUnchanged(ConstMatrixView clean, const ReleasedBatch& batch);
+  // What the gate knows of `batch` before anything is planned for it.
+  ReleaseFigures FiguresOf(const ReleasedBatch& batch) const;
+  // The gate's decision on a release with this report, before the leak of the batch is measured.
+  GateDecision Decide(const ProtectionReport& report, double worst_case_auc_bound, const ReleasedBatch& batch,
+                      ReleaseFigures& figures) const;
+  // One plan, and what the gate says to it: drawn if the plan itself passes. Errors: FailedPrecondition if nothing
+  // keeps `max_sum_kl`; those of the protection as configured.
   absl::Status Try(const BatchFacts& facts, const ReleasedBatch& batch, const ReleasingHead& head, double max_sum_kl,
                    ReleaseFigures& figures, GuardedBatch& guarded);
 

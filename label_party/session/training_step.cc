@@ -15,8 +15,8 @@
 #include "common/leakage/bound_basis.h"
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
-#include "label_party/noise/max_norm_planner.h"
-#include "label_party/noise/protection_report.h"
+#include "label_party/noise/isotropic_planners.h"
+#include "label_party/noise/noise_plan.h"
 #include "label_party/protection/distance_correlation.h"
 #include "label_party/protection/row_clipping.h"
 
@@ -231,7 +231,7 @@ absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
     return protection;
   }
   recorder_->Lap(&StepTimeRow::protection);
-  SPLITVEIL_RETURN_IF_ERROR(Encode(guarded.gradients, guarded.gradients.rows(), batch));
+  SPLITVEIL_RETURN_IF_ERROR(Encode(guarded.sends_clean ? batch.clean : guarded.gradients, batch.clean.rows(), batch));
   recorder_->Lap(&StepTimeRow::serialise);
   const bool answers_scores = guard_->IsAnswerDue(released);
   // The release counts, whether or not the peer gets the bytes, which may leave from then on.

@@ -12,7 +12,6 @@
 #include "common/leakage/gaussian_divergence.h"
 #include "common/leakage/leak_auc.h"
 #include "common/leakage/scores.h"
-#include "label_party/marvell/marvell_power.h"
 #include "label_party/marvell/marvell_solver.h"
 #include "label_party/protection/protection_factory.h"
 

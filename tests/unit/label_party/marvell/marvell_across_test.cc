@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "common/leakage/gaussian_divergence.h"
-#include "label_party/marvell/marvell_strength.h"
+#include "label_party/marvell/marvell_planner.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {

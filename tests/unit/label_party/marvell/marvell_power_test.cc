@@ -1,10 +1,9 @@
-#include "label_party/marvell/marvell_power.h"
-
 #include <cmath>
 #include <gtest/gtest.h>
 #include <limits>
 #include <random>
 
+#include "label_party/marvell/marvell_solver.h"
 #include "tests/unit/label_party/marvell/marvell_oracle.h"
 
 namespace splitveil {

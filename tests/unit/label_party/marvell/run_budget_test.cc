@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "common/leakage/bounds.h"
-#include "label_party/marvell/marvell_power.h"
+#include "label_party/marvell/marvell_solver.h"
 #include "label_party/protection/protection_factory.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 

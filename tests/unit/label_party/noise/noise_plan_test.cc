@@ -116,8 +116,8 @@ class PlanTest : public testing::TestWithParam<const char*> {
 
 INSTANTIATE_TEST_SUITE_P(Methods, PlanTest,
                          testing::Values("iso { t: 1 }", "max_norm {}", "marvell { s: 4 }",
-                                         "marvell { sum_kl: 0.25 orthogonal_noise_ratio: 1 }", "none {}",
-                                         "sparsify { keep: 0.2 }", "discretize { bins: 6 }"));
+                                         "marvell { sum_kl: 0.25 orthogonal_noise_ratio: 1 }", "sparsify { keep: 0.2 }",
+                                         "discretize { bins: 6 }"));
 
 TEST_P(PlanTest, PlanningIsPureAndTheSameDrawFollowsWhateverWasPlannedBefore) {
   const BatchFacts facts = *protection_->Describe(batch_.gradients, batch_.labels, kPosition);
@@ -161,7 +161,9 @@ TEST(GradientProtectionMomentsTest, AreNotKeptByMethodsThatGoByNone) {
     const auto protection = MakeProtection(method);
     protection->RestoreMoments(*ComputeClassMoments(batch.gradients, batch.labels));
     EXPECT_TRUE(protection->PrimeMoments(Matrix(), {}).ok());
-    ASSERT_TRUE(protection->Describe(batch.gradients, batch.labels, kPosition).ok());
+    if (protection->changes_gradients()) {
+      ASSERT_TRUE(protection->Describe(batch.gradients, batch.labels, kPosition).ok());
+    }
     EXPECT_FALSE(protection->Moments().has_value()) << method;
   }
 }

@@ -1,11 +1,10 @@
-#include "label_party/noise/row_noise.h"
-
 #include <cmath>
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <limits>
 #include <vector>
 
+#include "label_party/noise/noise_plan.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {

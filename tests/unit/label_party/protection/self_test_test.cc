@@ -13,7 +13,7 @@
 
 #include "common/leakage/inner_product.h"
 #include "label_party/noise/class_moments.h"
-#include "label_party/protection/synthetic_batch.h"
+#include "label_party/protection/protection_candidate.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {

@@ -168,6 +168,30 @@ TEST_F(ReleaseGuardTest, AskingAgainGivesTheSameBytes) {
   }
 }
 
+TEST_F(ReleaseGuardTest, SendsTheCleanRowsOfAMethodThatChangesNoneUnlessTheGateBlocksThem) {
+  const auto released = Guard("none {}", "max_measured_leak: 0.6").Guard(clean_, batch_);
+  ASSERT_TRUE(released.ok()) << released.status();
+  EXPECT_EQ(released->decision.action, v1::WARN);
+  EXPECT_THAT(released->decision.reason, HasSubstr("leak measured"));
+  EXPECT_TRUE(released->sends_clean);
+  for (const char* limit : {"max_step_auc_bound: 0.9", "max_run_auc_bound: 0.9", "max_worst_case_auc_bound: 0.9"}) {
+    const auto blocked = Guard("none {}", std::string(limit) + " action: FREEZE_BOTTOM").Guard(clean_, batch_);
+    ASSERT_TRUE(blocked.ok()) << blocked.status();
+    EXPECT_EQ(blocked->decision.action, v1::FREEZE_BOTTOM) << limit;
+    EXPECT_FALSE(blocked->sends_clean);
+    EXPECT_EQ(blocked->gradients.size(), 0);
+  }
+}
+
+TEST_F(ReleaseGuardTest, FreezesAMethodWithoutNoiseWhereTheOperatorHadRaisedIt) {
+  ReleaseGuard guard = Guard("none {}", "");
+  guard.RaiseNoise({{0, 0}, 0.5});
+  const auto guarded = guard.Guard(clean_, batch_);
+  ASSERT_TRUE(guarded.ok()) << guarded.status();
+  EXPECT_EQ(guarded->decision.action, v1::FREEZE_BOTTOM);
+  EXPECT_FALSE(guarded->sends_clean);
+}
+
 TEST_F(ReleaseGuardTest, RefusesGradientsThatAreNotFinite) {
   clean_.row(5)[3] = std::nanf("");
   EXPECT_EQ(Guard("marvell { s: 4 }", "").Guard(clean_, batch_).status().code(), absl::StatusCode::kInternal);

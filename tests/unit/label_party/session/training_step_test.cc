@@ -28,6 +28,7 @@
 #include "common/transport/tensor_codec.h"
 #include "label_party/marvell/run_budget.h"
 #include "label_party/protection/protection_factory.h"
+#include "label_party/session/gradients_message.h"
 #include "label_party/session/result_json.h"
 #include "label_party/session/training.h"
 #include "tests/testing/small_run.h"
@@ -145,6 +146,14 @@ TEST_F(TrainingStepTest, ASliceThatIsRefusedBeginsNeitherBatchNorEpoch) {
     Train(epoch, epoch + 1);
     EXPECT_GT(training_->result().epoch_examples, 0);
   }
+}
+
+TEST(WriteGradientsTest, RefusesANumberThatIsNotFinite) {
+  Matrix gradients(4, 8);
+  gradients.row(3)[7] = std::nanf("");
+  v1::CutGradients message;
+  EXPECT_TRUE(WriteGradients(gradients, {0, 3}, v1::FLOAT32, message).ok());
+  EXPECT_EQ(WriteGradients(gradients, {1, 3}, v1::FLOAT32, message).code(), absl::StatusCode::kInternal);
 }
 
 TEST_F(TrainingStepTest, ThePhasesOfEveryStepAddUpToItsSeconds) {

@@ -1,4 +1,4 @@
-#include "label_party/noise/sparsify_planner.h"
+#include "label_party/noise/compression_planners.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,6 +23,26 @@ absl::StatusOr<NoisePlan> SparsifyPlanner::Plan(const BatchFacts& batch, double)
   // Before `least` stand the larger ones and some of its equals: that many of them are kept.
   const int64_t equals = 1 + std::count(magnitudes.begin(), least, *least);
   return NoisePlan{DescribeBatch("sparsify", batch.moments), KeepLargest{*least, equals}};
+}
+
+std::string DiscretizePlanner::name() const { return absl::StrCat("discretize(bins=", bins_, ")"); }
+
+absl::StatusOr<NoisePlan> DiscretizePlanner::Plan(const BatchFacts& batch, double) const {
+  const double n = static_cast<double>(batch.gradients.size());
+  double mean = 0;
+  for (float component : batch.gradients.values()) {
+    mean += component / n;
+  }
+  double variance = 0;
+  for (float component : batch.gradients.values()) {
+    variance += (component - mean) * (component - mean) / n;
+  }
+  NoisePlan plan{DescribeBatch("discretize", batch.moments), NoChange{}};
+  const double spacing = 4 * std::sqrt(variance) / (bins_ - 1);
+  if (spacing > 0) {
+    plan.change = RoundToBins{mean - 2 * std::sqrt(variance), spacing, bins_};
+  }
+  return plan;
 }
 
 }  // namespace splitveil
