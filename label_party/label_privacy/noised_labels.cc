@@ -8,7 +8,7 @@
 #include "common/crypto/sha256.h"
 #include "common/privacy/label_noise_plan.h"
 #include "common/status/status_macros.h"
-#include "label_party/label_privacy/task_label.h"
+#include "label_party/label_privacy/label_targets.h"
 
 namespace splitveil {
 namespace {

@@ -60,7 +60,7 @@ class LabelDpMethod final : public PassthroughMethod {
   const std::shared_ptr<const LabelRandomizer> randomizer_;
 };
 
-// Sends the gradients of a head that has learned from noised labels alone (two_headed_top_model.h), by the Gaussian
+// Sends the gradients of a head that has learned from noised labels alone (release_head_models.h), by the Gaussian
 // mechanism (Dong, Roth, Su, JRSSB 2022).
 //
 // Protects each label of the run from an adversary that sees all that is sent: a function of the noised labels, one

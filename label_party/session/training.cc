@@ -22,8 +22,7 @@
 #include "label_party/label_privacy/label_targets.h"
 #include "label_party/protection/protection_factory.h"
 #include "label_party/session/label_checks.h"
-#include "label_party/top/one_headed_top_model.h"
-#include "label_party/top/two_headed_top_model.h"
+#include "label_party/top/release_head_models.h"
 
 namespace splitveil {
 namespace {

@@ -17,8 +17,7 @@
 #include "common/status/status_macros.h"
 #include "label_party/noise/isotropic_planners.h"
 #include "label_party/noise/noise_plan.h"
-#include "label_party/protection/distance_correlation.h"
-#include "label_party/protection/row_clipping.h"
+#include "label_party/protection/gradient_preparation.h"
 
 namespace splitveil {
 namespace {

@@ -1,4 +1,4 @@
-#include "label_party/label_privacy/task_label.h"
+#include "label_party/label_privacy/label_targets.h"
 
 #include "common/crypto/label_noise.h"
 

@@ -1,4 +1,4 @@
-#include "label_party/top/two_headed_top_model.h"
+#include "label_party/top/release_head_models.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,14 +13,16 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
-#include "label_party/top/release_head_state.h"
 
 namespace splitveil {
 namespace {
+
+constexpr char kReleasePrefix[] = "release_head.";
 
 bool AreFinite(absl::Span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
@@ -220,12 +222,75 @@ class TwoHeadedTopModel final : public TopModel {
   std::thread trainer_;  // Last: uses all above.
 };
 
+class OneHeadedTopModel final : public TopModel {
+ public:
+  explicit OneHeadedTopModel(std::unique_ptr<TopModel> head) : head_(std::move(head)) {}
+
+  bool needs_whole_batch() const override { return head_->needs_whole_batch(); }
+
+  absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
+                                          absl::Span<const float> labels, const TrainingTargets& targets) override {
+    return targets.values.empty() ? absl::InvalidArgumentError("targets of the release head: expected them, found none")
+                                  : head_->ForwardBackward(activations, own, labels, targets);
+  }
+
+  absl::StatusOr<Matrix> OutputDirections() const override { return head_->OutputDirections(); }
+  absl::Status Update() override { return head_->Update(); }
+  absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
+                                          absl::Span<const float> labels) override {
+    return head_->ProbeCutGradient(activations, own, labels);
+  }
+
+  absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
+    return head_->Predict(activations, own);
+  }
+
+  NamedParameters Parameters() const override { return head_->Parameters(); }
+  absl::Status SetParameters(const NamedParameters& parameters) override { return head_->SetParameters(parameters); }
+  NamedParameters TrainingState() const override { return JoinHeads({head_->TrainingState(), {}}); }
+  absl::Status SetTrainingState(const NamedParameters& state) override {
+    SPLITVEIL_ASSIGN_OR_RETURN(const HeadStates heads, SplitHeads(state));
+    return head_->SetTrainingState(heads.releasing);
+  }
+  absl::Status ExportTo(const std::string& folder) const override { return head_->ExportTo(folder); }
+
+ private:
+  const std::unique_ptr<TopModel> head_;
+};
+
 }  // namespace
+
+NamedParameters JoinHeads(HeadStates heads) {
+  NamedParameters state = std::move(heads.predicting);
+  for (auto& [name, values] : heads.releasing) {
+    state.emplace_back(absl::StrCat(kReleasePrefix, name), std::move(values));
+  }
+  return state;
+}
+
+absl::StatusOr<HeadStates> SplitHeads(const NamedParameters& state) {
+  HeadStates heads;
+  for (const auto& [name, values] : state) {
+    absl::string_view bare = name;
+    const bool releases = absl::ConsumePrefix(&bare, kReleasePrefix);
+    (releases ? heads.releasing : heads.predicting).emplace_back(std::string(bare), values);
+  }
+  if (heads.releasing.empty()) {
+    return absl::InvalidArgumentError(
+        "checkpoint: expected the release head of a run with gaussian_label_dp, found a model with one head, which "
+        "has learned from the labels themselves");
+  }
+  return heads;
+}
 
 absl::StatusOr<std::unique_ptr<TopModel>> MakeTwoHeadedTopModel(std::unique_ptr<TopModel> release_head,
                                                                 std::unique_ptr<TopModel> prediction_head,
                                                                 int64_t outputs) {
   return TwoHeadedTopModel::Create(std::move(release_head), std::move(prediction_head), outputs);
+}
+
+std::unique_ptr<TopModel> MakeOneHeadedTopModel(std::unique_ptr<TopModel> head) {
+  return std::make_unique<OneHeadedTopModel>(std::move(head));
 }
 
 }  // namespace splitveil

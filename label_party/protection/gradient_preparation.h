@@ -1,6 +1,6 @@
-// Distance correlation of activations and labels, the regulariser of the bottom model.
-#ifndef SPLITVEIL_LABEL_PARTY_PROTECTION_DISTANCE_CORRELATION_H_
-#define SPLITVEIL_LABEL_PARTY_PROTECTION_DISTANCE_CORRELATION_H_
+// What is done to the clean gradients before the protection, if configured: clipping and a regulariser.
+#ifndef SPLITVEIL_LABEL_PARTY_PROTECTION_GRADIENT_PREPARATION_H_
+#define SPLITVEIL_LABEL_PARTY_PROTECTION_GRADIENT_PREPARATION_H_
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -8,6 +8,11 @@
 #include "common/matrix/matrix.h"
 
 namespace splitveil {
+
+// Scales every row of `gradients` that is longer (Euclidean norm) than `max_norm` > 0 down to it (Abadi et al., "Deep
+// learning with differential privacy", CCS 2016, Algorithm 1). It bounds what one example can do to the other party's
+// model; it hides no label. A row that is not finite stays so.
+void ClipRows(double max_norm, Matrix& gradients);
 
 // The sample distance correlation R of rows z_i [batch, d] and numbers y_i [batch] (Szekely, Rizzo and Bakirov, Annals
 // of Statistics 2007, definition 5): with the distances a_ij = ||z_i - z_j||, b_ij = |y_i - y_j|, double-centred to
@@ -32,4 +37,4 @@ absl::Status AddDistanceCorrelationGradient(double weight, ConstMatrixView z, ab
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_LABEL_PARTY_PROTECTION_DISTANCE_CORRELATION_H_
+#endif  // SPLITVEIL_LABEL_PARTY_PROTECTION_GRADIENT_PREPARATION_H_

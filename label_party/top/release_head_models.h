@@ -1,15 +1,27 @@
-// Two heads on the same activations: one computes what leaves and never sees a label, the other predicts.
-#ifndef SPLITVEIL_LABEL_PARTY_TOP_TWO_HEADED_TOP_MODEL_H_
-#define SPLITVEIL_LABEL_PARTY_TOP_TWO_HEADED_TOP_MODEL_H_
+// Top models of gaussian_label_dp: a release head learns from noised labels and computes all that is sent.
+#ifndef SPLITVEIL_LABEL_PARTY_TOP_RELEASE_HEAD_MODELS_H_
+#define SPLITVEIL_LABEL_PARTY_TOP_RELEASE_HEAD_MODELS_H_
 
 #include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
 
+#include "common/model/model_state.h"
 #include "label_party/top/top_model.h"
 
 namespace splitveil {
+
+// TrainingState of each head; empty where there is none.
+struct HeadStates {
+  NamedParameters releasing, predicting;
+};
+
+// One state: the prediction head's, and the release head's under "release_head.NAME".
+NamedParameters JoinHeads(HeadStates heads);
+// The way back. Error: InvalidArgument where there is no release head: parameters that have learned from labels must
+// not release.
+absl::StatusOr<HeadStates> SplitHeads(const NamedParameters& state);
 
 // Of two models for the same activations and own features. The release head learns from the targets alone: cut
 // gradients, residuals, probabilities and ProbeCutGradient are its own, so that whatever leaves is a function of the
@@ -37,6 +49,13 @@ absl::StatusOr<std::unique_ptr<TopModel>> MakeTwoHeadedTopModel(std::unique_ptr<
                                                                 std::unique_ptr<TopModel> prediction_head,
                                                                 int64_t outputs);
 
+// `head`, which learns from targets alone: a ForwardBackward without any is InvalidArgument. All that it computes, its
+// predictions and parameters too, is a function of targets, activations and own features; TopStep.mean_loss is that of
+// the labels, which only this party reads. Its TrainingState is that of the release head of a TwoHeadedTopModel without
+// the other one, and either takes what the other has kept: SetTrainingState leaves a prediction head out, and refuses a
+// model that has learned from labels.
+std::unique_ptr<TopModel> MakeOneHeadedTopModel(std::unique_ptr<TopModel> head);
+
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_LABEL_PARTY_TOP_TWO_HEADED_TOP_MODEL_H_
+#endif  // SPLITVEIL_LABEL_PARTY_TOP_RELEASE_HEAD_MODELS_H_

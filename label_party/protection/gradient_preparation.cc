@@ -1,4 +1,4 @@
-#include "label_party/protection/distance_correlation.h"
+#include "label_party/protection/gradient_preparation.h"
 
 #include <array>
 #include <cmath>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 
 namespace splitveil {
 namespace {
@@ -97,6 +98,24 @@ Pairs SumPairs(ConstMatrixView z, absl::Span<const float> y) {
 }
 
 }  // namespace
+
+void ClipRows(double max_norm, Matrix& gradients) {
+  for (int64_t j = 0; j < gradients.rows(); ++j) {
+    const absl::Span<float> row = gradients.row(j);
+    double squares = 0;
+    for (const float value : row) {
+      squares += static_cast<double>(value) * value;
+    }
+    const double norm = std::sqrt(squares);
+    if (!(norm > max_norm)) {
+      continue;
+    }
+    const auto scale = static_cast<float>(max_norm / norm);
+    for (float& value : row) {
+      value *= scale;
+    }
+  }
+}
 
 double DistanceCorrelation(ConstMatrixView z, absl::Span<const float> y) {
   const Pairs pairs = SumPairs(z, y);
