@@ -44,12 +44,12 @@
 #include "label_party/label_privacy/privacy_account.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/policy/release_gate.h"
-#include "label_party/protection/noise_key.h"
 #include "label_party/protection/protection_factory.h"
 #include "label_party/protection/self_test.h"
 #include "label_party/service/split_training_service.h"
 #include "label_party/session/label_session.h"
-#include "label_party/session/training.h"
+#include "label_party/storage/noise_key.h"
+#include "label_party/training/training.h"
 
 namespace splitveil {
 namespace {

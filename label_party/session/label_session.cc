@@ -11,9 +11,9 @@
 #include "common/process/exit_code.h"
 #include "common/schedule/party_seed.h"
 #include "common/status/status_macros.h"
-#include "label_party/session/label_checks.h"
 #include "label_party/session/prediction_file.h"
 #include "label_party/session/run_prediction.h"
+#include "label_party/training/label_checks.h"
 
 namespace splitveil {
 

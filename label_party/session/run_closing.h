@@ -9,10 +9,10 @@
 
 #include "label_party/session/peer_presence.h"
 #include "label_party/session/result_json.h"
-#include "label_party/session/run_context.h"
 #include "label_party/session/run_end.h"
-#include "label_party/session/run_records.h"
 #include "label_party/session/run_work.h"
+#include "label_party/storage/run_context.h"
+#include "label_party/storage/run_records.h"
 
 namespace splitveil {
 

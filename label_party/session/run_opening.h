@@ -15,10 +15,10 @@
 #include "common/schedule/joint_seed.h"
 #include "label_party/protection/protection_factory.h"
 #include "label_party/session/protocol_state.h"
-#include "label_party/session/run_context.h"
 #include "label_party/session/run_end.h"
-#include "label_party/session/run_records.h"
-#include "label_party/session/training.h"
+#include "label_party/storage/run_context.h"
+#include "label_party/storage/run_records.h"
+#include "label_party/training/training.h"
 
 #include "splitveil/v1/split_training.pb.h"
 

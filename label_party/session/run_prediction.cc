@@ -9,10 +9,10 @@
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/transport/tensor_codec.h"
-#include "label_party/session/label_checks.h"
 #include "label_party/session/prediction_file.h"
-#include "label_party/session/training.h"
 #include "label_party/top/release_head_state.h"
+#include "label_party/training/label_checks.h"
+#include "label_party/training/training.h"
 
 namespace splitveil {
 namespace {

@@ -16,11 +16,11 @@
 #include "common/dataset/feature_table.h"
 #include "common/ledger/ledger.h"
 #include "label_party/audit/leak_auditor.h"
-#include "label_party/session/run_context.h"
 #include "label_party/session/run_end.h"
 #include "label_party/session/run_work.h"
-#include "label_party/session/step_recorder.h"
+#include "label_party/storage/run_context.h"
 #include "label_party/top/top_model.h"
+#include "label_party/training/step_recorder.h"
 
 namespace splitveil {
 

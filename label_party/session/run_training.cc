@@ -15,8 +15,8 @@
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "label_party/protection/protection_factory.h"
-#include "label_party/session/label_checks.h"
 #include "label_party/session/refusal_log.h"
+#include "label_party/training/label_checks.h"
 
 namespace splitveil {
 

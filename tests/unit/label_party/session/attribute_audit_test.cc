@@ -1,5 +1,5 @@
 // Calls of the attribute audit at the label party: which may come when, and what of them is refused.
-#include "label_party/session/attribute_audit.h"
+#include "label_party/training/attribute_audit.h"
 
 #include <algorithm>
 #include <atomic>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/process/exit_code.h"
-#include "label_party/session/release_journal.h"
+#include "label_party/storage/release_journal.h"
 #include "tests/unit/label_party/session/label_session_life_fixture.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"
 

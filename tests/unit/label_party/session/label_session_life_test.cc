@@ -18,7 +18,7 @@
 #include "common/leakage/bounds.h"
 #include "common/process/exit_code.h"
 #include "common/schedule/train_test_split.h"
-#include "label_party/session/release_journal.h"
+#include "label_party/storage/release_journal.h"
 #include "tests/unit/label_party/session/label_session_life_fixture.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"
 
