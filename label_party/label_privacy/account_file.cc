@@ -206,7 +206,7 @@ absl::StatusOr<SecretKey> ReadNoiseKey(SqliteDatabase& database) {
   std::vector<uint8_t> blob = found ? select.Blob(0) : std::vector<uint8_t>();
   std::array<uint8_t, 32> bytes = {};
   if (blob.size() != bytes.size()) {
-    return absl::InvalidArgumentError("expected the key of the noise, found none");
+    return absl::InvalidArgumentError("the key of the noise is missing");
   }
   std::copy(blob.begin(), blob.end(), bytes.begin());
   SecretKey key(bytes);

@@ -26,7 +26,7 @@ absl::StatusOr<LabelNoiseStrength> StrengthOf(const v1::GradientProtection::Gaus
     case v1::GradientProtection::GaussianLabelDp::STRENGTH_NOT_SET:
       break;
   }
-  return absl::InvalidArgumentError("expected one of sigma, mu, budget, max_run_auc_bound, found none of them");
+  return absl::InvalidArgumentError("set one of sigma, mu, budget, max_run_auc_bound");
 }
 
 using Config = v1::GradientProtection::GaussianLabelDp;

@@ -49,7 +49,7 @@ absl::StatusOr<MarvellStrength> StrengthAlong(const v1::GradientProtection::Marv
       break;
   }
   return absl::InvalidArgumentError(
-      "protection.marvell: expected one of s, sum_kl, detection_error, run_budget, found none");
+      "protection.marvell: set one of s, sum_kl, detection_error, run_budget");
 }
 
 // The optimum for the model's classes, then noise across dg alike in both, and as much along dg, alike in both again,

@@ -82,7 +82,7 @@ NoisePlan PlanIsotropicNoise(const BatchFacts& batch, const std::string& method,
 absl::StatusOr<IsoStrength> IsoStrengthOf(const v1::GradientProtection::Iso& config) {
   using Iso = v1::GradientProtection::Iso;
   if (config.strength_case() == Iso::STRENGTH_NOT_SET) {
-    return absl::InvalidArgumentError("protection.iso: expected one of t, ratio, found none");
+    return absl::InvalidArgumentError("protection.iso: set t or ratio");
   }
   const bool by_ratio = config.strength_case() == Iso::kRatio;
   const char* field = by_ratio ? "ratio" : "t";

@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Open(const std::
   const bool is_read = (flags & O_ACCMODE) == O_RDONLY;
   if (!is_read && flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
     close(descriptor);
-    return absl::InvalidArgumentError(absl::StrCat(path, ": expected no other process that runs it, found one"));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": another process is using this run's journal"));
   }
   File file(fdopen(descriptor, is_read ? "r" : "r+"));
   if (file == nullptr) {

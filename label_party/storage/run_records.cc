@@ -16,7 +16,7 @@
 #include "common/telemetry/one_line.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/protection_factory.h"
-#include "label_party/storage/label_releases.h"
+#include "label_party/storage/label_state.h"
 
 namespace splitveil {
 namespace {
@@ -40,8 +40,8 @@ absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
   SPLITVEIL_RETURN_IF_ERROR(CheckMayBeginAnew(theirs));
   if (checkpoints_.resumes() == theirs.empty()) {
     return absl::FailedPreconditionError(
-        theirs.empty() ? "resumed_from: expected a checkpoint at both parties, found one at the label party alone"
-                       : "resumed_from: expected a checkpoint at both parties, found one at the non-label party alone");
+        theirs.empty() ? "resumed_from: only the label party starts from a checkpoint: both must, or neither"
+                       : "resumed_from: only the non-label party starts from a checkpoint: both must, or neither");
   }
   checkpoint_ = FindCheckpoint(checkpoints_.initial, theirs);
   if (checkpoint_ == nullptr && !theirs.empty()) {

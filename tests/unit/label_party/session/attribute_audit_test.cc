@@ -204,7 +204,7 @@ TEST_F(LabelSessionTest, RefusesCallsOfAnAttributeAuditThatIsNotAgreed) {
   v1::GuessAttributesRequest request;
   request.set_run_id(run_id_);
   Expect(session_->GuessAttributes(request).status(), absl::StatusCode::kPermissionDenied,
-         "GuessAttributes: expected agreed attacks on attributes, found none");
+         "GuessAttributes: the agreement has no attacks on attributes");
   LabelSession::Embedding embedding;
   Expect(session_->EmbedAuxiliary(ActivationsOf(0, 0, 1), embedding), absl::StatusCode::kPermissionDenied, "");
 }

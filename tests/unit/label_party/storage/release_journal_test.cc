@@ -270,7 +270,7 @@ TEST_F(ReleaseJournalTest, IsWrittenByOneProcessAtATime) {
   for (const absl::Status& status :
        {ReleaseJournal::Continue(path_, "", 0, 0).status(), ReleaseJournal::Settle(path_)}) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("expected no other process that runs it"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("another process is using this run's journal"));
   }
   EXPECT_FALSE(ReleaseJournal::Read(path_)->empty);
 }

@@ -1,5 +1,3 @@
-#include "label_party/training/epoch_targets.h"
-
 #include <array>
 #include <cmath>
 #include <gtest/gtest.h>
@@ -8,6 +6,7 @@
 
 #include "common/process/exit_code.h"
 #include "label_party/label_privacy/noised_labels.h"
+#include "label_party/training/batch_source.h"
 #include "tests/testing/scratch_folder.h"
 
 namespace splitveil {
