@@ -10,7 +10,7 @@
 #include "common/telemetry/log.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/session/prediction_file.h"
-#include "label_party/top/release_head_state.h"
+#include "label_party/top/release_head_models.h"
 #include "label_party/training/label_checks.h"
 #include "label_party/training/training.h"
 
