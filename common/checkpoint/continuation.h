@@ -19,7 +19,7 @@ namespace splitveil {
 
 // The same schedule on the same order: the steps that the broken run had begun and that are repeated meet the same
 // examples at the same positions, so that the same models give the same gradients and, under a kept key
-// (label_party/protection/noise_key.h), the same bytes.
+// (label_party/storage/noise_key.h), the same bytes.
 struct Continuation {
   Digest seed;  // The broken run's joint seed.
   AlignedIds aligned;

@@ -11,7 +11,6 @@
 #include "common/leakage/attack_traits.h"
 #include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
-#include "label_party/policy/disclosed_auc.h"
 #include "label_party/policy/rounded_answers.h"
 
 namespace splitveil {

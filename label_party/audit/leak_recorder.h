@@ -18,7 +18,6 @@
 #include "common/leakage/attack_traits.h"
 #include "common/leakage/step_series.h"
 #include "common/ledger/ledger.h"
-#include "label_party/audit/epoch_bounds.h"
 #include "label_party/audit/epoch_pool.h"
 #include "label_party/audit/label_side_audit.h"
 

@@ -17,7 +17,7 @@ namespace splitveil {
 // Flips each label once, with probability rho = 1 / (1 + e^epsilon), and gives the target (y' - rho) / (1 - 2 rho) of
 // the flipped label y'. Its mean is the true label (Natarajan et al., "Learning with noisy labels", NeurIPS 2013, lemma
 // 1), and the derivative of the log loss is linear in the target, so that gradients are unbiased over the flips. What
-// that protects: label_dp_planner.h. Not thread-safe.
+// that protects: LabelDpMethod. Not thread-safe.
 class LabelRandomizer final : public LabelTargets {
  public:
   static constexpr double kMaxEpsilon = 30;  // rho = 1e-13; drawn from 64 bits.

@@ -1,4 +1,4 @@
-// The label side of a protection: what is trained on in place of the labels.
+// What a run trains on in place of its labels, and labels of every task as noise and account take them.
 #ifndef SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_LABEL_TARGETS_H_
 #define SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_LABEL_TARGETS_H_
 
@@ -11,8 +11,21 @@
 #include "absl/types/span.h"
 
 #include "common/crypto/label_noise.h"
+#include "common/dataset/task.h"
+#include "common/privacy/label_privacy.h"
 
 namespace splitveil {
+
+LabelKind LabelKindOf(const Task& task);
+
+// A label as the noise is added to it and as an account remembers it: 0 or 1, a class, or a number of [0, 1] in units
+// of the grid (common/crypto/label_noise.h).
+int64_t LabelNumber(const Task& task, float label);
+std::vector<int64_t> LabelNumbers(const Task& task, absl::Span<const float> labels);
+
+// One component of the label before noise, in units of the grid: of a class, 1 for its own component and 0 for the
+// others.
+int64_t LabelComponent(const Task& task, float label, int64_t component);
 
 // What a privacy account says of the examples of a run.
 struct AccountedReleases {

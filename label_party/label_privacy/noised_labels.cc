@@ -8,7 +8,7 @@
 #include "common/crypto/sha256.h"
 #include "common/privacy/label_noise_plan.h"
 #include "common/status/status_macros.h"
-#include "label_party/label_privacy/task_label.h"
+#include "label_party/label_privacy/label_targets.h"
 
 namespace splitveil {
 namespace {
@@ -26,7 +26,7 @@ absl::StatusOr<LabelNoiseStrength> StrengthOf(const v1::GradientProtection::Gaus
     case v1::GradientProtection::GaussianLabelDp::STRENGTH_NOT_SET:
       break;
   }
-  return absl::InvalidArgumentError("expected one of sigma, mu, budget, max_run_auc_bound, found none of them");
+  return absl::InvalidArgumentError("set one of sigma, mu, budget, max_run_auc_bound");
 }
 
 using Config = v1::GradientProtection::GaussianLabelDp;

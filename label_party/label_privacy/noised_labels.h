@@ -33,7 +33,7 @@ absl::StatusOr<std::vector<NoiseReleases>> PlannedReleases(const v1::GradientPro
 // each planned epoch, from which all that leaves is computed. At the same mu of the run, several draws have more noise
 // each, and a model that learns from another draw in every epoch averages over them where it would learn a single one
 // by heart: what that is worth is in deploy/examples/criteo_deep/EXPERIMENTS.md. What the release head makes of it:
-// likelihood_correction. What it protects: gaussian_label_dp_planner.h. Not thread-safe.
+// likelihood_correction. What it protects: GaussianLabelDpMethod. Not thread-safe.
 class NoisedLabels final : public LabelTargets {
  public:
   // The noise is that of `key`, and nothing counts it. Errors: InvalidArgument, with field, expected and found, where

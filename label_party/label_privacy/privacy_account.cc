@@ -13,7 +13,6 @@
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
 #include "label_party/label_privacy/account_file.h"
-#include "label_party/label_privacy/account_releases.h"
 
 namespace splitveil {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "common/leakage/bounds.h"
 #include "common/status/status_macros.h"
+#include "label_party/marvell/run_budget.h"
 #include "label_party/policy/release_gate.h"
-#include "label_party/protection/run_budget.h"
 
 namespace splitveil {
 namespace {

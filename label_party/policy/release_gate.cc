@@ -9,8 +9,8 @@
 
 #include "common/leakage/bounds.h"
 #include "common/status/status_macros.h"
+#include "label_party/marvell/run_budget.h"
 #include "label_party/protection/protection_factory.h"
-#include "label_party/protection/run_budget.h"
 
 namespace splitveil {
 namespace {

@@ -51,6 +51,10 @@ int64_t RankSum(absl::Span<const float> scores, absl::Span<const uint8_t> labels
 
 }  // namespace
 
+std::optional<double> DisclosedAuc(v1::DisclosureLevel disclosure, std::optional<double> auc) {
+  return disclosure == v1::ORACLE ? auc : std::nullopt;
+}
+
 bool RoundedAnswers::IsDue(int64_t step, int64_t examples) const {
   const v1::RoundedAnswers& config = audit_.rounded();
   return any() && step % audit_.every_batches() == 0 && spent_ < static_cast<uint32_t>(config.max_answers()) &&

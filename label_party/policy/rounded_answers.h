@@ -1,15 +1,20 @@
-// What the attack module reads of a leak AUC under disclosure ROUNDED.
+// What the attack module may read of the AUC of its scores (architecture rule 5).
 #ifndef SPLITVEIL_LABEL_PARTY_POLICY_ROUNDED_ANSWERS_H_
 #define SPLITVEIL_LABEL_PARTY_POLICY_ROUNDED_ANSWERS_H_
 
 #include <cereal/access.hpp>
 #include <cstdint>
+#include <optional>
 
 #include "absl/types/span.h"
 
 #include "splitveil/v1/agreement.pb.h"
 
 namespace splitveil {
+
+// What the attack module reads of a leak AUC as it is. ORACLE: all of it, where there is one. Every other disclosure,
+// an unknown one among them: nothing; what ROUNDED gives is made of other numbers (rounded_answers.h).
+std::optional<double> DisclosedAuc(v1::DisclosureLevel disclosure, std::optional<double> auc);
 
 // With n examples, n1 of them positive, ties counted half, AUC = 1/2 + W / (2 n1 (n - n1)), where W is the sum over the
 // positives of R_i = #{s_j < s_i} - #{s_j > s_i}. One label more or less moves W by at most n - 1, whatever the scores,

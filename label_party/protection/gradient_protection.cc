@@ -17,8 +17,17 @@ absl::Status NoNoiseKeeps(double max_sum_kl, const std::string& method) {
 }  // namespace
 
 GradientProtection::GradientProtection(std::unique_ptr<const NoisePlanner> planner,
-                                       std::unique_ptr<SecureGaussian> gaussian)
-    : planner_(std::move(planner)), gaussian_(std::move(gaussian)) {}
+                                       std::unique_ptr<SecureGaussian> gaussian, double regulariser_weight)
+    : planner_(std::move(planner)), gaussian_(std::move(gaussian)), regulariser_weight_(regulariser_weight) {}
+
+GradientProtection::GradientProtection(std::unique_ptr<const PassthroughMethod> method, double regulariser_weight)
+    : passthrough_(std::move(method)), regulariser_weight_(regulariser_weight) {}
+
+std::string GradientProtection::name() const {
+  const std::string method = changes_gradients() ? planner_->name() : passthrough_->name();
+  return regulariser_weight_ == 0 ? method
+                                  : absl::StrCat(method, "+distance_correlation(weight=", regulariser_weight_, ")");
+}
 
 absl::Status GradientProtection::PrimeMoments(ConstMatrixView gradients, absl::Span<const uint8_t> labels) {
   if (keeps_moments()) {
@@ -83,6 +92,14 @@ absl::StatusOr<ProtectionReport> GradientProtection::PerturbWithin(ConstMatrixVi
                                                                    const NoisePosition& position, double max_sum_kl,
                                                                    Matrix& out) {
   const auto perturb = [&]() -> absl::StatusOr<ProtectionReport> {
+    if (!changes_gradients()) {
+      SPLITVEIL_ASSIGN_OR_RETURN(ProtectionReport stated, Report(position.epoch));
+      if (max_sum_kl < kAsConfigured && !(stated.sum_kl <= max_sum_kl)) {
+        return NoNoiseKeeps(max_sum_kl, name());
+      }
+      out = Matrix(gradients);
+      return stated;
+    }
     SPLITVEIL_ASSIGN_OR_RETURN(const BatchFacts batch, Describe(gradients, labels, position));
     SPLITVEIL_ASSIGN_OR_RETURN(NoisePlan plan, Plan(batch, max_sum_kl));
     SPLITVEIL_RETURN_IF_ERROR(Apply(plan, batch, out));

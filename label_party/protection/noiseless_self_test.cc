@@ -14,8 +14,8 @@
 
 #include "common/status/status_macros.h"
 #include "label_party/label_privacy/noised_labels.h"
-#include "label_party/protection/run_budget.h"
-#include "label_party/protection/synthetic_batch.h"
+#include "label_party/marvell/run_budget.h"
+#include "label_party/protection/protection_candidate.h"
 
 namespace splitveil {
 namespace {

@@ -1,6 +1,8 @@
 #include "label_party/protection/protection_factory.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -11,14 +13,10 @@
 #include "common/status/status_macros.h"
 #include "label_party/label_privacy/label_randomizer.h"
 #include "label_party/label_privacy/noised_labels.h"
-#include "label_party/protection/discretize_planner.h"
-#include "label_party/protection/gaussian_label_dp_planner.h"
-#include "label_party/protection/iso_planner.h"
-#include "label_party/protection/label_dp_planner.h"
-#include "label_party/protection/marvell_planner.h"
-#include "label_party/protection/max_norm_planner.h"
-#include "label_party/protection/none_planner.h"
-#include "label_party/protection/sparsify_planner.h"
+#include "label_party/marvell/marvell_planner.h"
+#include "label_party/noise/compression_planners.h"
+#include "label_party/noise/isotropic_planners.h"
+#include "label_party/protection/passthrough_methods.h"
 
 namespace splitveil {
 namespace {
@@ -27,31 +25,9 @@ absl::Status Unfit(const char* field, const char* expected, double found) {
   return absl::InvalidArgumentError(absl::StrCat("protection.", field, ": expected ", expected, ", found ", found));
 }
 
-// Beside a method that knows nothing of it: the trainer adds the regulariser's gradients before they are planned for.
-class RegularisedPlanner final : public NoisePlanner {
- public:
-  RegularisedPlanner(std::unique_ptr<const NoisePlanner> method, double weight)
-      : method_(std::move(method)), weight_(weight) {}
-
-  absl::StatusOr<NoisePlan> Plan(const BatchFacts& batch, double max_sum_kl) const override {
-    return method_->Plan(batch, max_sum_kl);
-  }
-  // The regulariser goes by the whole batch: no row leaves before the others are there.
-  Perturbation perturbation() const override {
-    return method_->perturbation() == Perturbation::kNone ? Perturbation::kFixed : method_->perturbation();
-  }
-  std::string name() const override {
-    return absl::StrCat(method_->name(), "+distance_correlation(weight=", weight_, ")");
-  }
-
- private:
-  const std::unique_ptr<const NoisePlanner> method_;
-  const double weight_;
-};
-
 // The two sides of a method that protects the labels and not the gradients.
 struct LabelProtection {
-  std::unique_ptr<const NoisePlanner> planner;
+  std::unique_ptr<const PassthroughMethod> method;
   std::shared_ptr<LabelTargets> targets;
 };
 
@@ -61,7 +37,7 @@ absl::StatusOr<LabelProtection> MakeLabelDp(const v1::GradientProtection::LabelD
     return Unfit("label_dp.epsilon", "a positive number up to 30", epsilon);
   }
   auto randomizer = std::make_shared<LabelRandomizer>(epsilon, SecretKey::Generate());
-  return LabelProtection{std::make_unique<LabelDpPlanner>(randomizer), randomizer};
+  return LabelProtection{std::make_unique<LabelDpMethod>(randomizer), randomizer};
 }
 
 absl::StatusOr<LabelProtection> MakeGaussianLabelDp(const v1::GradientProtection::GaussianLabelDp& config,
@@ -69,14 +45,12 @@ absl::StatusOr<LabelProtection> MakeGaussianLabelDp(const v1::GradientProtection
   SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<NoisedLabels> labels,
                              account == nullptr ? NoisedLabels::Create(config, task, SecretKey::Generate())
                                                 : NoisedLabels::Create(config, task, std::move(account)));
-  return LabelProtection{std::make_unique<GaussianLabelDpPlanner>(labels), labels};
+  return LabelProtection{std::make_unique<GaussianLabelDpMethod>(labels), labels};
 }
 
 // Each checks its setting, written so that NaN fails.
 absl::StatusOr<std::unique_ptr<const NoisePlanner>> MakePlanner(const v1::GradientProtection& config) {
   switch (config.method_case()) {
-    case v1::GradientProtection::kNone:
-      return std::make_unique<NonePlanner>();
     case v1::GradientProtection::kIso: {
       SPLITVEIL_ASSIGN_OR_RETURN(IsoStrength strength, IsoStrengthOf(config.iso()));
       return std::make_unique<IsoPlanner>(std::move(strength));
@@ -97,7 +71,8 @@ absl::StatusOr<std::unique_ptr<const NoisePlanner>> MakePlanner(const v1::Gradie
         return Unfit("discretize.bins", "at least 2", config.discretize().bins());
       }
       return std::make_unique<DiscretizePlanner>(config.discretize().bins());
-    case v1::GradientProtection::kLabelDp:  // MakeMethod's.
+    case v1::GradientProtection::kNone:  // MakePassthrough's, as are the next two.
+    case v1::GradientProtection::kLabelDp:
     case v1::GradientProtection::kGaussianLabelDp:
     case v1::GradientProtection::METHOD_NOT_SET:
       break;
@@ -107,17 +82,19 @@ absl::StatusOr<std::unique_ptr<const NoisePlanner>> MakePlanner(const v1::Gradie
       "gaussian_label_dp, found none of them");
 }
 
-// With targets where the method has any.
-absl::StatusOr<LabelProtection> MakeMethod(const v1::GradientProtection& config, const Task& task,
-                                           std::unique_ptr<PrivacyAccount> account) {
-  if (config.has_label_dp()) {
-    return MakeLabelDp(config.label_dp());
+// Null method: the configured one changes gradients.
+absl::StatusOr<LabelProtection> MakePassthrough(const v1::GradientProtection& config, const Task& task,
+                                                std::unique_ptr<PrivacyAccount> account) {
+  switch (config.method_case()) {
+    case v1::GradientProtection::kNone:
+      return LabelProtection{std::make_unique<NoProtection>(), nullptr};
+    case v1::GradientProtection::kLabelDp:
+      return MakeLabelDp(config.label_dp());
+    case v1::GradientProtection::kGaussianLabelDp:
+      return MakeGaussianLabelDp(config.gaussian_label_dp(), task, std::move(account));
+    default:
+      return LabelProtection();
   }
-  if (config.has_gaussian_label_dp()) {
-    return MakeGaussianLabelDp(config.gaussian_label_dp(), task, std::move(account));
-  }
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<const NoisePlanner> planner, MakePlanner(config));
-  return LabelProtection{std::move(planner), nullptr};
 }
 
 }  // namespace
@@ -133,20 +110,23 @@ absl::StatusOr<std::vector<float>> Protection::TrainingTargets(absl::Span<const 
 absl::StatusOr<Protection> MakeProtection(const v1::GradientProtection& config, std::unique_ptr<SecureGaussian> noise,
                                           std::unique_ptr<PrivacyAccount> account, const Task& task) {
   SPLITVEIL_RETURN_IF_ERROR(CheckTask(config, task));
-  SPLITVEIL_ASSIGN_OR_RETURN(LabelProtection method, MakeMethod(config, task, std::move(account)));
-  std::unique_ptr<const NoisePlanner> planner = std::move(method.planner);
-  if (planner->perturbation() == Perturbation::kNoise && noise == nullptr) {
-    return absl::InvalidArgumentError("gradient_protection: expected a source of noise, found none");
-  }
-  if (config.has_distance_correlation()) {
-    const double weight = config.distance_correlation().weight();
-    if (!(weight > 0 && std::isfinite(weight))) {
-      return Unfit("distance_correlation.weight", "a positive finite number", weight);
+  SPLITVEIL_ASSIGN_OR_RETURN(LabelProtection passthrough, MakePassthrough(config, task, std::move(account)));
+  std::unique_ptr<const NoisePlanner> planner;
+  if (passthrough.method == nullptr) {
+    SPLITVEIL_ASSIGN_OR_RETURN(planner, MakePlanner(config));
+    if (planner->perturbation() == Perturbation::kNoise && noise == nullptr) {
+      return absl::InvalidArgumentError("gradient_protection: the method draws noise, but there is no source of it");
     }
-    planner = std::make_unique<RegularisedPlanner>(std::move(planner), weight);
   }
-  return Protection{std::make_unique<GradientProtection>(std::move(planner), std::move(noise)),
-                    std::move(method.targets)};
+  const double weight = config.distance_correlation().weight();
+  if (config.has_distance_correlation() && !(weight > 0 && std::isfinite(weight))) {
+    return Unfit("distance_correlation.weight", "a positive finite number", weight);
+  }
+  if (planner == nullptr) {
+    return Protection{std::make_unique<GradientProtection>(std::move(passthrough.method), weight),
+                      std::move(passthrough.targets)};
+  }
+  return Protection{std::make_unique<GradientProtection>(std::move(planner), std::move(noise), weight), nullptr};
 }
 
 absl::Status CheckTask(const v1::GradientProtection& config, const Task& task) {
@@ -168,6 +148,20 @@ absl::Status CheckTask(const v1::GradientProtection& config, const Task& task) {
         absl::StrCat("protection.distance_correlation: expected labels of two classes, found ", found));
   }
   return absl::OkStatus();
+}
+
+void FillPlannedEpochs(int64_t epochs, v1::GradientProtection& config) {
+  epochs = std::max<int64_t>(epochs, 1);
+  if (config.marvell().has_run_budget() && config.marvell().run_budget().planned_epochs() == 0) {
+    config.mutable_marvell()->mutable_run_budget()->set_planned_epochs(static_cast<int32_t>(epochs));
+  }
+  const auto& labels = config.gaussian_label_dp();
+  if (config.has_gaussian_label_dp() && labels.noise_draws() == v1::GradientProtection::GaussianLabelDp::EVERY_EPOCH &&
+      labels.planned_epochs() == 0) {
+    const int64_t released =
+        labels.released_epochs() > 0 ? std::min<int64_t>(labels.released_epochs(), epochs) : epochs;
+    config.mutable_gaussian_label_dp()->set_planned_epochs(static_cast<int32_t>(released));
+  }
 }
 
 bool CanRaiseNoise(const v1::GradientProtection& config) { return config.has_iso() || config.has_marvell(); }

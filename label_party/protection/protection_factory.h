@@ -43,6 +43,10 @@ absl::StatusOr<Protection> MakeProtection(const v1::GradientProtection& config, 
 // that none but `none` and `gaussian_label_dp` take them. Error: InvalidArgument, with field, expected and found.
 absl::Status CheckTask(const v1::GradientProtection& config, const Task& task);
 
+// Sets planned_epochs if it is 0: of a Marvell run budget to the agreement's number of epochs (1 if it trains none), of
+// gaussian_label_dp to the number of epochs whose gradients are sent.
+void FillPlannedEpochs(int64_t epochs, v1::GradientProtection& config);
+
 // Whether the configured method can be asked for more noise than configured: its divergence is known and falls with it.
 bool CanRaiseNoise(const v1::GradientProtection& config);
 

@@ -13,12 +13,12 @@
 
 #include "common/crypto/secure_random.h"
 #include "common/status/status_macros.h"
-#include "label_party/protection/class_moments.h"
-#include "label_party/protection/iso_planner.h"
-#include "label_party/protection/marvell_strength.h"
+#include "label_party/marvell/marvell_planner.h"
+#include "label_party/noise/class_moments.h"
+#include "label_party/noise/isotropic_planners.h"
 #include "label_party/protection/noiseless_self_test.h"
+#include "label_party/protection/protection_candidate.h"
 #include "label_party/protection/protection_factory.h"
-#include "label_party/protection/synthetic_batch.h"
 
 namespace splitveil {
 namespace {

@@ -40,17 +40,16 @@
 #include "common/transport/host_port.h"
 #include "common/transport/server.h"
 #include "label_party/label_privacy/label_revealing_columns.h"
+#include "label_party/label_privacy/label_targets.h"
 #include "label_party/label_privacy/privacy_account.h"
-#include "label_party/label_privacy/task_label.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/policy/release_gate.h"
-#include "label_party/protection/noise_key.h"
 #include "label_party/protection/protection_factory.h"
-#include "label_party/protection/run_budget.h"
 #include "label_party/protection/self_test.h"
 #include "label_party/service/split_training_service.h"
 #include "label_party/session/label_session.h"
-#include "label_party/session/training.h"
+#include "label_party/storage/noise_key.h"
+#include "label_party/training/training.h"
 
 namespace splitveil {
 namespace {

@@ -11,9 +11,9 @@
 #include "common/process/exit_code.h"
 #include "common/schedule/party_seed.h"
 #include "common/status/status_macros.h"
-#include "label_party/session/label_checks.h"
 #include "label_party/session/prediction_file.h"
 #include "label_party/session/run_prediction.h"
+#include "label_party/training/label_checks.h"
 
 namespace splitveil {
 
@@ -26,7 +26,7 @@ namespace {
 // What only a run that trains needs of labels.
 absl::Status CheckLabels(const LabelSessionOptions& options) {
   if (!options.data->has_labels()) {
-    return absl::InvalidArgumentError("dataset: expected a label column at the label party, found none");
+    return absl::InvalidArgumentError("dataset: the label party's table has no label column");
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckTaskOf(options.agreement, *options.data, options.config));
   return CheckLabelsDiffer(options.agreement, *options.data, std::nullopt);
@@ -60,19 +60,13 @@ absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionO
 }
 
 LabelSession::LabelSession(LabelSessionOptions options, SeedExchange seed)
-    : run_{std::move(options.agreement),
-           std::move(options.config),
-           std::move(options.data),
-           std::move(options.known_attributes),
-           options.status,
-           std::move(options.account_id)},
-      records_(&run_, std::move(options.checkpoints), std::move(options.ledger_path)),
-      presence_(&run_.agreement.deadlines(), std::move(options.clock)),
-      end_(&protocol_, &ended_),
+    : run_({std::move(options.agreement), std::move(options.config), std::move(options.data),
+            std::move(options.known_attributes), options.status, std::move(options.account_id)},
+           std::move(options.checkpoints), std::move(options.ledger_path), std::move(options.clock)),
       opening_({std::move(options.protection), std::move(options.alignments), options.only_continues,
                 options.alignments_left},
-               std::move(seed), &run_, &protocol_, &records_, &end_),
-      closing_(std::move(options.keep_report), &run_, &records_, &presence_, &end_) {}
+               std::move(seed), &run_),
+      closing_(std::move(options.keep_report), &run_) {}
 
 absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& request) {
   absl::MutexLock lock(&mutex_);
@@ -108,8 +102,8 @@ absl::Status LabelSession::Align(AlignmentChannel& channel, const std::function<
   if (taken) {
     taken();
   }
-  AlignmentOptions options = AgreedAlignment(run_.agreement.alignment(), protocol_.run_id());
-  AlignmentProgress progress(run_.status);
+  AlignmentOptions options = AgreedAlignment(run_.context.agreement.alignment(), protocol_.run_id());
+  AlignmentProgress progress(run_.context.status);
   options.progress = [&](uint64_t masked, uint64_t total) {
     progress.Report(masked, total);
     absl::MutexLock lock(&mutex_);
@@ -118,7 +112,7 @@ absl::Status LabelSession::Align(AlignmentChannel& channel, const std::function<
     }
   };
   absl::MutexLock one_at_a_time(&alignment_);
-  absl::StatusOr<AlignedIds> aligned = AlignIds(run_.data->ids(), options, channel);
+  absl::StatusOr<AlignedIds> aligned = AlignIds(run_.context.data->ids(), options, channel);
   progress.Finish();
   absl::MutexLock lock(&mutex_);
   if (number != alignments_) {
@@ -153,8 +147,9 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
   }
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kStart, request.run_id()));
   SPLITVEIL_ASSIGN_OR_RETURN(TrainingInputs inputs, opening_.Start(request));
-  SPLITVEIL_RETURN_IF_ERROR(run_.agreement.mode() == v1::RunAgreement::PREDICT ? BeginPrediction(std::move(inputs))
-                                                                               : BeginTraining(std::move(inputs)));
+  SPLITVEIL_RETURN_IF_ERROR(run_.context.agreement.mode() == v1::RunAgreement::PREDICT
+                                ? BeginPrediction(std::move(inputs))
+                                : BeginTraining(std::move(inputs)));
   presence_.Heard();
   v1::StartResponse response;
   response.set_seed_reveal(opening_.seed_reveal());
@@ -163,8 +158,7 @@ absl::StatusOr<v1::StartResponse> LabelSession::Start(const v1::StartRequest& re
 }
 
 absl::Status LabelSession::BeginTraining(TrainingInputs inputs) {
-  absl::StatusOr<std::unique_ptr<RunTraining>> training =
-      RunTraining::Create({&run_, &protocol_, &records_, &presence_, &end_}, std::move(inputs));
+  absl::StatusOr<std::unique_ptr<RunTraining>> training = RunTraining::Create(&run_, std::move(inputs));
   SPLITVEIL_RETURN_IF_ERROR(end_.EndUnlessOk(training.status()));
   training_ = training->get();
   work_ = *std::move(training);
@@ -175,8 +169,8 @@ absl::Status LabelSession::BeginTraining(TrainingInputs inputs) {
 }
 
 absl::Status LabelSession::BeginPrediction(TrainingInputs inputs) {
-  absl::StatusOr<std::unique_ptr<RunPrediction>> prediction = RunPrediction::Create(
-      &run_, &end_, {std::move(inputs.run_id), inputs.rows, std::move(inputs.resumed), inputs.ledger});
+  absl::StatusOr<std::unique_ptr<RunPrediction>> prediction =
+      RunPrediction::Create(&run_, {std::move(inputs.run_id), inputs.rows, std::move(inputs.resumed), inputs.ledger});
   SPLITVEIL_RETURN_IF_ERROR(end_.EndUnlessOk(prediction.status()));
   work_ = *std::move(prediction);
   protocol_.Predicting();
@@ -358,7 +352,7 @@ absl::Status LabelSession::Halt() {
 absl::Status LabelSession::RaiseNoise() {
   absl::MutexLock lock(&mutex_);
   if (end_.ended() || protocol_.state() != State::kTraining) {
-    return absl::FailedPreconditionError("raise noise: expected a run that trains, found none");
+    return absl::FailedPreconditionError("raise noise: no run is training");
   }
   return training_->RaiseNoise();
 }
@@ -366,7 +360,7 @@ absl::Status LabelSession::RaiseNoise() {
 absl::Status LabelSession::LowerDisclosure() {
   absl::MutexLock lock(&mutex_);
   if (end_.ended() || protocol_.state() != State::kTraining) {
-    return absl::FailedPreconditionError("lower disclosure: expected a run that trains, found none");
+    return absl::FailedPreconditionError("lower disclosure: no run is training");
   }
   return training_->LowerDisclosure();
 }

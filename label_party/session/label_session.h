@@ -49,20 +49,16 @@
 #include "common/schedule/joint_seed.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/protection/protection_factory.h"
-#include "label_party/session/attribute_audit.h"
-#include "label_party/session/gradients_message.h"
-#include "label_party/session/peer_presence.h"
-#include "label_party/session/protocol_state.h"
 #include "label_party/session/refusal_log.h"
 #include "label_party/session/result_json.h"
+#include "label_party/session/run.h"
 #include "label_party/session/run_closing.h"
-#include "label_party/session/run_context.h"
-#include "label_party/session/run_end.h"
 #include "label_party/session/run_opening.h"
-#include "label_party/session/run_records.h"
 #include "label_party/session/run_training.h"
 #include "label_party/session/run_work.h"
-#include "label_party/session/test_evaluator.h"
+#include "label_party/training/attribute_audit.h"
+#include "label_party/training/gradients_message.h"
+#include "label_party/training/test_evaluator.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/attribute_audit.pb.h"
@@ -209,17 +205,17 @@ class LabelSession {
   // Ends the run where `stop` says so or the peer is silent; whether it has ended.
   bool EndIfDue(bool (*stop)()) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const RunContext run_;
-  ProtocolState protocol_;
+  Run run_;
+  ProtocolState& protocol_ = run_.protocol;
   std::atomic<LeakAuditor*> judge_ = nullptr;  // training_'s, for those who must not wait for the step under way.
-  WakeableSleep ended_;                        // Of WaitUntilEnded,
+  WakeableSleep& ended_ = run_.ended;          // Of WaitUntilEnded,
   std::atomic<bool (*)()> stop_ = nullptr;     // what it asks, for those who work for long under the lock.
 
   absl::Mutex alignment_;  // Before mutex_. Held by the one that takes memory for all ids.
   mutable absl::Mutex mutex_;
-  RunRecords records_ ABSL_GUARDED_BY(mutex_);
-  PeerPresence presence_ ABSL_GUARDED_BY(mutex_);
-  RunEnd end_ ABSL_GUARDED_BY(mutex_);
+  RunRecords& records_ ABSL_GUARDED_BY(mutex_) = run_.records;
+  PeerPresence& presence_ ABSL_GUARDED_BY(mutex_) = run_.presence;
+  RunEnd& end_ ABSL_GUARDED_BY(mutex_) = run_.end;
   RunOpening opening_ ABSL_GUARDED_BY(mutex_);
   uint64_t alignments_ ABSL_GUARDED_BY(mutex_) = 0;          // That have begun: the latest one counts.
   std::unique_ptr<RunWork> work_ ABSL_GUARDED_BY(mutex_);    // From Start on.

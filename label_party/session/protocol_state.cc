@@ -78,17 +78,17 @@ absl::Status ProtocolState::CheckOf(Message message, const std::string& run_id) 
   if (message == Message::kOpen) {
     return state_ == State::kWaiting
                ? absl::OkStatus()
-               : absl::FailedPreconditionError("Open: expected no run, found one under way or ended");
+               : absl::FailedPreconditionError("Open: a run is under way or has ended");
   }
   if (state_ >= State::kCompleted) {
     return Heard();
   }
   if (state_ == State::kWaiting) {
-    return absl::AbortedError(absl::StrCat(Name(message), ": expected an open run, found none"));
+    return absl::AbortedError(absl::StrCat(Name(message), ": no run is open"));
   }
   if (run_id != run_id_) {
     return absl::InvalidArgumentError(
-        absl::StrCat(Name(message), ": run_id: expected that of the open run, found another"));
+        absl::StrCat(Name(message), ": run_id: not the id of the open run"));
   }
   return IsInOrder(message, state_, aligns_)
              ? absl::OkStatus()

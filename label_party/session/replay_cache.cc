@@ -18,7 +18,7 @@ absl::StatusOr<std::optional<SharedGradients>> ReplayCache::Find(const v1::CutAc
     return std::optional<SharedGradients>();
   }
   if (!taken || slice->second.activations != request.activations().data()) {
-    return absl::FailedPreconditionError("activations: expected those that were taken for this batch, found others");
+    return absl::FailedPreconditionError("activations: not the same as were taken for this batch before");
   }
   return std::optional<SharedGradients>(slice->second.answer);
 }

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 
-#include "label_party/session/gradients_message.h"
+#include "label_party/training/gradients_message.h"
 
 #include "splitveil/v1/split_training.pb.h"
 

@@ -6,7 +6,7 @@
 
 #include "common/operations/run_summary.h"
 #include "label_party/audit/leak_auditor.h"
-#include "label_party/session/run_result.h"
+#include "label_party/training/run_result.h"
 
 namespace splitveil {
 

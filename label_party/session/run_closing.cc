@@ -7,23 +7,21 @@
 
 namespace splitveil {
 
-RunClosing::RunClosing(KeepReport keep_report, const RunContext* run, RunRecords* records, const PeerPresence* presence,
-                       RunEnd* end)
-    : keep_report_(std::move(keep_report)), run_(run), records_(records), presence_(presence), end_(end) {}
+RunClosing::RunClosing(KeepReport keep_report, Run* run) : keep_report_(std::move(keep_report)), run_(run) {}
 
 absl::Status RunClosing::Finish(RunWork* work) {
   if (finished_.has_value()) {
     return *finished_;
   }
-  run_->status->Update([](v1::GetStatusResponse& status) { status.set_phase("closed"); });
-  if (records_->ledger() != nullptr) {
-    end_->Amend(FinishLedger(work));
+  run_->context.status->Update([](v1::GetStatusResponse& status) { status.set_phase("closed"); });
+  if (run_->records.ledger() != nullptr) {
+    run_->end.Amend(FinishLedger(work));
   }
-  run_->status->Update([this](v1::GetStatusResponse& status) { status.set_ended(end_->name()); });
-  absl::Status outcome = end_->outcome();
+  run_->context.status->Update([this](v1::GetStatusResponse& status) { status.set_ended(run_->end.name()); });
+  absl::Status outcome = run_->end.outcome();
   if (work != nullptr) {
-    work->Ended(end_->name());
-    if (keep_report_ != nullptr && end_->own_verdict().ok()) {
+    work->Ended(run_->end.name());
+    if (keep_report_ != nullptr && run_->end.own_verdict().ok()) {
       outcome.Update(keep_report_(work->report()));
     }
   }
@@ -32,24 +30,24 @@ absl::Status RunClosing::Finish(RunWork* work) {
 }
 
 absl::Status RunClosing::FinishLedger(RunWork* work) {
-  Ledger& ledger = *records_->ledger();
-  const absl::Status& why = end_->outcome().ok() ? end_->own_verdict() : end_->outcome();
-  absl::Status status = records_->FinishCheckpoint();
+  Ledger& ledger = *run_->records.ledger();
+  const absl::Status& why = run_->end.outcome().ok() ? run_->end.own_verdict() : run_->end.outcome();
+  absl::Status status = run_->records.FinishCheckpoint();
   status.Update(why.ok() ? absl::OkStatus() : ledger.RecordEvent("ended", why.message()));
-  status.Update(presence_->RecordUnnoted());
+  status.Update(run_->presence.RecordUnnoted());
   if (work != nullptr) {
     status.Update(work->FinishRecords());
   }
   // The training is complete and stays so where only the export fails.
   const absl::Status exported = Export(work);
   status.Update(exported.ok() ? exported : ledger.RecordEvent("export_failed", exported.message()));
-  status.Update(ledger.Finish(end_->name()));
+  status.Update(ledger.Finish(run_->end.name()));
   return status.ok() ? exported : status;
 }
 
 absl::Status RunClosing::Export(const RunWork* work) const {
-  const std::string& folder = run_->config.party().export_dir();
-  if (folder.empty() || !end_->completed() || !end_->own_verdict().ok() || work == nullptr) {
+  const std::string& folder = run_->context.config.party().export_dir();
+  if (folder.empty() || !run_->end.completed() || !run_->end.own_verdict().ok() || work == nullptr) {
     return absl::OkStatus();
   }
   return work->model().ExportTo(folder);

@@ -7,11 +7,8 @@
 
 #include "absl/status/status.h"
 
-#include "label_party/session/peer_presence.h"
 #include "label_party/session/result_json.h"
-#include "label_party/session/run_context.h"
-#include "label_party/session/run_end.h"
-#include "label_party/session/run_records.h"
+#include "label_party/session/run.h"
 #include "label_party/session/run_work.h"
 
 namespace splitveil {
@@ -22,9 +19,8 @@ class RunClosing {
   // Keeps the figures of a run that has ended.
   using KeepReport = std::function<absl::Status(const RunReport&)>;
 
-  // `keep_report`: null: nowhere. `run`, `records`, `presence`, `end`: not owned; must outlive this.
-  RunClosing(KeepReport keep_report, const RunContext* run, RunRecords* records, const PeerPresence* presence,
-             RunEnd* end);
+  // `keep_report`: null: nowhere. `run`: not owned; must outlive this.
+  RunClosing(KeepReport keep_report, Run* run);
 
   // Last figures, export, ledger, report; the first call does it. `work`: null if it never began. Returns the
   // run's outcome, which is an error, too, where one of these fails.
@@ -35,10 +31,7 @@ class RunClosing {
   absl::Status Export(const RunWork* work) const;
 
   const KeepReport keep_report_;
-  const RunContext* const run_;
-  RunRecords* const records_;
-  const PeerPresence* const presence_;
-  RunEnd* const end_;
+  Run* const run_;
   std::optional<absl::Status> finished_;  // What Finish has returned.
 };
 

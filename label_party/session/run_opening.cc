@@ -37,12 +37,8 @@ absl::Status CheckAgreement(const v1::RunAgreement& ours, const v1::OpenRequest&
 
 }  // namespace
 
-RunOpening::RunOpening(Options options, SeedExchange seed, const RunContext* run, ProtocolState* protocol,
-                       RunRecords* records, RunEnd* end)
+RunOpening::RunOpening(Options options, SeedExchange seed, Run* run)
     : run_(run),
-      protocol_(protocol),
-      records_(records),
-      end_(end),
       only_continues_(options.only_continues),
       alignments_left_(options.alignments_left),
       alignments_(std::move(options.alignments)),
@@ -50,13 +46,13 @@ RunOpening::RunOpening(Options options, SeedExchange seed, const RunContext* run
       seed_(std::move(seed)) {}
 
 bool RunOpening::IsTakenUpBy(const v1::OpenRequest& request) const {
-  const bool releases = protocol_->state() >= ProtocolState::State::kTraining;
-  return (records_->writes_checkpoints() || !releases) && CheckAgreement(run_->agreement, request).ok();
+  const bool releases = run_->protocol.state() >= ProtocolState::State::kTraining;
+  return (run_->records.writes_checkpoints() || !releases) && CheckAgreement(run_->context.agreement, request).ok();
 }
 
 absl::StatusOr<v1::OpenResponse> RunOpening::Open(const v1::OpenRequest& request) {
-  if (absl::Status status = CheckAgreement(run_->agreement, request); !status.ok()) {
-    return end_->End(Cause::kRefused, std::move(status));
+  if (absl::Status status = CheckAgreement(run_->context.agreement, request); !status.ok()) {
+    return run_->end.End(Cause::kRefused, std::move(status));
   }
   for (const auto& [name, bytes] :
        {std::pair("seed_commitment", &request.seed_commitment()), std::pair("nonce", &request.nonce())}) {
@@ -65,39 +61,39 @@ absl::StatusOr<v1::OpenResponse> RunOpening::Open(const v1::OpenRequest& request
           absl::StrCat(name, ": expected ", sizeof(Digest), " bytes, found ", bytes->size()));
     }
   }
-  if (absl::Status status = records_->ChooseCheckpoint(request); !status.ok()) {
-    return end_->End(Cause::kRefused, std::move(status));
+  if (absl::Status status = run_->records.ChooseCheckpoint(request); !status.ok()) {
+    return run_->end.End(Cause::kRefused, std::move(status));
   }
-  const Checkpoint* const continued = records_->continued();
+  const Checkpoint* const continued = run_->records.continued();
   if (only_continues_ && continued == nullptr) {
-    return end_->End(
+    return run_->end.End(
         Cause::kRefused,
         absl::FailedPreconditionError(
-            "unfinished: expected a checkpoint of the run that the peer has interrupted, found none that both have"));
+            "unfinished: the peer interrupted its run, and both parties have no checkpoint of it in common"));
   }
-  const v1::RunAgreement& agreement = run_->agreement;
+  const v1::RunAgreement& agreement = run_->context.agreement;
   const std::string run_id = continued == nullptr ? NewRunId(agreement.run_name()) : continued->header().run_id();
   const std::string protection = protection_.gradients->name();
   const absl::Status begun =
-      records_->Begin(DescribeRun(run_id, "label_party", protection, agreement, request.version()));
+      run_->records.Begin(DescribeRun(run_id, "label_party", protection, agreement, request.version()));
   if (absl::IsResourceExhausted(begun)) {
-    return end_->End(Cause::kRefused, begun);
+    return run_->end.End(Cause::kRefused, begun);
   }
-  SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(begun));
+  SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(begun));
   peer_commitment_ = request.seed_commitment();
-  SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(run_->status->Watch(*records_->ledger())));
-  run_->status->Update([&](v1::GetStatusResponse& status) {
+  SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(run_->context.status->Watch(*run_->records.ledger())));
+  run_->context.status->Update([&](v1::GetStatusResponse& status) {
     status.set_run_id(run_id);
     status.mutable_label_party()->set_protection(protection);
   });
-  protocol_->Opened(run_id);
+  run_->protocol.Opened(run_id);
   v1::OpenResponse response;
   if (continued != nullptr) {
-    SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(Continue(*continued)));
+    SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(Continue(*continued)));
     response.set_continued(continued->name());
   } else {
     const absl::StatusOr<std::string> kept = UseAlignmentCache(request);
-    SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(kept.status()));
+    SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(kept.status()));
     response.set_alignment_cache(*kept);
   }
   LogInfo("run ", run_id, " opened; ", protection, "; agreement ",
@@ -109,77 +105,78 @@ absl::StatusOr<v1::OpenResponse> RunOpening::Open(const v1::OpenRequest& request
 }
 
 absl::Status RunOpening::Continue(const Checkpoint& checkpoint) {
-  SPLITVEIL_ASSIGN_OR_RETURN(Continuation continuation, records_->TakeContinuation());
+  SPLITVEIL_ASSIGN_OR_RETURN(Continuation continuation, run_->records.TakeContinuation());
   aligned_ = std::move(continuation.aligned);
   continued_seed_ = continuation.seed;
   continued_in_flight_ = continuation.in_flight_batches;
-  protocol_->Aligned();
+  run_->protocol.Aligned();
   LogInfo("continues ", checkpoint.name(), ", with its aligned examples and its schedule");
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> RunOpening::UseAlignmentCache(const v1::OpenRequest& request) {
-  std::optional<AlignmentStore::Found> kept = alignments_.Find(*run_->data, run_->agreement);
+  std::optional<AlignmentStore::Found> kept = alignments_.Find(*run_->context.data, run_->context.agreement);
   if (!kept.has_value() || kept->name != request.alignment_cache()) {
     return std::string();
   }
   aligned_ = std::move(kept->aligned);
-  protocol_->Aligned();
+  run_->protocol.Aligned();
   SPLITVEIL_RETURN_IF_ERROR(Aligned(absl::StrCat(", of an alignment kept ", absl::FormatDuration(kept->age), " ago")));
   return std::move(kept->name);
 }
 
 absl::Status RunOpening::BeginAlignment() {
   const absl::Status counted =
-      CountAlignment(*records_->ledger(), run_->config.party().max_alignments(), alignments_left_);
+      CountAlignment(*run_->records.ledger(), run_->context.config.party().max_alignments(), alignments_left_);
   if (absl::IsResourceExhausted(counted)) {
-    return end_->End(Cause::kRefused, counted);
+    return run_->end.End(Cause::kRefused, counted);
   }
-  SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(counted));
-  protocol_->Aligning();
+  SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(counted));
+  run_->protocol.Aligning();
   return absl::OkStatus();
 }
 
 absl::Status RunOpening::FinishAlignment(absl::StatusOr<AlignedIds> aligned) {
-  Ledger& ledger = *records_->ledger();
+  Ledger& ledger = *run_->records.ledger();
   if (const absl::Status& failed = aligned.status(); !failed.ok()) {
     SPLITVEIL_RETURN_IF_ERROR(
-        end_->EndUnlessOk(ledger.RecordEvent("alignment_failed", absl::StatusCodeToString(failed.code()))));
-    if (absl::IsUnavailable(failed) && run_->agreement.deadlines().max_outage_seconds() > 0) {
-      protocol_->AlignmentLost();
+        run_->end.EndUnlessOk(ledger.RecordEvent("alignment_failed", absl::StatusCodeToString(failed.code()))));
+    if (absl::IsUnavailable(failed) && run_->context.agreement.deadlines().max_outage_seconds() > 0) {
+      run_->protocol.AlignmentLost();
       return failed;
     }
-    return end_->End(IsRefusal(failed) ? Cause::kRefused : Cause::kPeer, failed);
+    return run_->end.End(IsRefusal(failed) ? Cause::kRefused : Cause::kPeer, failed);
   }
   aligned_ = *std::move(aligned);
-  protocol_->Aligned();
-  if (const absl::Status kept = alignments_.Keep(aligned_, *run_->data, run_->agreement); !kept.ok()) {
+  run_->protocol.Aligned();
+  if (const absl::Status kept = alignments_.Keep(aligned_, *run_->context.data, run_->context.agreement); !kept.ok()) {
     LogWarning("the next run aligns again: ", kept.message());
   }
   return Aligned("");
 }
 
 absl::Status RunOpening::Aligned(const std::string& detail) {
-  Ledger& ledger = *records_->ledger();
+  Ledger& ledger = *run_->records.ledger();
   const auto examples = static_cast<int64_t>(aligned_.rows.size());
   const auto peer_ids = static_cast<int64_t>(aligned_.peer_ids);
-  const int64_t own_ids = run_->data->rows();
+  const int64_t own_ids = run_->context.data->rows();
   LogInfo("aligned ", examples, " examples; own ids ", own_ids, ", the peer's ", peer_ids, detail);
-  run_->status->Update(
+  run_->context.status->Update(
       [&](v1::GetStatusResponse& status) { status.set_aligned_examples(static_cast<uint64_t>(examples)); });
-  SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(ledger.RecordEvent(
+  SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(ledger.RecordEvent(
       "aligned", absl::StrCat(examples, " common ids of ", own_ids, " own and ", peer_ids, " of the peer", detail))));
-  absl::Status enough = CheckSharedExamples({examples, own_ids, peer_ids}, run_->agreement.minimum_batch_size());
+  absl::Status enough =
+      CheckSharedExamples({examples, own_ids, peer_ids}, run_->context.agreement.minimum_batch_size());
   if (!enough.ok()) {
-    end_->End(Cause::kPeer, std::move(enough)).IgnoreError();
+    run_->end.End(Cause::kPeer, std::move(enough)).IgnoreError();
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<v1::MeasureLinkResponse> RunOpening::MeasureLink(const v1::MeasureLinkRequest& request) {
-  const v1::RunAgreement& agreement = run_->agreement;
+  const v1::RunAgreement& agreement = run_->context.agreement;
   if (agreement.in_flight_batches() != 0) {
-    return absl::FailedPreconditionError("MeasureLink: expected none, as in_flight_batches is agreed, found one");
+    return absl::FailedPreconditionError("MeasureLink: the agreement fixes in_flight_batches, so the link is not measured");
   }
   if (++measurements_ > kMostMeasurements) {
     return absl::ResourceExhaustedError(
@@ -195,7 +192,7 @@ absl::StatusOr<v1::MeasureLinkResponse> RunOpening::MeasureLink(const v1::Measur
 }
 
 absl::StatusOr<int64_t> RunOpening::InFlightBatches(const v1::StartRequest& request) const {
-  const v1::RunAgreement& agreement = run_->agreement;
+  const v1::RunAgreement& agreement = run_->context.agreement;
   const int64_t found = request.in_flight_batches() == 0 && agreement.in_flight_batches() > 0
                             ? agreement.in_flight_batches()
                             : request.in_flight_batches();
@@ -209,20 +206,20 @@ absl::StatusOr<int64_t> RunOpening::InFlightBatches(const v1::StartRequest& requ
 }
 
 Digest RunOpening::OwnSplitDigest() const {
-  return SplitDigest(SplitRule(run_->agreement).Split(*run_->data, aligned_.rows));
+  return SplitDigest(SplitRule(run_->context.agreement).Split(*run_->context.data, aligned_.rows));
 }
 
 absl::StatusOr<TrainingInputs> RunOpening::Start(const v1::StartRequest& request) {
   const absl::StatusOr<int64_t> in_flight = InFlightBatches(request);
   if (!in_flight.ok()) {
-    return end_->End(Cause::kRefused, in_flight.status());
+    return run_->end.End(Cause::kRefused, in_flight.status());
   }
   if (request.aligned_examples() != aligned_.rows.size() || request.order_sha256() != AsBytes(aligned_.order_sha256)) {
-    return end_->End(Cause::kRefused,
-                     absl::FailedPreconditionError("aligned order: the parties hold different alignments"));
+    return run_->end.End(Cause::kRefused,
+                         absl::FailedPreconditionError("aligned order: the parties hold different alignments"));
   }
-  if (IsSplitByTables(run_->agreement) && request.split_sha256() != AsBytes(OwnSplitDigest())) {
-    return end_->End(
+  if (IsSplitByTables(run_->context.agreement) && request.split_sha256() != AsBytes(OwnSplitDigest())) {
+    return run_->end.End(
         Cause::kRefused,
         absl::FailedPreconditionError(
             "split: expected the same test, validation and training examples at both parties, found others; "
@@ -230,26 +227,26 @@ absl::StatusOr<TrainingInputs> RunOpening::Start(const v1::StartRequest& request
   }
   const absl::StatusOr<JointSeed> joint = seed_.Combine(peer_commitment_, request.seed_reveal());
   if (!joint.ok()) {
-    return end_->End(Cause::kRefused, joint.status());
+    return run_->end.End(Cause::kRefused, joint.status());
   }
   const JointSeed seed = continued_seed_.value_or(*joint);
-  records_->KeepContinuation({seed, aligned_, 0, 0, *in_flight});
-  run_->status->Update(
+  run_->records.KeepContinuation({seed, aligned_, 0, 0, *in_flight});
+  run_->context.status->Update(
       [&](v1::GetStatusResponse& status) { status.set_in_flight_batches(static_cast<uint32_t>(*in_flight)); });
-  const absl::StatusOr<double> counted_sum_kl = records_->CountedSumKl();
-  SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(counted_sum_kl.status()));
-  return TrainingInputs{run_->agreement,
-                        run_->config,
-                        run_->data,
-                        run_->known_attributes,
+  const absl::StatusOr<double> counted_sum_kl = run_->records.CountedSumKl();
+  SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(counted_sum_kl.status()));
+  return TrainingInputs{run_->context.agreement,
+                        run_->context.config,
+                        run_->context.data,
+                        run_->context.known_attributes,
                         aligned_.rows,
                         seed,
                         request.run_id(),
                         std::move(protection_),
-                        records_->TakeCheckpoint(),
+                        run_->records.TakeCheckpoint(),
                         /*auditor=*/nullptr,
-                        records_->ledger(),
-                        records_->journal(),
+                        run_->records.ledger(),
+                        run_->records.journal(),
                         /*is_continued=*/continued_seed_.has_value(),
                         *counted_sum_kl,
                         *in_flight};

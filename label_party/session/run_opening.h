@@ -14,11 +14,8 @@
 #include "common/operations/run_facts.h"
 #include "common/schedule/joint_seed.h"
 #include "label_party/protection/protection_factory.h"
-#include "label_party/session/protocol_state.h"
-#include "label_party/session/run_context.h"
-#include "label_party/session/run_end.h"
-#include "label_party/session/run_records.h"
-#include "label_party/session/training.h"
+#include "label_party/session/run.h"
+#include "label_party/training/training.h"
 
 #include "splitveil/v1/split_training.pb.h"
 
@@ -35,9 +32,8 @@ class RunOpening {
     int alignments_left = kMostAlignments;
   };
 
-  // `run`, `protocol`, `records`, `end`: not owned; must outlive this.
-  RunOpening(Options options, SeedExchange seed, const RunContext* run, ProtocolState* protocol, RunRecords* records,
-             RunEnd* end);
+  // `run`: not owned; must outlive this.
+  RunOpening(Options options, SeedExchange seed, Run* run);
 
   // Whether `request` opens, at another process of the peer's, a run that can be taken up from a checkpoint, or in the
   // place of which another one may begin, as nothing has left.
@@ -78,10 +74,7 @@ class RunOpening {
   // Of the broken run: its alignment and its seed.
   absl::Status Continue(const Checkpoint& checkpoint);
 
-  const RunContext* const run_;
-  ProtocolState* const protocol_;
-  RunRecords* const records_;
-  RunEnd* const end_;
+  Run* const run_;
   const bool only_continues_;
   int alignments_left_;
   const AlignmentStore alignments_;

@@ -9,10 +9,10 @@
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/transport/tensor_codec.h"
-#include "label_party/session/label_checks.h"
 #include "label_party/session/prediction_file.h"
-#include "label_party/session/training.h"
-#include "label_party/top/release_head_state.h"
+#include "label_party/top/release_head_models.h"
+#include "label_party/training/label_checks.h"
+#include "label_party/training/training.h"
 
 namespace splitveil {
 namespace {
@@ -39,34 +39,33 @@ RunResult Beginnings(const RunContext& run, const RunPrediction::Inputs& inputs)
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RunPrediction>> RunPrediction::Create(const RunContext* run, RunEnd* end,
-                                                                     Inputs inputs) {
+absl::StatusOr<std::unique_ptr<RunPrediction>> RunPrediction::Create(Run* run, Inputs inputs) {
   if (inputs.trained == nullptr) {
     return absl::InvalidArgumentError("party.initial_checkpoint: a prediction needs the trained model: set its path");
   }
-  TopModelOptions options = TopOptions(run->agreement, run->config, *run->data);
+  TopModelOptions options = TopOptions(run->context.agreement, run->context.config, *run->context.data);
   options.cut_gradient = false;
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TopModel> model, TopModel::Create(options));
   SPLITVEIL_ASSIGN_OR_RETURN(const NamedParameters state, inputs.trained->State());
   SPLITVEIL_RETURN_IF_ERROR(model->SetTrainingState(PredictingHead(state)));
-  run->data->ReleaseMemory();  // Of the ids,
-  ReturnFreeMemory();          // of the alignment.
-  run->status->Update([](v1::GetStatusResponse& status) { status.set_phase("predicting"); });
-  return std::unique_ptr<RunPrediction>(new RunPrediction(run, end, std::move(inputs), std::move(model)));
+  run->context.data->ReleaseMemory();  // Of the ids,
+  ReturnFreeMemory();                  // of the alignment.
+  run->context.status->Update([](v1::GetStatusResponse& status) { status.set_phase("predicting"); });
+  return std::unique_ptr<RunPrediction>(new RunPrediction(run, std::move(inputs), std::move(model)));
 }
 
-RunPrediction::RunPrediction(const RunContext* run, RunEnd* end, Inputs inputs, std::unique_ptr<TopModel> model)
+RunPrediction::RunPrediction(Run* run, Inputs inputs, std::unique_ptr<TopModel> model)
     : run_(run),
-      end_(end),
       inputs_(std::move(inputs)),
-      features_(run->data, std::vector<uint32_t>(inputs_.rows.begin(), inputs_.rows.end())),
+      features_(run->context.data, std::vector<uint32_t>(inputs_.rows.begin(), inputs_.rows.end())),
       model_(std::move(model)),
-      auditor_(run->agreement, run->config.label_side_audit(), static_cast<int64_t>(inputs_.rows.size()),
-               inputs_.ledger),
-      recorder_(std::make_unique<StepRecorder>(Beginnings(*run, inputs_), /*batches_per_epoch=*/1, inputs_.ledger)) {}
+      auditor_(run->context.agreement, run->context.config.label_side_audit(),
+               static_cast<int64_t>(inputs_.rows.size()), inputs_.ledger),
+      recorder_(
+          std::make_unique<StepRecorder>(Beginnings(run->context, inputs_), /*batches_per_epoch=*/1, inputs_.ledger)) {}
 
 int64_t RunPrediction::BatchRows(uint32_t batch) const {
-  const int64_t batch_size = run_->agreement.batch_size();
+  const int64_t batch_size = run_->context.agreement.batch_size();
   return std::clamp<int64_t>(features_.rows() - int64_t{batch} * batch_size, 0, batch_size);
 }
 
@@ -81,14 +80,14 @@ absl::Status RunPrediction::Evaluate(const v1::CutActivations& request, TestEval
                                                       features_.rows(), " shared examples, found batch ",
                                                       request.batch(), " of epoch ", request.epoch()));
   }
-  const v1::RunAgreement& agreement = run_->agreement;
+  const v1::RunAgreement& agreement = run_->context.agreement;
   SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations,
                              DecodeMatrix(request.activations(), {"activations", agreement.wire_dtype(), rows,
                                                                   agreement.cut_width(), kCutMagnitudeLimit}));
   std::vector<uint32_t> positions(static_cast<size_t>(rows));
   std::iota(positions.begin(), positions.end(), evaluation.next_batch * static_cast<uint32_t>(agreement.batch_size()));
   const absl::StatusOr<std::vector<float>> outputs = model_->Predict(activations, features_.Gather(positions));
-  SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(outputs.status()));
+  SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(outputs.status()));
   evaluation.outputs.insert(evaluation.outputs.end(), outputs->begin(), outputs->end());
   ++evaluation.next_batch;
   return absl::OkStatus();
@@ -101,7 +100,7 @@ absl::StatusOr<v1::EvaluateResponse> RunPrediction::FinishEvaluation(const TestE
                                                         " shared examples, found the first ", evaluation.next_batch,
                                                         " batches of them"));
     }
-    SPLITVEIL_RETURN_IF_ERROR(end_->EndUnlessOk(Keep(evaluation.outputs)));
+    SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(Keep(evaluation.outputs)));
     predicted_ = true;
   }
   v1::EvaluateResponse response;
@@ -111,9 +110,9 @@ absl::StatusOr<v1::EvaluateResponse> RunPrediction::FinishEvaluation(const TestE
 }
 
 absl::Status RunPrediction::Keep(const std::vector<float>& outputs) {
-  const Dataset& data = *run_->data;
-  SPLITVEIL_RETURN_IF_ERROR(WritePredictions(run_->config.predictions_path(), data, inputs_.rows, outputs));
-  LogInfo("predicted ", inputs_.rows.size(), " examples: ", run_->config.predictions_path());
+  const Dataset& data = *run_->context.data;
+  SPLITVEIL_RETURN_IF_ERROR(WritePredictions(run_->context.config.predictions_path(), data, inputs_.rows, outputs));
+  LogInfo("predicted ", inputs_.rows.size(), " examples: ", run_->context.config.predictions_path());
   if (!data.has_labels()) {
     return absl::OkStatus();
   }

@@ -16,11 +16,10 @@
 #include "common/dataset/feature_table.h"
 #include "common/ledger/ledger.h"
 #include "label_party/audit/leak_auditor.h"
-#include "label_party/session/run_context.h"
-#include "label_party/session/run_end.h"
+#include "label_party/session/run.h"
 #include "label_party/session/run_work.h"
-#include "label_party/session/step_recorder.h"
 #include "label_party/top/top_model.h"
+#include "label_party/training/step_recorder.h"
 
 namespace splitveil {
 
@@ -39,8 +38,8 @@ class RunPrediction final : public RunWork {
     Ledger* ledger = nullptr;                   // Not owned; must outlive this.
   };
 
-  // `run`, `end`: not owned; must outlive this. Errors: InvalidArgument if the checkpoint does not fit the model.
-  static absl::StatusOr<std::unique_ptr<RunPrediction>> Create(const RunContext* run, RunEnd* end, Inputs inputs);
+  // `run`: not owned; must outlive this. Errors: InvalidArgument if the checkpoint does not fit the model.
+  static absl::StatusOr<std::unique_ptr<RunPrediction>> Create(Run* run, Inputs inputs);
 
   absl::Status Evaluate(const v1::CutActivations& request, TestEvaluation& evaluation) override;
   // Errors: FailedPrecondition unless every shared example has come; those of WritePredictions, which end the run.
@@ -53,14 +52,13 @@ class RunPrediction final : public RunWork {
   RunReport report() const override;
 
  private:
-  RunPrediction(const RunContext* run, RunEnd* end, Inputs inputs, std::unique_ptr<TopModel> model);
+  RunPrediction(Run* run, Inputs inputs, std::unique_ptr<TopModel> model);
 
   // Rows of batch `batch`: none after the last.
   int64_t BatchRows(uint32_t batch) const;
   absl::Status Keep(const std::vector<float>& outputs);
 
-  const RunContext* const run_;
-  RunEnd* const end_;
+  Run* const run_;
   const Inputs inputs_;
   const FeatureTable features_;  // Own ones.
   const std::unique_ptr<TopModel> model_;

@@ -15,35 +15,35 @@
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "label_party/protection/protection_factory.h"
-#include "label_party/session/label_checks.h"
 #include "label_party/session/refusal_log.h"
+#include "label_party/training/label_checks.h"
 
 namespace splitveil {
 
 using Cause = RunEnd::Cause;
 
-absl::StatusOr<std::unique_ptr<RunTraining>> RunTraining::Create(const Parts& parts, TrainingInputs inputs) {
+absl::StatusOr<std::unique_ptr<RunTraining>> RunTraining::Create(Run* run, TrainingInputs inputs) {
   // The peer chose which examples are shared: were it told, it could choose all but one of a known label, and read that
   // one. The run ends as any other, and is no success at this party alone.
-  parts.end->SetOwnVerdict(CheckLabelsDiffer(parts.run->agreement, *parts.run->data, inputs.rows));
-  if (!parts.end->own_verdict().ok()) {
-    LogWarning("this run will exit 2 (the peer is not told): ", parts.end->own_verdict().message());
+  run->end.SetOwnVerdict(CheckLabelsDiffer(run->context.agreement, *run->context.data, inputs.rows));
+  if (!run->end.own_verdict().ok()) {
+    LogWarning("this run will exit 2 (the peer is not told): ", run->end.own_verdict().message());
   }
-  auto auditor = std::make_unique<LeakAuditor>(parts.run->agreement, parts.run->config.label_side_audit(),
+  auto auditor = std::make_unique<LeakAuditor>(run->context.agreement, run->context.config.label_side_audit(),
                                                static_cast<int64_t>(inputs.rows.size()), inputs.ledger);
   inputs.auditor = auditor.get();
   const bool is_continued = inputs.is_continued;
   SPLITVEIL_ASSIGN_OR_RETURN(Training training, MakeTraining(std::move(inputs)));
-  return std::unique_ptr<RunTraining>(new RunTraining(parts, std::move(auditor), std::move(training), is_continued));
+  return std::unique_ptr<RunTraining>(new RunTraining(run, std::move(auditor), std::move(training), is_continued));
 }
 
-RunTraining::RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued)
-    : parts_(parts),
+RunTraining::RunTraining(Run* run, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued)
+    : run_(run),
       auditor_(std::move(auditor)),
       training_(std::move(training)),
-      replay_(MostInFlight(parts.run->agreement)),
-      checkpoint_due_(!is_continued && !parts.run->agreement.progressive_validation()) {
-  const RunContext& run = *parts_.run;
+      replay_(MostInFlight(run->context.agreement)),
+      checkpoint_due_(!is_continued && !run->context.agreement.progressive_validation()) {
+  const RunContext& run = run_->context;
   if (run.config.has_early_stopping()) {
     early_stopper_ = std::make_unique<EarlyStopper>(
         run.config.early_stopping(), training_.source->validation_examples() > 0 ? "validation" : "test");
@@ -56,7 +56,7 @@ RunTraining::RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> audito
   ShowDisclosure();
 }
 
-absl::Status RunTraining::Begin() { return parts_.end->EndUnlessOk(WriteDueCheckpoint()); }
+absl::Status RunTraining::Begin() { return run_->end.EndUnlessOk(WriteDueCheckpoint()); }
 
 absl::StatusOr<SharedGradients> RunTraining::Train(v1::CutActivations request) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<SharedGradients> left_before, replay_.Find(request));
@@ -65,7 +65,7 @@ absl::StatusOr<SharedGradients> RunTraining::Train(v1::CutActivations request) {
   }
   SPLITVEIL_RETURN_IF_ERROR(training_.order->CheckBatch(request.epoch(), request.batch()));
   SPLITVEIL_RETURN_IF_ERROR(Learn());
-  SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(WriteDueCheckpoint()));
+  SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(WriteDueCheckpoint()));
   TrainingStep& step = *training_.step;
   if (within_epoch()) {
     training_.recorder->Lap(&StepTimeRow::wait);
@@ -74,18 +74,18 @@ absl::StatusOr<SharedGradients> RunTraining::Train(v1::CutActivations request) {
   }
   SPLITVEIL_RETURN_IF_ERROR(step.Receive(request));
   if (training_.attribute_audit != nullptr) {
-    SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(training_.attribute_audit->TakeTraining(
+    SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(training_.attribute_audit->TakeTraining(
         request, training_.source->PositionsOf(request.epoch(), request.batch()))));
   }
   absl::StatusOr<SharedGradients> answer = step.Answer();
   if (absl::IsAlreadyExists(answer.status())) {
-    return parts_.end->End(Cause::kRefused, answer.status());
+    return run_->end.End(Cause::kRefused, answer.status());
   }
-  SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(answer.status()));
+  SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(answer.status()));
   const bool last = !step.batch_begun();
   replay_.Keep(std::move(request), *answer, last);
   training_.order->SliceTaken(last);
-  checkpoint_due_ = last && training_.order->IsCheckpointDue(parts_.run->agreement.checkpoint_steps());
+  checkpoint_due_ = last && training_.order->IsCheckpointDue(run_->context.agreement.checkpoint_steps());
   return answer;
 }
 
@@ -96,7 +96,7 @@ absl::Status RunTraining::LearnFromAnswered() {
 
 absl::Status RunTraining::Learn() {
   const absl::StatusOr<bool> learned = training_.step->Learn();
-  SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(learned.status()));
+  SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(learned.status()));
   if (!*learned) {
     return absl::OkStatus();
   }
@@ -104,8 +104,8 @@ absl::Status RunTraining::Learn() {
   progress_->Report(result.steps, result.trained_examples, result.train_log_loss, auditor_->latest());
   ShowBoundExceeded();
   ShowAccount();
-  parts_.protocol->Stepped();
-  parts_.presence->Heard();  // While this party worked the peer had to wait.
+  run_->protocol.Stepped();
+  run_->presence.Heard();  // While this party worked the peer had to wait.
   return absl::OkStatus();
 }
 
@@ -119,11 +119,11 @@ absl::Status RunTraining::Evaluate(const v1::CutActivations& request, TestEvalua
   SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations, training_.evaluator->Read(request, evaluation));
   SPLITVEIL_RETURN_IF_ERROR(Learn());
   if (training_.attribute_audit != nullptr) {
-    SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(
+    SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(
         training_.attribute_audit->TakeTest(request.epoch(), evaluation.next_batch, activations)));
   }
   evaluation.epoch = request.epoch();
-  return parts_.end->EndUnlessOk(training_.evaluator->Predict(activations, evaluation));
+  return run_->end.EndUnlessOk(training_.evaluator->Predict(activations, evaluation));
 }
 
 absl::StatusOr<v1::EvaluateResponse> RunTraining::FinishEvaluation(const TestEvaluation& evaluation) {
@@ -133,24 +133,24 @@ absl::StatusOr<v1::EvaluateResponse> RunTraining::FinishEvaluation(const TestEva
   }
   SPLITVEIL_RETURN_IF_ERROR(
       training_.order->CheckEvaluation(evaluation.epoch, training_.evaluator->examples(evaluation)));
-  const bool before_training = parts_.run->agreement.progressive_validation();
+  const bool before_training = run_->context.agreement.progressive_validation();
   if (early_stopper_ != nullptr && !before_training) {
     SPLITVEIL_RETURN_IF_ERROR(JournalEvaluation(evaluation));
   }
-  SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(
-      training_.evaluator->Finish(before_training ? -1 : int64_t{evaluation.epoch}, evaluation)));
+  SPLITVEIL_RETURN_IF_ERROR(
+      run_->end.EndUnlessOk(training_.evaluator->Finish(before_training ? -1 : int64_t{evaluation.epoch}, evaluation)));
   training_.order->Evaluated(evaluation.epoch);
   if (!before_training) {
-    SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(AfterEvaluation()));
+    SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(AfterEvaluation()));
   }
   return EvaluationAnswer();
 }
 
 absl::Status RunTraining::JournalEvaluation(const TestEvaluation& evaluation) const {
-  ReleaseJournal* const journal = parts_.records->journal();
+  ReleaseJournal* const journal = run_->records.journal();
   const absl::Status taken =
       journal == nullptr ? absl::OkStatus() : journal->Evaluate(evaluation.epoch, evaluation.activations);
-  return absl::IsAlreadyExists(taken) ? parts_.end->End(Cause::kRefused, taken) : parts_.end->EndUnlessOk(taken);
+  return absl::IsAlreadyExists(taken) ? run_->end.End(Cause::kRefused, taken) : run_->end.EndUnlessOk(taken);
 }
 
 v1::EvaluateResponse RunTraining::EvaluationAnswer() const {
@@ -181,26 +181,26 @@ absl::Status RunTraining::StopEarly() {
   training_.recorder->result().epochs = epochs;
   const std::string detail = absl::StrCat("after epoch ", epochs, ": ", early_stopper_->Reason());
   LogInfo("stopped early ", detail);
-  return parts_.records->ledger()->RecordEvent("early_stopping", detail);
+  return run_->records.ledger()->RecordEvent("early_stopping", detail);
 }
 
 absl::Status RunTraining::WriteDueCheckpoint() {
-  if (!std::exchange(checkpoint_due_, false) || !parts_.records->writes_checkpoints()) {
+  if (!std::exchange(checkpoint_due_, false) || !run_->records.writes_checkpoints()) {
     return absl::OkStatus();
   }
-  SPLITVEIL_RETURN_IF_ERROR(parts_.records->FinishCheckpoint());
+  SPLITVEIL_RETURN_IF_ERROR(run_->records.FinishCheckpoint());
   const SteadyTime since = SteadyNow();
   const TrainingOrder& order = *training_.order;
-  return parts_.records->checkpoint_writer()->Write(
+  return run_->records.checkpoint_writer()->Write(
       {training_.result().run_id, order.epoch(), order.batch(), training_.result().steps, auditor_->peer_epochs(),
        ToProto(training_.state())},
       training_.model->TrainingState(), training_.Progress(*auditor_), since);
 }
 
 absl::Status RunTraining::CheckCompletion(const char* call) const {
-  const v1::AuditAgreement& audit = parts_.run->agreement.audit();
+  const v1::AuditAgreement& audit = run_->context.agreement.audit();
   if (audit.auxiliary_labels() == 0 || audit.disclosure() != v1::ORACLE) {
-    return absl::PermissionDeniedError(absl::StrCat(call, ": expected agreed auxiliary labels, found none"));
+    return absl::PermissionDeniedError(absl::StrCat(call, ": the agreement grants no auxiliary labels"));
   }
   return training_.order->CheckTrained(call);
 }
@@ -213,7 +213,7 @@ absl::StatusOr<v1::AuxiliaryLabelsResponse> RunTraining::AuxiliaryLabels() {
   }
   if (completion_ == nullptr) {
     auto completion =
-        std::make_unique<CompletionAudit>(CompletionOptions(parts_.run->agreement, training_), auditor_.get());
+        std::make_unique<CompletionAudit>(CompletionOptions(run_->context.agreement, training_), auditor_.get());
     SPLITVEIL_RETURN_IF_ERROR(RecordDisclosed(completion->auxiliary().positions_size()));
     completion_ = std::move(completion);
   }
@@ -221,8 +221,8 @@ absl::StatusOr<v1::AuxiliaryLabelsResponse> RunTraining::AuxiliaryLabels() {
 }
 
 absl::Status RunTraining::RecordDisclosed(int labels) {
-  const absl::StatusOr<int64_t> before = parts_.records->ledger()->CountEventsOfRun("disclosed");
-  SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(before.status()));
+  const absl::StatusOr<int64_t> before = run_->records.ledger()->CountEventsOfRun("disclosed");
+  SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(before.status()));
   return *before > 0 ? absl::OkStatus()
                      : RecordAtOnce("disclosed", absl::StrCat(labels, " auxiliary labels to the attack module"));
 }
@@ -230,23 +230,23 @@ absl::Status RunTraining::RecordDisclosed(int labels) {
 absl::Status RunTraining::ScoreExamples(const v1::ScoreExamplesRequest& request) {
   SPLITVEIL_RETURN_IF_ERROR(CheckCompletion("ScoreExamples"));
   if (completion_ == nullptr) {
-    return absl::FailedPreconditionError("ScoreExamples: expected auxiliary labels asked for, found none");
+    return absl::FailedPreconditionError("ScoreExamples: ask for the auxiliary labels first");
   }
   const absl::Status scored = completion_->Score(request);
-  return IsOfLedger(scored) ? parts_.end->EndUnlessOk(scored) : scored;
+  return IsOfLedger(scored) ? run_->end.EndUnlessOk(scored) : scored;
 }
 
 absl::Status RunTraining::CheckAttributeCall(uint32_t epoch, const char* call) const {
   if (training_.attribute_audit == nullptr) {
-    return absl::PermissionDeniedError(absl::StrCat(call, ": expected agreed attacks on attributes, found none"));
+    return absl::PermissionDeniedError(absl::StrCat(call, ": the agreement has no attacks on attributes"));
   }
   SPLITVEIL_RETURN_IF_ERROR(training_.order->CheckAudit(call, epoch));
   return training_.attribute_audit->CheckDue(call, epoch, training_.order->trained());
 }
 
 absl::Status RunTraining::EmbedAuxiliary(const v1::CutActivations& request, AuxiliaryEmbedding& embedding) {
-  if (!parts_.run->agreement.attribute_audit().embed_auxiliary()) {
-    return absl::PermissionDeniedError("EmbedAuxiliary: expected agreed embed_auxiliary, found none");
+  if (!run_->context.agreement.attribute_audit().embed_auxiliary()) {
+    return absl::PermissionDeniedError("EmbedAuxiliary: the agreement does not set embed_auxiliary");
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckAttributeCall(request.epoch(), "EmbedAuxiliary"));
   return training_.attribute_audit->Embed(request, embedding);
@@ -255,7 +255,7 @@ absl::Status RunTraining::EmbedAuxiliary(const v1::CutActivations& request, Auxi
 absl::StatusOr<v1::EmbedAuxiliaryResponse> RunTraining::FinishEmbedding(const AuxiliaryEmbedding& embedding) {
   SPLITVEIL_RETURN_IF_ERROR(CheckAttributeCall(embedding.epoch, "EmbedAuxiliary"));
   absl::StatusOr<v1::EmbedAuxiliaryResponse> response = training_.attribute_audit->FinishEmbedding(embedding);
-  return IsOfLedger(response.status()) ? parts_.end->EndUnlessOk(response.status()) : std::move(response);
+  return IsOfLedger(response.status()) ? run_->end.EndUnlessOk(response.status()) : std::move(response);
 }
 
 absl::StatusOr<SharedGuesses> RunTraining::GuessAttributes(const v1::GuessAttributesRequest& request, bool (*stop)()) {
@@ -264,17 +264,17 @@ absl::StatusOr<SharedGuesses> RunTraining::GuessAttributes(const v1::GuessAttrib
   SPLITVEIL_RETURN_IF_ERROR(Learn());
   absl::StatusOr<SharedGuesses> guesses = training_.attribute_audit->Guess(request.epoch(), stop);
   if (IsStoppedOnRequest(guesses.status())) {
-    return parts_.end->End(Cause::kStopped, guesses.status());
+    return run_->end.End(Cause::kStopped, guesses.status());
   }
-  SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(guesses.status()));
-  SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(WriteDueCheckpoint()));
+  SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(guesses.status()));
+  SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(WriteDueCheckpoint()));
   return guesses;
 }
 
 absl::Status RunTraining::Complete() {
   SPLITVEIL_RETURN_IF_ERROR(training_.order->CheckComplete());
   SPLITVEIL_RETURN_IF_ERROR(Learn());
-  return parts_.end->EndUnlessOk(WriteDueCheckpoint());
+  return run_->end.EndUnlessOk(WriteDueCheckpoint());
 }
 
 absl::Status RunTraining::FinishRecords() {
@@ -289,14 +289,14 @@ void RunTraining::Ended(const char* ended) {
 
 void RunTraining::ShowBoundExceeded() {
   const auto exceeded = static_cast<uint64_t>(auditor_->bound_exceeded());
-  parts_.run->status->Update([&](v1::GetStatusResponse& status) { status.set_bound_exceeded(exceeded); });
+  run_->context.status->Update([&](v1::GetStatusResponse& status) { status.set_bound_exceeded(exceeded); });
 }
 
 void RunTraining::ShowAccount() {
   const RunResult& result = training_.result();
   const double limit = training_.guard->max_run_sum_kl();
   const double spent = result.earlier_sum_kl + result.cumulative_sum_kl;
-  parts_.run->status->Update([&](v1::GetStatusResponse& status) {
+  run_->context.status->Update([&](v1::GetStatusResponse& status) {
     v1::LabelPartyFigures& figures = *status.mutable_label_party();
     figures.set_run_auc_bound(GaussianAucBound(result.cumulative_sum_kl));
     figures.set_bound_proved(IsBoundProved(result.protection));
@@ -309,18 +309,18 @@ void RunTraining::ShowAccount() {
 
 absl::Status RunTraining::RaiseNoise() {
   const RunResult& result = training_.result();
-  if (!CanRaiseNoise(parts_.run->config.protection())) {
-    return absl::FailedPreconditionError("raise noise: expected protection by iso or marvell, found another");
+  if (!CanRaiseNoise(run_->context.config.protection())) {
+    return absl::FailedPreconditionError("raise noise: only iso and marvell can raise their noise");
   }
   if (result.auc_bounds.empty() || training_.recorder->frozen() || !(result.latest_sum_kl > 0) ||
       !std::isfinite(result.latest_sum_kl)) {
-    return absl::FailedPreconditionError("raise noise: expected gradients that leave with noise, found none");
+    return absl::FailedPreconditionError("raise noise: no gradient with noise has been sent yet, or the bottom model is frozen");
   }
   const ReleaseJournal::RaisedNoise raised = {NextToBeDecided(),
                                               std::min(training_.guard->max_sum_kl(), result.latest_sum_kl) / 2};
   // On the disk before anything else: a run that is continued must not disclose more.
-  if (ReleaseJournal* const journal = parts_.records->journal(); journal != nullptr) {
-    SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(journal->RaiseNoise(raised)));
+  if (ReleaseJournal* const journal = run_->records.journal(); journal != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(journal->RaiseNoise(raised)));
   }
   training_.guard->RaiseNoise(raised);
   return RecordAtOnce("operator_raise_noise",
@@ -330,24 +330,24 @@ absl::Status RunTraining::RaiseNoise() {
 
 ReleaseJournal::Batch RunTraining::NextToBeDecided() const {
   const ReleaseJournal::Batch next = {training_.order->epoch(), training_.order->batch()};
-  const ReleaseJournal* const journal = parts_.records->journal();
+  const ReleaseJournal* const journal = run_->records.journal();
   return journal == nullptr ? next : journal->FirstUnanswered(next);
 }
 
 absl::Status RunTraining::RecordAtOnce(const char* event, const std::string& detail) {
-  Ledger& ledger = *parts_.records->ledger();
+  Ledger& ledger = *run_->records.ledger();
   absl::Status recorded = ledger.RecordEvent(event, detail);
   recorded.Update(ledger.Commit());
-  return parts_.end->EndUnlessOk(recorded);
+  return run_->end.EndUnlessOk(recorded);
 }
 
 v1::DisclosureLevel RunTraining::disclosure() const {
-  return training_.step->is_disclosure_lowered() ? v1::LABEL_SIDE_ONLY : parts_.run->agreement.audit().disclosure();
+  return training_.step->is_disclosure_lowered() ? v1::LABEL_SIDE_ONLY : run_->context.agreement.audit().disclosure();
 }
 
 void RunTraining::ShowDisclosure() {
   const std::string& name = v1::DisclosureLevel_Name(disclosure());
-  parts_.run->status->Update(
+  run_->context.status->Update(
       [&](v1::GetStatusResponse& status) { status.mutable_label_party()->set_disclosure(name); });
 }
 
@@ -358,8 +358,8 @@ absl::Status RunTraining::LowerDisclosure() {
   }
   const auto [epoch, batch] = NextToBeDecided();
   // On the disk before anything else: a run that is continued must not disclose more.
-  if (ReleaseJournal* const journal = parts_.records->journal(); journal != nullptr) {
-    SPLITVEIL_RETURN_IF_ERROR(parts_.end->EndUnlessOk(journal->LowerDisclosure(epoch, batch)));
+  if (ReleaseJournal* const journal = run_->records.journal(); journal != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(journal->LowerDisclosure(epoch, batch)));
   }
   training_.step->LowerDisclosureFrom(epoch, batch);
   auditor_->LowerDisclosure();

@@ -15,19 +15,15 @@
 #include "common/operations/training_progress.h"
 #include "label_party/audit/completion_audit.h"
 #include "label_party/audit/leak_auditor.h"
-#include "label_party/session/attribute_audit.h"
-#include "label_party/session/early_stopper.h"
-#include "label_party/session/gradients_message.h"
-#include "label_party/session/peer_presence.h"
-#include "label_party/session/protocol_state.h"
 #include "label_party/session/replay_cache.h"
 #include "label_party/session/result_json.h"
-#include "label_party/session/run_context.h"
-#include "label_party/session/run_end.h"
-#include "label_party/session/run_records.h"
+#include "label_party/session/run.h"
 #include "label_party/session/run_work.h"
-#include "label_party/session/test_evaluator.h"
-#include "label_party/session/training.h"
+#include "label_party/training/attribute_audit.h"
+#include "label_party/training/early_stopper.h"
+#include "label_party/training/gradients_message.h"
+#include "label_party/training/test_evaluator.h"
+#include "label_party/training/training.h"
 
 #include "splitveil/v1/attribute_audit.pb.h"
 #include "splitveil/v1/leak_audit.pb.h"
@@ -40,17 +36,9 @@ namespace splitveil {
 // unless this party has failed or the peer has asked for a second draw of noise: these end it. Not thread-safe.
 class RunTraining final : public RunWork {
  public:
-  // What it works with; none is owned, each must outlive it.
-  struct Parts {
-    const RunContext* run = nullptr;
-    ProtocolState* protocol = nullptr;
-    RunRecords* records = nullptr;
-    PeerPresence* presence = nullptr;
-    RunEnd* end = nullptr;
-  };
-
+  // `run`: not owned; must outlive this.
   // `inputs`: without an auditor, which is made here. Errors: as MakeTraining.
-  static absl::StatusOr<std::unique_ptr<RunTraining>> Create(const Parts& parts, TrainingInputs inputs);
+  static absl::StatusOr<std::unique_ptr<RunTraining>> Create(Run* run, TrainingInputs inputs);
   // Leaves the first checkpoint of a new run, so that its alignment is not lost.
   absl::Status Begin();
 
@@ -95,7 +83,7 @@ class RunTraining final : public RunWork {
   RunReport report() const override { return Report(training_.result(), *auditor_); }
 
  private:
-  RunTraining(const Parts& parts, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued);
+  RunTraining(Run* run, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued);
 
   // Shows in the status how often an attack has exceeded its bound.
   void ShowBoundExceeded();
@@ -128,7 +116,7 @@ class RunTraining final : public RunWork {
   // That attributes may be asked about now: attacks on them are agreed, the epoch is evaluated and due.
   absl::Status CheckAttributeCall(uint32_t epoch, const char* call) const;
 
-  const Parts parts_;
+  Run* const run_;
   const std::unique_ptr<LeakAuditor> auditor_;
   Training training_;
   ReplayCache replay_;

@@ -7,7 +7,7 @@
 
 #include "common/model/model_state.h"
 #include "label_party/session/result_json.h"
-#include "label_party/session/test_evaluator.h"
+#include "label_party/training/test_evaluator.h"
 
 #include "splitveil/v1/split_training.pb.h"
 

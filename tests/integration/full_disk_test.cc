@@ -10,7 +10,7 @@
 #include "common/process/exit_code.h"
 #include "common/process/file.h"
 #include "label_party/label_privacy/privacy_account.h"
-#include "label_party/protection/noise_key.h"
+#include "label_party/storage/noise_key.h"
 #include "tests/testing/process/small_disk.h"
 
 namespace splitveil::testing {

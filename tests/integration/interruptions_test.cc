@@ -145,7 +145,7 @@ TEST(InterruptionsTest, ALabelPartyThatComesBackWithoutTheRunEndsItWhereNothingW
   EXPECT_EQ(run.run.label->Wait(), 128 + SIGKILL);
   run.RestartLabelParty();
   EXPECT_EQ(run.run.nonlabel->Wait(), 3) << run.run.nonlabel->Errors();
-  EXPECT_THAT(run.run.nonlabel->Errors(), HasSubstr("expected an open run, found none"));
+  EXPECT_THAT(run.run.nonlabel->Errors(), HasSubstr("no run is open"));
 }
 
 TEST(InterruptionsTest, SomebodyElseAtTheLabelPartysAddressIsRefusedWithTheReason) {

@@ -137,7 +137,7 @@ TEST_F(ResumedRunTest, EachPartyAloneIsRefusedByBoth) {
     fresh->initial.clear();
     const absl::Status status = Run();
     EXPECT_EQ(ExitCodeFor(status), ExitCode::kRefused) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("resumed_from: expected a checkpoint at both parties"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("starts from a checkpoint: both must, or neither"));
     EXPECT_EQ(ExitCodeFor(label_status_), ExitCode::kRefused) << label_status_;
   }
 }

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/schedule/train_test_split.h"
-#include "label_party/protection/gaussian_label_dp_planner.h"
+#include "label_party/protection/passthrough_methods.h"
 #include "label_party/session/label_session.h"
 #include "nonlabel_party/session/nonlabel_session.h"
 #include "tests/testing/local_label_party.h"

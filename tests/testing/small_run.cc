@@ -11,9 +11,9 @@
 
 #include "common/config/agreement.h"
 #include "common/crypto/secure_random.h"
+#include "label_party/label_privacy/label_targets.h"
 #include "label_party/label_privacy/privacy_account.h"
-#include "label_party/label_privacy/task_label.h"
-#include "label_party/protection/run_budget.h"
+#include "label_party/protection/protection_factory.h"
 
 namespace splitveil::testing {
 namespace {

@@ -10,7 +10,7 @@
 #include "common/status/status_macros.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/policy/release_gate.h"
-#include "label_party/protection/run_budget.h"
+#include "label_party/protection/protection_factory.h"
 
 namespace splitveil {
 namespace {

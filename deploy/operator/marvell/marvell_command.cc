@@ -12,7 +12,7 @@
 
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
-#include "label_party/protection/marvell_table.h"
+#include "label_party/marvell/marvell_table.h"
 
 namespace splitveil {
 namespace {

@@ -16,9 +16,9 @@
 #include "common/dataset/prepared_data.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
+#include "label_party/label_privacy/label_targets.h"
 #include "label_party/label_privacy/noised_labels.h"
 #include "label_party/label_privacy/privacy_account.h"
-#include "label_party/label_privacy/task_label.h"
 
 namespace splitveil {
 namespace {

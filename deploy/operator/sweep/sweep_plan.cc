@@ -13,7 +13,7 @@
 #include "common/config/text_config.h"
 #include "common/status/status_macros.h"
 #include "label_party/policy/label_config.h"
-#include "label_party/protection/run_budget.h"
+#include "label_party/protection/protection_factory.h"
 #include "label_party/protection/self_test.h"
 
 namespace splitveil {

@@ -18,8 +18,8 @@
 #include "common/schedule/schedule.h"
 #include "common/status/status_macros.h"
 #include "label_party/policy/label_config.h"
-#include "label_party/session/early_stopper.h"
 #include "label_party/top/top_model.h"
+#include "label_party/training/early_stopper.h"
 #include "nonlabel_party/bottom/bottom_model.h"
 #include "tests/bench/centralized_baseline/joined_data.h"
 

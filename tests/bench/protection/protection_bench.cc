@@ -12,8 +12,7 @@
 #include "common/leakage/gaussian_divergence.h"
 #include "common/leakage/leak_auc.h"
 #include "common/leakage/scores.h"
-#include "label_party/protection/marvell_power.h"
-#include "label_party/protection/marvell_solver.h"
+#include "label_party/marvell/marvell_solver.h"
 #include "label_party/protection/protection_factory.h"
 
 namespace splitveil {

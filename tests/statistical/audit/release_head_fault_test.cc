@@ -17,7 +17,7 @@
 #include "common/crypto/label_noise.h"
 #include "common/crypto/sha256.h"
 #include "common/privacy/mu_lower_bound.h"
-#include "label_party/top/two_headed_top_model.h"
+#include "label_party/top/release_head_models.h"
 #include "tests/unit/common/model/model_fixtures.h"
 
 namespace splitveil {

@@ -18,7 +18,7 @@
 #include "common/leakage/bounds.h"
 #include "common/leakage/leak_auc.h"
 #include "label_party/label_privacy/noised_labels.h"
-#include "label_party/protection/gaussian_label_dp_planner.h"
+#include "label_party/protection/passthrough_methods.h"
 #include "label_party/protection/protection_factory.h"
 #include "tests/testing/drawn_targets.h"
 
@@ -43,8 +43,7 @@ class LearningRun {
     if (config.has_gaussian_label_dp()) {  // With a key that is not drawn anew: a test with an outcome.
       const std::shared_ptr<NoisedLabels> noised =
           *NoisedLabels::Create(config.gaussian_label_dp(), Task(), SecretKey(key));
-      protection_ = {std::make_unique<GradientProtection>(std::make_unique<GaussianLabelDpPlanner>(noised), nullptr),
-                     noised};
+      protection_ = {std::make_unique<GradientProtection>(std::make_unique<GaussianLabelDpMethod>(noised)), noised};
     } else {
       protection_ = *MakeProtection(config, *SecureGaussian::Create(SecretKey(key)));
     }

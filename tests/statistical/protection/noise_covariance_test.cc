@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "label_party/protection/marvell_solver.h"
+#include "label_party/marvell/marvell_solver.h"
 #include "label_party/protection/protection_factory.h"
 
 namespace splitveil {

@@ -10,8 +10,8 @@
 
 #include "common/leakage/bounds.h"
 #include "common/leakage/leak_auc.h"
-#include "label_party/protection/gaussian_label_dp_planner.h"
 #include "label_party/protection/gradient_protection.h"
+#include "label_party/protection/passthrough_methods.h"
 #include "tests/testing/drawn_targets.h"
 
 namespace splitveil {
@@ -222,9 +222,9 @@ TEST(NoisedLabelsTest, SeveralDrawsTellAsMuchAsTheMechanismSaysAndNoMore) {
   EXPECT_NEAR(*LeakAuc(sums, labels), 0.760250, 0.008);  // Phi(1 / sqrt 2)
 }
 
-TEST(GaussianLabelDpPlannerTest, GradientsLeaveAsTheyAreAtTheMechanismsDivergence) {
+TEST(GaussianLabelDpMethodTest, GradientsLeaveAsTheyAreAtTheMechanismsDivergence) {
   const std::shared_ptr<NoisedLabels> labels = Make(WithSigma(2));
-  GradientProtection protection(std::make_unique<GaussianLabelDpPlanner>(labels), nullptr);
+  GradientProtection protection(std::make_unique<GaussianLabelDpMethod>(labels));
   EXPECT_TRUE(protection.is_passthrough());
   EXPECT_EQ(protection.name(), "gaussian_label_dp(sigma=2)");
   Matrix gradients(2, 2);
@@ -246,11 +246,11 @@ TEST(GaussianLabelDpPlannerTest, GradientsLeaveAsTheyAreAtTheMechanismsDivergenc
   EXPECT_NEAR(GaussianAucBound(report->run_sum_kl), labels->privacy().AucBound(), 1e-9);  // But for rounding.
 }
 
-TEST(GaussianLabelDpPlannerTest, EveryDrawHasADivergenceOfItsOwn) {
+TEST(GaussianLabelDpMethodTest, EveryDrawHasADivergenceOfItsOwn) {
   const std::shared_ptr<NoisedLabels> labels = Make(EveryEpoch(1, 4));
-  GradientProtection protection(std::make_unique<GaussianLabelDpPlanner>(labels), nullptr);
+  GradientProtection protection(std::make_unique<GaussianLabelDpMethod>(labels));
   EXPECT_EQ(protection.name(), "gaussian_label_dp(sigma=2, draws=4)");
-  EXPECT_EQ(GaussianLabelDpPlanner(Make(EveryEpoch(1, 2, 3))).name(), "gaussian_label_dp(sigma=1.155 to 2, draws=2)");
+  EXPECT_EQ(GaussianLabelDpMethod(Make(EveryEpoch(1, 2, 3))).name(), "gaussian_label_dp(sigma=1.155 to 2, draws=2)");
   const std::vector<uint8_t> classes = {0, 1};
   DrawTargets(*labels, classes);
   Matrix out;

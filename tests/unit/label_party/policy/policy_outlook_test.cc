@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <string>
 
-#include "label_party/protection/run_budget.h"
+#include "label_party/protection/protection_factory.h"
 
 namespace splitveil {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
-#include "label_party/policy/disclosed_auc.h"
+#include "label_party/marvell/run_budget.h"
 #include "label_party/policy/leakage_accountant.h"
 #include "label_party/policy/release_gate.h"
-#include "label_party/protection/run_budget.h"
+#include "label_party/policy/rounded_answers.h"
 
 namespace splitveil {
 namespace {

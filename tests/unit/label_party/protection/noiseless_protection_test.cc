@@ -14,7 +14,7 @@
 
 #include "common/leakage/bounds.h"
 #include "label_party/label_privacy/label_randomizer.h"
-#include "label_party/protection/label_dp_planner.h"
+#include "label_party/protection/passthrough_methods.h"
 #include "tests/testing/drawn_targets.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
@@ -43,7 +43,7 @@ GradientProtection ProtectionAfter(double epsilon, const std::vector<uint8_t>& l
   if (!labels.empty()) {
     DrawTargets(*randomizer, labels);
   }
-  return GradientProtection(std::make_unique<LabelDpPlanner>(std::move(randomizer)), nullptr);
+  return GradientProtection(std::make_unique<LabelDpMethod>(std::move(randomizer)));
 }
 
 TEST(LabelDpTest, TargetsAreUnbiasedForBothClasses) {
@@ -256,7 +256,12 @@ TEST_P(NoiselessProtectionTest, CannotRaiseItsNoise) {
   EXPECT_EQ(out_.size(), 0);
 }
 
-TEST_P(NoiselessProtectionTest, RefusesAGradientThatIsNotFiniteAndLeavesNothing) {
+// What holds for those that read the gradients.
+class CompressionTest : public NoiselessProtectionTest {};
+
+INSTANTIATE_TEST_SUITE_P(Methods, CompressionTest, testing::Values("sparsify { keep: 0.2 }", "discretize { bins: 6 }"));
+
+TEST_P(CompressionTest, RefusesAGradientThatIsNotFiniteAndLeavesNothing) {
   LabelledBatch batch = MakeLabelledBatch(16, 8);
   batch.gradients.row(5)[3] = std::numeric_limits<float>::infinity();
   EXPECT_EQ(protection_->Perturb(batch.gradients, batch.labels, kPosition, out_).status().code(),
@@ -264,7 +269,7 @@ TEST_P(NoiselessProtectionTest, RefusesAGradientThatIsNotFiniteAndLeavesNothing)
   EXPECT_EQ(out_.size(), 0);
 }
 
-TEST_P(NoiselessProtectionTest, RefusesLabelsThatDoNotFitAndEmptyBatches) {
+TEST_P(CompressionTest, RefusesLabelsThatDoNotFitAndEmptyBatches) {
   const LabelledBatch batch = MakeLabelledBatch(16, 8);
   EXPECT_EQ(protection_->Perturb(batch.gradients, std::vector<uint8_t>{0, 1}, kPosition, out_).status().code(),
             absl::StatusCode::kInvalidArgument);

@@ -8,7 +8,7 @@
 
 #include "common/leakage/gaussian_divergence.h"
 #include "common/leakage/inner_product.h"
-#include "label_party/protection/isotropic_noise.h"
+#include "label_party/noise/isotropic_planners.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {

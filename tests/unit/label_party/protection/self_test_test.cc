@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "common/leakage/inner_product.h"
-#include "label_party/protection/class_moments.h"
-#include "label_party/protection/synthetic_batch.h"
+#include "label_party/noise/class_moments.h"
+#include "label_party/protection/protection_candidate.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {

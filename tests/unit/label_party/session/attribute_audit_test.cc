@@ -1,5 +1,5 @@
 // Calls of the attribute audit at the label party: which may come when, and what of them is refused.
-#include "label_party/session/attribute_audit.h"
+#include "label_party/training/attribute_audit.h"
 
 #include <algorithm>
 #include <atomic>
@@ -204,7 +204,7 @@ TEST_F(LabelSessionTest, RefusesCallsOfAnAttributeAuditThatIsNotAgreed) {
   v1::GuessAttributesRequest request;
   request.set_run_id(run_id_);
   Expect(session_->GuessAttributes(request).status(), absl::StatusCode::kPermissionDenied,
-         "GuessAttributes: expected agreed attacks on attributes, found none");
+         "GuessAttributes: the agreement has no attacks on attributes");
   LabelSession::Embedding embedding;
   Expect(session_->EmbedAuxiliary(ActivationsOf(0, 0, 1), embedding), absl::StatusCode::kPermissionDenied, "");
 }

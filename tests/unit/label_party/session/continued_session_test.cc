@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/process/exit_code.h"
-#include "label_party/session/release_journal.h"
+#include "label_party/storage/release_journal.h"
 #include "tests/unit/label_party/session/label_session_life_fixture.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"
 
@@ -209,7 +209,7 @@ TEST_F(ContinuedSessionTest, APeerThatBrokeARunOffAndShowsNoCheckpointOfItGetsNo
   LeaveCheckpoints();
   run_.label_checkpoints.unfinished = {*Checkpoint::Open(path_)};
   only_continues_ = true;
-  ExpectOpenRefused("unfinished: expected a checkpoint of the run that the peer has interrupted, found none");
+  ExpectOpenRefused("unfinished: the peer interrupted its run, and both parties have no checkpoint of it in common");
 }
 
 // Whoever operates the label party starts it again after every crash: a peer that lost its checkpoints, or says so,

@@ -18,7 +18,7 @@
 #include "common/leakage/bounds.h"
 #include "common/process/exit_code.h"
 #include "common/schedule/train_test_split.h"
-#include "label_party/session/release_journal.h"
+#include "label_party/storage/release_journal.h"
 #include "tests/unit/label_party/session/label_session_life_fixture.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"
 
@@ -85,12 +85,12 @@ TEST_F(LabelSessionLifeTest, GoesBackToTheEpochThatThePeerStoppedAt) {
 TEST_F(LabelSessionLifeTest, RefusesAPeerWithFreshWeights) {
   LeaveCheckpoints();
   ResumeFrom(path_);
-  ExpectOpenRefused("resumed_from: expected a checkpoint at both parties, found one at the label party alone");
+  ExpectOpenRefused("resumed_from: only the label party starts from a checkpoint: both must, or neither");
 }
 
 TEST_F(LabelSessionLifeTest, RefusesAPeerThatAloneContinues) {
   continues_ = "run/2";
-  ExpectOpenRefused("resumed_from: expected a checkpoint at both parties, found one at the non-label party alone");
+  ExpectOpenRefused("resumed_from: only the non-label party starts from a checkpoint: both must, or neither");
 }
 
 TEST_F(LabelSessionLifeTest, RefusesAPeerOfAnotherEpoch) {

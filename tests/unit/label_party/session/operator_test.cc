@@ -110,13 +110,13 @@ TEST_F(RaisedNoiseTest, NeedsARunThatTrainsWithNoiseThatCanBeRaised) {
   Create();
   EXPECT_EQ(session_->RaiseNoise().code(), absl::StatusCode::kFailedPrecondition);
   Start();
-  EXPECT_THAT(std::string(session_->RaiseNoise().message()), HasSubstr("expected gradients that leave with noise"));
+  EXPECT_THAT(std::string(session_->RaiseNoise().message()), HasSubstr("no gradient with noise has been sent yet"));
   End();
   EXPECT_EQ(session_->RaiseNoise().code(), absl::StatusCode::kFailedPrecondition);
   run_.label_config.mutable_protection()->mutable_max_norm();
   Start();
   TrainStep(0);
-  EXPECT_THAT(std::string(session_->RaiseNoise().message()), HasSubstr("expected protection by iso or marvell"));
+  EXPECT_THAT(std::string(session_->RaiseNoise().message()), HasSubstr("only iso and marvell can raise their noise"));
 }
 
 // The agreement is on ORACLE.

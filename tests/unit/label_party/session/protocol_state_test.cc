@@ -126,12 +126,12 @@ TEST(ProtocolStateTest, ACompleteRunEndsWhereItCannotBePutAway) {
 
 TEST(ProtocolStateTest, RefusalsNameTheCallAndWhatWasExpected) {
   ProtocolState protocol;
-  EXPECT_EQ(protocol.Check(Message::kStart, "run").message(), "Start: expected an open run, found none");
+  EXPECT_EQ(protocol.Check(Message::kStart, "run").message(), "Start: no run is open");
   protocol.Opened("run");
-  EXPECT_EQ(protocol.Check(Message::kOpen).message(), "Open: expected no run, found one under way or ended");
+  EXPECT_EQ(protocol.Check(Message::kOpen).message(), "Open: a run is under way or has ended");
   EXPECT_EQ(protocol.Check(Message::kTrain, "run").message(), "Train: out of order in this state of the run");
   EXPECT_EQ(protocol.Check(Message::kGiveUp, "another").message(),
-            "Close: run_id: expected that of the open run, found another");
+            "Close: run_id: not the id of the open run");
   protocol.Ended();
   EXPECT_EQ(protocol.Check(Message::kClose, "run").message(), "the label party has ended the run");
 }

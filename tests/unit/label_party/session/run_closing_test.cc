@@ -14,24 +14,17 @@ namespace {
 using Cause = RunEnd::Cause;
 
 // A run without training, from its ledger on.
-class LedgerOnlyRun {
+class LedgerOnlyRun : public Run {
  public:
-  LedgerOnlyRun(const RunContext* context, const std::string& ledger_path)
-      : records(context, CheckpointPlan(), ledger_path),
-        presence(&context->agreement.deadlines(), SteadyNow),
-        closing(nullptr, context, &records, &presence, &end) {}
+  LedgerOnlyRun(const RunContext& context, const std::string& ledger_path)
+      : Run(context, CheckpointPlan(), ledger_path, SteadyNow) {}
 
   void Begin(const std::string& run_id) {
     ASSERT_TRUE(records.Begin({run_id, "label_party", "", "", "{}"}).ok());
     presence.RecordIn(records.ledger());
   }
 
-  ProtocolState protocol;
-  WakeableSleep waiting;
-  RunRecords records;
-  PeerPresence presence;
-  RunEnd end{&protocol, &waiting};
-  RunClosing closing;
+  RunClosing closing{nullptr, this};
 };
 
 class RunClosingTest : public ::testing::Test {
@@ -65,7 +58,7 @@ TEST_F(RunClosingTest, TheLedgerSaysHowTheRunEnded) {
                         {Cause::kPeer, absl::UnavailableError("gone"), "failed"},
                         {Cause::kOwnFailure, AsHalt(absl::ResourceExhaustedError("spent")), "halted"}};
   for (const Case& c : cases) {
-    LedgerOnlyRun run(&context_, path_);
+    LedgerOnlyRun run(context_, path_);
     run.Begin(c.name);
     run.end.End(c.cause, c.why).IgnoreError();
     EXPECT_EQ(run.closing.Finish(nullptr), c.why);
@@ -78,14 +71,14 @@ TEST_F(RunClosingTest, TheLedgerSaysHowTheRunEnded) {
 }
 
 TEST_F(RunClosingTest, ARunThatNeverOpenedLeavesNoLedger) {
-  LedgerOnlyRun run(&context_, path_);
+  LedgerOnlyRun run(context_, path_);
   run.end.End(Cause::kRefused, absl::FailedPreconditionError("refused")).IgnoreError();
   EXPECT_EQ(run.closing.Finish(nullptr).message(), "refused");
   EXPECT_EQ(run.records.ledger(), nullptr);
 }
 
 TEST_F(RunClosingTest, APeerThatComesAndGoesForEverFillsNoDisk) {
-  LedgerOnlyRun run(&context_, path_);
+  LedgerOnlyRun run(context_, path_);
   run.Begin("run");
   for (int i = 0; i < 300; ++i) {
     run.presence.ConnectionLost();

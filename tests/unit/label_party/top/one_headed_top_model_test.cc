@@ -1,12 +1,10 @@
-#include "label_party/top/one_headed_top_model.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "label_party/top/two_headed_top_model.h"
+#include "label_party/top/release_head_models.h"
 #include "tests/unit/common/model/model_fixtures.h"
 
 namespace splitveil {

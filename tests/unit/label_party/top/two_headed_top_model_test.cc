@@ -1,5 +1,3 @@
-#include "label_party/top/two_headed_top_model.h"
-
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +12,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 
+#include "label_party/top/release_head_models.h"
 #include "tests/unit/common/model/model_fixtures.h"
 
 namespace splitveil {

@@ -1,0 +1,171 @@
+#include "label_party/marvell/marvell_planner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/status/status_macros.h"
+#include "label_party/marvell/marvell_solver.h"
+#include "label_party/marvell/run_budget.h"
+#include "label_party/noise/isotropic_planners.h"
+
+namespace splitveil {
+namespace {
+
+absl::Status CheckPositive(const char* field, double value) {
+  // Written so that NaN fails.
+  if (value > 0 && std::isfinite(value)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("protection.marvell.", field, ": expected a positive finite number, found ", value));
+}
+
+absl::StatusOr<MarvellStrength> StrengthAlong(const v1::GradientProtection::Marvell& config) {
+  switch (config.strength_case()) {
+    case v1::GradientProtection::Marvell::kS:
+      SPLITVEIL_RETURN_IF_ERROR(CheckPositive("s", config.s()));
+      return MarvellStrength{config.s(), {}, absl::StrCat("s=", config.s()), 0};
+    case v1::GradientProtection::Marvell::kSumKl:
+      SPLITVEIL_RETURN_IF_ERROR(CheckPositive("sum_kl", config.sum_kl()));
+      return MarvellStrength{0, {config.sum_kl()}, absl::StrCat("sum_kl=", config.sum_kl()), 0};
+    case v1::GradientProtection::Marvell::kDetectionError: {
+      SPLITVEIL_ASSIGN_OR_RETURN(double sum_kl, SumKlForDetectionError(config.detection_error()));
+      return MarvellStrength{0, {sum_kl}, absl::StrCat("detection_error=", config.detection_error()), 0};
+    }
+    case v1::GradientProtection::Marvell::kRunBudget: {
+      SPLITVEIL_ASSIGN_OR_RETURN(std::vector<double> shares, PlanRunBudget(config.run_budget()));
+      return MarvellStrength{0, std::move(shares),
+                             absl::StrCat("max_run_auc_bound=", config.run_budget().max_run_auc_bound()), 0};
+    }
+    case v1::GradientProtection::Marvell::STRENGTH_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError(
+      "protection.marvell: set one of s, sum_kl, detection_error, run_budget");
+}
+
+// The optimum for the model's classes, then noise across dg alike in both, and as much along dg, alike in both again,
+// as keeps noise along dg no less than across it. The same variance on top of both classes lowers every term of SumKl,
+// (a - a')^2 / (a a') and ||dg||^2 (1/a + 1/a'), so that no divergence rises; lifting one class alone may raise it.
+MarvellSolution WithNoiseAcross(MarvellSolution noise, double orthogonal_noise_ratio, const ClassMoments& moments) {
+  const double axes_across = static_cast<double>(moments.mean_difference.size()) - 1;
+  if (axes_across > 0) {
+    const double variance = orthogonal_noise_ratio * moments.dg_squared / axes_across;
+    noise.lambda2_neg += variance;
+    noise.lambda2_pos += variance;
+    const double short_along =
+        std::max({0.0, noise.lambda2_neg - noise.lambda1_neg, noise.lambda2_pos - noise.lambda1_pos});
+    noise.lambda1_neg += short_along;
+    noise.lambda1_pos += short_along;
+  }
+  return noise;
+}
+
+// Whether noise of these variances would change any row of the batch, beyond the rounding of its float components.
+bool Reaches(const ClassMoments& batch, const MarvellSolution& noise) {
+  constexpr double kFloatResolutionSquared = 0x1p-46;
+  const double largest =
+      std::max(batch.negatives > 0 ? noise.lambda1_neg : 0, batch.positives > 0 ? noise.lambda1_pos : 0);
+  return largest > kFloatResolutionSquared * batch.max_squared_norm;
+}
+
+std::vector<float> UnitVector(const ClassMoments& moments) {
+  const double norm = std::sqrt(moments.dg_squared);
+  std::vector<float> direction(moments.mean_difference.size());
+  std::transform(moments.mean_difference.begin(), moments.mean_difference.end(), direction.begin(),
+                 [norm](double component) { return static_cast<float>(component / norm); });
+  return direction;
+}
+
+RowNoise ClassNoise(double lambda1, double lambda2) {
+  return {0, std::sqrt(std::max(0.0, lambda1 - lambda2)), std::sqrt(lambda2)};
+}
+
+// `noise` between classes of these moments, on every row that of its class.
+NoisePlan PlanClassNoise(const BatchFacts& batch, const std::string& method, const ClassMoments& moments,
+                         const MarvellSolution& noise) {
+  const RowNoise of_class[kClasses] = {ClassNoise(noise.lambda1_neg, noise.lambda2_neg),
+                                       ClassNoise(noise.lambda1_pos, noise.lambda2_pos)};
+  GaussianNoise rows{UnitVector(moments), {}};
+  rows.of_row.reserve(batch.labels.size());
+  for (uint8_t label : batch.labels) {
+    rows.of_row.push_back(of_class[label]);
+  }
+  return {ReportOf(method, moments, {noise.lambda1_neg, noise.lambda2_neg, noise.lambda1_pos, noise.lambda2_pos}),
+          std::move(rows)};
+}
+
+}  // namespace
+
+double MarvellStrength::SumKlOf(uint32_t epoch) const {
+  return sum_kls.empty() ? std::numeric_limits<double>::infinity()
+                         : sum_kls[std::min<size_t>(epoch, sum_kls.size() - 1)];
+}
+
+absl::StatusOr<MarvellStrength> MarvellStrengthOf(const v1::GradientProtection::Marvell& config) {
+  SPLITVEIL_ASSIGN_OR_RETURN(MarvellStrength strength, StrengthAlong(config));
+  if (config.orthogonal_noise_ratio() != 0) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckPositive("orthogonal_noise_ratio", config.orthogonal_noise_ratio()));
+    strength.orthogonal_noise_ratio = config.orthogonal_noise_ratio();
+    absl::StrAppend(&strength.name, ",orthogonal_noise_ratio=", config.orthogonal_noise_ratio());
+  }
+  return strength;
+}
+
+absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength, uint32_t epoch, double max_sum_kl,
+                                                const ClassMoments& moments) {
+  MarvellProblem problem;
+  problem.d = static_cast<int64_t>(moments.mean_difference.size());
+  problem.u = moments.u;
+  problem.v = moments.v;
+  problem.g = moments.dg_squared;
+  problem.p = moments.p;
+  if (strength.sum_kls.empty()) {
+    problem.power = strength.s * moments.dg_squared;
+    SPLITVEIL_ASSIGN_OR_RETURN(const MarvellSolution solution, SolveMarvell(problem));
+    if (solution.sum_kl <= max_sum_kl) {
+      return WithNoiseAcross(solution, strength.orthogonal_noise_ratio, moments);
+    }
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(MarvellPower least,
+                             LeastMarvellPower(problem, std::min(max_sum_kl, strength.SumKlOf(epoch))));
+  return WithNoiseAcross(least.solution, strength.orthogonal_noise_ratio, moments);
+}
+
+std::string MarvellPlanner::name() const { return absl::StrCat("marvell(", strength_.name, ")"); }
+
+absl::StatusOr<NoisePlan> MarvellPlanner::Plan(const BatchFacts& batch, double max_sum_kl) const {
+  if (!batch.moments.informative()) {
+    return PlanFallback(batch, max_sum_kl);
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const MarvellSolution noise,
+                             SolveMarvellFor(strength_, batch.position.epoch, max_sum_kl, batch.moments));
+  if (!Reaches(batch.moments, noise)) {
+    return PlanFallback(batch, max_sum_kl);
+  }
+  return PlanClassNoise(batch, "marvell", batch.moments, noise);
+}
+
+absl::StatusOr<NoisePlan> MarvellPlanner::PlanFallback(const BatchFacts& batch, double max_sum_kl) const {
+  const std::string method = "marvell+fallback";
+  if (batch.running.available()) {
+    const ClassMoments estimate = batch.running.Estimate();
+    SPLITVEIL_ASSIGN_OR_RETURN(const MarvellSolution noise,
+                               SolveMarvellFor(strength_, batch.position.epoch, max_sum_kl, estimate));
+    if (Reaches(batch.moments, noise)) {
+      return PlanClassNoise(batch, method, estimate, noise);
+    }
+  }
+  const double s = strength_.sum_kls.empty() ? strength_.s : 1 / strength_.SumKlOf(batch.position.epoch);
+  return PlanIsotropicNoise(batch, method, s * batch.running.FallbackScale(batch.moments), max_sum_kl);
+}
+
+}  // namespace splitveil

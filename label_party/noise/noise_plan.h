@@ -1,0 +1,116 @@
+// What is done to the gradients of a batch: the plan, what it comes to, and the one place where noise is drawn.
+#ifndef SPLITVEIL_LABEL_PARTY_NOISE_NOISE_PLAN_H_
+#define SPLITVEIL_LABEL_PARTY_NOISE_NOISE_PLAN_H_
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+#include "common/crypto/secure_gaussian.h"
+#include "common/matrix/matrix.h"
+#include "label_party/noise/class_moments.h"
+
+namespace splitveil {
+
+// Variances of the noise that the rows of each class get: lambda1 along the difference of the class means, lambda2 on
+// each direction across it.
+struct ClassNoise {
+  double lambda1_neg = 0, lambda2_neg = 0;
+  double lambda1_pos = 0, lambda2_pos = 0;
+};
+
+// What is planned for one batch; the ledger's `protection` row. NaN: does not apply to the method.
+struct ProtectionReport {
+  // none, iso, max_norm, marvell, label_dp, sparsify, discretize; with "+fallback" where running or isotropic estimates
+  // serve.
+  std::string method;
+  double u, v;   // Variance of a component within class 0 and class 1.
+  double g;      // ||dg||^2, squared distance of the class means.
+  double p;      // Share of positives.
+  double power;  // Noise power P.
+  double lambda1_neg, lambda2_neg, lambda1_pos, lambda2_pos;
+  // Of the perturbed classes under the Gaussian model; label_dp: of the randomised labels, or of Gaussian classes with
+  // their AUC where that is more.
+  double sum_kl;
+  // The divergence of all that the run may release of an example, however often: it counts once. NaN: releases add as
+  // they are made.
+  double run_sum_kl = std::numeric_limits<double>::quiet_NaN();
+  // Of this release and those of earlier epochs, where run_sum_kl is known.
+  double sum_kl_so_far = std::numeric_limits<double>::quiet_NaN();
+  // Whether all releases of an example are made of the same noised label.
+  bool releases_repeat = false;
+};
+
+// Only the method; every number is NaN, which the bounds read as "no bound".
+ProtectionReport EmptyReport(const std::string& method);
+
+// The method's noise and the divergence it leaves between the classes of `moments`, of gradients with d components. The
+// moments must be of two classes.
+ProtectionReport ReportOf(const std::string& method, const ClassMoments& moments, const ClassNoise& noise);
+
+// For methods that state no noise of their own: the batch's moments if it has both classes, all else NaN.
+ProtectionReport DescribeBatch(const std::string& method, const ClassMoments& moments);
+
+// Standard deviations of the noise of row j,
+//   out_j = g_j + (own z_j) g_j + (along z_j) direction + across eta_j,
+// z_j ~ N(0, 1), eta_j ~ N(0, I), independent. A row has `own` or the other two.
+struct RowNoise {
+  double own = 0;     // On the row's own line: covariance own^2 g_j g_j'.
+  double along = 0;   // On the line of `direction`: covariance along^2 direction direction'.
+  double across = 0;  // On every component: covariance across^2 I.
+};
+
+// Writes all rows of `gradients` [batch, d] into `out`, which is made [batch, d] if it is not. direction: [d], used by
+// rows with `along` only. noise_of_row: [batch]. eta_j is components [j D, j D + d) of stream 0 of `position`, D = d
+// rounded up to even; z_j is component 2 j of stream 1; position.stream is not read. A row's bytes so depend on its
+// position and noise alone. Memory beyond `out`: a few KiB. Errors: Internal, and `out` emptied, where a component of
+// the result is not finite.
+absl::Status WritePerturbedRows(ConstMatrixView gradients, absl::Span<const float> direction,
+                                absl::Span<const RowNoise> noise_of_row, const NoisePosition& position,
+                                SecureGaussian& gaussian, Matrix& out);
+
+// Rows are sent as they are.
+struct NoChange {};
+
+// Gaussian noise of each row.
+struct GaussianNoise {
+  std::vector<float> direction;  // [d], where a row has noise along it.
+  std::vector<RowNoise> of_row;  // [batch]
+};
+
+// Components smaller in magnitude than `least` become zero; of those equal to it, the first `equals` stay.
+struct KeepLargest {
+  float least = 0;
+  int64_t equals = 0;
+};
+
+// Each component becomes the nearest of lowest, lowest + spacing, ..., `bins` of them. spacing > 0.
+struct RoundToBins {
+  double lowest = 0, spacing = 0;
+  int32_t bins = 0;
+};
+
+// What a release would be. Its report holds as soon as it is applied; nothing of it depends on the draw.
+struct NoisePlan {
+  ProtectionReport report;
+  std::variant<NoChange, GaussianNoise, KeepLargest, RoundToBins> change;
+  double max_sum_kl = std::numeric_limits<double>::infinity();  // The limit it was asked to keep; infinite: none.
+};
+
+// Carries out `plan` on `gradients` [batch, d], the ones that it was made for: writes what may leave into `out`, which
+// is made [batch, d] if it is not and may not alias. The one place where noise is drawn: at `position`, under the key
+// of `gaussian`, which only GaussianNoise reads (it may be null for the others). The same plan at the same position
+// gives the same bytes; noise of different strengths at one position is the same draw on different scales, so only one
+// of them may leave. Under a key of many runs (SecureGaussian) the noise is bound to gradients and plan: other ones get
+// independent noise. Errors: Internal where a component of the result is not finite; `out` is then empty.
+absl::Status ApplyPlan(const NoisePlan& plan, ConstMatrixView gradients, const NoisePosition& position,
+                       SecureGaussian* gaussian, Matrix& out);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_NOISE_NOISE_PLAN_H_

@@ -1,0 +1,78 @@
+#include "label_party/storage/noise_key.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <openssl/crypto.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "common/process/file.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+constexpr char kSuffix[] = ".noise_key";
+constexpr mode_t kOthers = 077;
+using KeyBytes = std::array<uint8_t, 32>;
+
+// NotFound where there is none.
+absl::StatusOr<SecretKey> Read(const std::string& path) {
+  struct stat found = {};
+  if (stat(path.c_str(), &found) == 0 && (found.st_mode & kOthers) != 0) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s: expected a key that nobody but its owner may read, found mode %03o", path, found.st_mode & 0777));
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(std::string contents, ReadFile(path));
+  KeyBytes bytes = {};
+  const bool fits = contents.size() == bytes.size();
+  if (fits) {
+    std::copy(contents.begin(), contents.end(), bytes.begin());
+  }
+  SecretKey key(bytes);
+  OPENSSL_cleanse(bytes.data(), bytes.size());
+  OPENSSL_cleanse(contents.data(), contents.size());
+  if (!fits) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": expected a noise key of ", sizeof(KeyBytes), " bytes, found ", contents.size()));
+  }
+  return key;
+}
+
+}  // namespace
+
+std::string NoiseKeyPath(const std::string& checkpoint_path) {
+  return checkpoint_path.empty() ? "" : checkpoint_path + kSuffix;
+}
+
+absl::StatusOr<SecretKey> OpenNoiseKey(const std::string& path, bool continues) {
+  absl::StatusOr<SecretKey> kept = Read(path);
+  if (!absl::IsNotFound(kept.status())) {
+    return kept;
+  }
+  if (continues) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path,
+                     ": expected the noise key of the run that was interrupted, found none: without it, steps that "
+                     "have left would leave once more with another draw of noise; restore it, or set restart"));
+  }
+  const SecretKey key = SecretKey::Generate();
+  const absl::Status made =
+      CreateFile(path, {reinterpret_cast<const char*>(key.bytes().data()), key.bytes().size()}, kOwnerOnly);
+  // Another process may have made one at the same time: what has the name is the key of both.
+  return made.ok() || absl::IsAlreadyExists(made) ? Read(path) : made;
+}
+
+absl::Status CheckNoiseKey(const std::string& path) {
+  if (path.empty()) {
+    return absl::OkStatus();
+  }
+  const absl::Status status = Read(path).status();
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+}  // namespace splitveil

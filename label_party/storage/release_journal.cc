@@ -1,0 +1,276 @@
+#include "label_party/storage/release_journal.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <limits>
+#include <system_error>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/crypto/sha256.h"
+#include "common/status/status_macros.h"
+#include "common/storage/sync_folder.h"
+
+namespace splitveil {
+namespace {
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "big-endian hosts need byte swaps in release_journal.cc");
+
+constexpr char kSuffix[] = ".answered.";
+constexpr size_t kDigits = 16;  // Of the digest of a run's id.
+
+// What is not a number counts as unbounded.
+double LargerOf(double largest, double sum_kl) {
+  if (std::isnan(sum_kl)) {
+    return std::numeric_limits<double>::infinity();
+  }
+  return std::max(largest, sum_kl);
+}
+
+absl::Status Failed(const std::string& path, const char* what) {
+  return absl::InternalError(absl::StrCat(path, ": cannot be ", what, ": ", std::strerror(errno)));
+}
+
+absl::Status OtherActivations(const std::string& of) {
+  return absl::AlreadyExistsError(
+      absl::StrCat("activations: expected those that ", of,
+                   " was answered for before the run was interrupted, found others: the non-label party must run on "
+                   "what it ran on (machine, threads, libraries), or both begin anew (restart)"));
+}
+
+}  // namespace
+
+std::string ReleaseJournal::PathOf(const std::string& checkpoint_path, const std::string& run_id) {
+  return absl::StrCat(checkpoint_path, kSuffix, absl::BytesToHexString(AsBytes(Sha256(run_id))).substr(0, kDigits));
+}
+
+absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Open(const std::string& path, int flags) {
+  const int descriptor = open(path.c_str(), O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+  if (descriptor < 0) {
+    const std::string what = absl::StrCat(path, ": cannot be opened: ", std::strerror(errno));
+    return errno == ENOENT ? absl::NotFoundError(what) : absl::InvalidArgumentError(what);
+  }
+  const bool is_read = (flags & O_ACCMODE) == O_RDONLY;
+  if (!is_read && flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    close(descriptor);
+    return absl::InvalidArgumentError(absl::StrCat(path, ": another process is using this run's journal"));
+  }
+  File file(fdopen(descriptor, is_read ? "r" : "r+"));
+  if (file == nullptr) {
+    close(descriptor);
+    return Failed(path, "opened");
+  }
+  return std::unique_ptr<ReleaseJournal>(new ReleaseJournal(path, std::move(file)));
+}
+
+absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Begin(const std::string& path,
+                                                                      const std::string& account) {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<ReleaseJournal> journal, Open(path, O_RDWR | O_CREAT | O_EXCL));
+  SPLITVEIL_RETURN_IF_ERROR(SyncFolderOf(path));
+  if (!account.empty()) {
+    SPLITVEIL_RETURN_IF_ERROR(journal->Write({Kind::kAccount, 0, 0, 0, Sha256(account), 0}));
+  }
+  return journal;
+}
+
+absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Continue(const std::string& path,
+                                                                         const std::string& account, uint32_t epoch,
+                                                                         uint32_t batch) {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<ReleaseJournal> journal, Open(path, O_RDWR));
+  SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(epoch, batch));
+  const Outline& outline = journal->outline_;
+  if (!outline.empty && (account.empty() ? outline.account.has_value() : !outline.IsCountedBy(account))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": expected the privacy account that counted the run before it was interrupted, found ",
+        account.empty() ? "none" : "another", ": that file is to be restored, or both begin anew (restart)"));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(journal->GoToEnd());
+  return journal;
+}
+
+absl::StatusOr<std::vector<std::string>> ReleaseJournal::AllOf(const std::string& checkpoint_path) {
+  const std::filesystem::path path = checkpoint_path;
+  const std::string prefix = path.filename().string() + kSuffix;
+  std::error_code error;
+  std::filesystem::directory_iterator files(path.has_parent_path() ? path.parent_path() : ".", error);
+  std::vector<std::string> journals;
+  for (; !error && files != std::filesystem::directory_iterator(); files.increment(error)) {
+    const std::string name = files->path().filename().string();
+    if (absl::StartsWith(name, prefix) && name.size() == prefix.size() + kDigits) {
+      journals.push_back(path.parent_path() / name);
+    }
+  }
+  return error ? absl::StatusOr<std::vector<std::string>>(absl::InternalError(
+                     absl::StrCat(checkpoint_path, ": its folder cannot be read: ", error.message())))
+               : std::move(journals);
+}
+
+void ReleaseJournal::RemoveOthers(const std::string& checkpoint_path, const std::vector<std::string>& run_ids) {
+  for (const std::string& journal : AllOf(checkpoint_path).value_or(std::vector<std::string>())) {
+    const bool kept = std::any_of(run_ids.begin(), run_ids.end(), [&](const std::string& run_id) {
+      return PathOf(checkpoint_path, run_id) == journal;
+    });
+    std::error_code error;
+    if (!kept) {
+      std::filesystem::remove(journal, error);
+    }
+  }
+}
+
+absl::Status ReleaseJournal::Settle(const std::string& path) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<ReleaseJournal> journal, Open(path, O_RDWR));
+  SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(std::numeric_limits<uint32_t>::max(), 0));
+  SPLITVEIL_RETURN_IF_ERROR(journal->GoToEnd());
+  return journal->Settle();
+}
+
+absl::StatusOr<ReleaseJournal::Outline> ReleaseJournal::Read(const std::string& path) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<ReleaseJournal> journal, Open(path, O_RDONLY));
+  SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(std::numeric_limits<uint32_t>::max(), 0));
+  return journal->outline_;
+}
+
+absl::Status ReleaseJournal::GoToEnd() {
+  const int64_t whole = records_ * static_cast<int64_t>(sizeof(Record));
+  return ftruncate(fileno(file_.get()), static_cast<off_t>(whole)) == 0 && std::fseek(file_.get(), 0, SEEK_END) == 0
+             ? absl::OkStatus()
+             : Failed(path_, "written");
+}
+
+absl::Status ReleaseJournal::ReadFrom(uint32_t epoch, uint32_t batch) {
+  static_assert(sizeof(Record) == 56, "the file's format");
+  Record record;
+  for (; std::fread(&record, sizeof(record), 1, file_.get()) == 1; ++records_) {
+    Count(record);
+    if (record.kind == Kind::kRaised) {
+      raised_.push_back({{record.epoch, record.batch}, record.sum_kl});
+      continue;  // There may be several of a batch.
+    }
+    if (record.kind == Kind::kLowered && !lowered_from_.has_value()) {
+      lowered_from_ = {record.epoch, record.batch};
+    }
+    // An evaluation comes after all batches of its epoch.
+    if (record.epoch > epoch || (record.epoch == epoch && (record.batch >= batch || record.kind == Kind::kEvaluated))) {
+      before_[{record.kind, record.epoch, record.batch}] = record;
+    }
+  }
+  return std::ferror(file_.get()) == 0 ? absl::OkStatus() : Failed(path_, "read");
+}
+
+const ReleaseJournal::Record* ReleaseJournal::Before(Kind kind, uint32_t epoch, uint32_t batch) const {
+  const auto before = before_.find({kind, epoch, batch});
+  return before == before_.end() ? nullptr : &before->second;
+}
+
+void ReleaseJournal::Count(const Record& record) {
+  if (record.kind == Kind::kAccount) {
+    outline_.account = record.digest;
+    return;
+  }
+  if (record.kind == Kind::kSettled) {
+    outline_.settled = true;
+    return;
+  }
+  outline_.empty = false;
+  if (record.kind != Kind::kRaised) {
+    outline_.largest_sum_kl = LargerOf(outline_.largest_sum_kl, record.sum_kl);
+  }
+}
+
+absl::Status ReleaseJournal::Write(const Record& record) {
+  if (Before(record.kind, record.epoch, record.batch) != nullptr) {
+    return absl::OkStatus();
+  }
+  const bool was_empty = empty();
+  Count(record);
+  if (std::fwrite(&record, sizeof(record), 1, file_.get()) != 1 || std::fflush(file_.get()) != 0) {
+    return Failed(path_, "written");
+  }
+  ++records_;
+  return was_empty && !empty() ? Sync() : absl::OkStatus();
+}
+
+absl::Status ReleaseJournal::Sync() {
+  return fdatasync(fileno(file_.get())) == 0 ? absl::OkStatus() : Failed(path_, "made durable");
+}
+
+absl::Status ReleaseJournal::Settle() {
+  if (outline_.settled) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_RETURN_IF_ERROR(Write({Kind::kSettled, 0, 0, 0, {}, 0}));
+  return Sync();
+}
+
+absl::Status ReleaseJournal::Take(uint32_t epoch, uint32_t batch, const Digest& activations) {
+  const Record* const before = Before(Kind::kTaken, epoch, batch);
+  return before != nullptr && before->digest != activations
+             ? OtherActivations(absl::StrCat("epoch ", epoch, " batch ", batch))
+             : Write({Kind::kTaken, epoch, batch, 0, activations, 0});
+}
+
+absl::Status ReleaseJournal::Answer(uint32_t epoch, uint32_t batch, const Reply& reply) {
+  const Record* const before = Before(Kind::kAnswered, epoch, batch);
+  return before != nullptr && before->digest != reply.bytes
+             ? absl::InvalidArgumentError(absl::StrCat(
+                   path_, ": expected the answer that left for epoch ", epoch, " batch ", batch,
+                   " before the run was interrupted, found another: this party must run on what it ran on (machine, "
+                   "threads, libraries, noise key, protection and release policy), or both begin anew (restart)"))
+             : Write({Kind::kAnswered, epoch, batch, reply.scores_answered ? 1U : 0U, reply.bytes, reply.sum_kl});
+}
+
+bool ReleaseJournal::ScoresAnswered(uint32_t epoch, uint32_t batch) const {
+  const Record* const before = Before(Kind::kAnswered, epoch, batch);
+  return before != nullptr && before->scores_answered != 0;
+}
+
+absl::Status ReleaseJournal::Evaluate(uint32_t epoch, const Digest& activations) {
+  const Record* const before = Before(Kind::kEvaluated, epoch, 0);
+  return before != nullptr && before->digest != activations
+             ? OtherActivations(absl::StrCat("the evaluation after epoch ", epoch))
+             : Write({Kind::kEvaluated, epoch, 0, 0, activations, 0});
+}
+
+absl::Status ReleaseJournal::LowerDisclosure(uint32_t epoch, uint32_t batch) {
+  if (lowered_from_.has_value()) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_RETURN_IF_ERROR(Write({Kind::kLowered, epoch, batch, 0, {}, 0}));
+  lowered_from_ = {epoch, batch};
+  return absl::OkStatus();
+}
+
+absl::Status ReleaseJournal::RaiseNoise(const RaisedNoise& raised) {
+  SPLITVEIL_RETURN_IF_ERROR(Write({Kind::kRaised, raised.from.epoch, raised.from.batch, 0, {}, raised.max_sum_kl}));
+  raised_.push_back(raised);
+  return absl::OkStatus();
+}
+
+ReleaseJournal::Batch ReleaseJournal::FirstUnanswered(const Batch& next) const {
+  const auto beyond = before_.lower_bound({Kind::kEvaluated, 0, 0});  // Kinds are in order: kAnswered comes before it.
+  if (beyond == before_.begin()) {
+    return next;
+  }
+  const auto& [kind, epoch, batch] = std::prev(beyond)->first;
+  return kind != Kind::kAnswered || std::pair(epoch, batch) < std::pair(next.epoch, next.batch)
+             ? next
+             : Batch{epoch, batch + 1};
+}
+
+absl::Status ReleaseJournal::ReleaseUnprotected() {
+  constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+  return outline_.largest_sum_kl == kUnbounded ? absl::OkStatus()
+                                               : Write({Kind::kUnprotected, 0, 0, 0, {}, kUnbounded});
+}
+
+}  // namespace splitveil

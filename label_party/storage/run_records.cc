@@ -1,0 +1,226 @@
+#include "label_party/storage/run_records.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "common/operations/run_facts.h"
+#include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
+#include "common/telemetry/one_line.h"
+#include "label_party/policy/release_gate.h"
+#include "label_party/protection/protection_factory.h"
+#include "label_party/storage/label_state.h"
+
+namespace splitveil {
+namespace {
+
+constexpr size_t kMaxNameText = 160;  // Of what the peer calls its checkpoint, in an error.
+
+}  // namespace
+
+RunRecords::RunRecords(const RunContext* run, CheckpointPlan checkpoints, std::string ledger_path)
+    : run_(run), checkpoints_(std::move(checkpoints)), ledger_path_(std::move(ledger_path)) {}
+
+absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
+  for (const std::shared_ptr<const Checkpoint>& unfinished : checkpoints_.unfinished) {
+    if (absl::c_linear_search(request.unfinished(), unfinished->name()) && !IsSettled(*unfinished)) {
+      checkpoint_ = unfinished;
+      continues_ = true;
+      return absl::OkStatus();
+    }
+  }
+  const std::string& theirs = request.resumed_from();
+  SPLITVEIL_RETURN_IF_ERROR(CheckMayBeginAnew(theirs));
+  if (checkpoints_.resumes() == theirs.empty()) {
+    return absl::FailedPreconditionError(
+        theirs.empty() ? "resumed_from: only the label party starts from a checkpoint: both must, or neither"
+                       : "resumed_from: only the non-label party starts from a checkpoint: both must, or neither");
+  }
+  checkpoint_ = FindCheckpoint(checkpoints_.initial, theirs);
+  if (checkpoint_ == nullptr && !theirs.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("resumed_from: expected the checkpoint of the same run and epoch at both parties, found ",
+                     absl::StrJoin(checkpoints_.initial, " and ",
+                                   [](std::string* out, const auto& checkpoint) { out->append(checkpoint->name()); }),
+                     " at the label party, ", OneLine(theirs.substr(0, kMaxNameText)), " at the non-label party"));
+  }
+  return absl::OkStatus();
+}
+
+bool RunRecords::IsSettled(const Checkpoint& checkpoint) const {
+  const absl::StatusOr<ReleaseJournal::Outline> journal =
+      ReleaseJournal::Read(ReleaseJournal::PathOf(checkpoints_.path, checkpoint.header().run_id()));
+  return journal.ok() && journal->settled;
+}
+
+absl::StatusOr<bool> RunRecords::AddsUp(const std::string& journal, const std::string& resumed_from) const {
+  const std::shared_ptr<const Checkpoint> goes_on_from = FindCheckpoint(checkpoints_.initial, resumed_from);
+  if (goes_on_from == nullptr ||
+      ReleaseJournal::PathOf(checkpoints_.path, goes_on_from->header().run_id()) != journal) {
+    return false;
+  }
+  v1::GradientProtection protection = run_->config.protection();
+  FillPlannedEpochs(run_->agreement.epochs(), protection);
+  SPLITVEIL_ASSIGN_OR_RETURN(const ReleaseGate gate, ReleaseGate::Create(run_->config.release(), protection));
+  return gate.enforces_run_limit();
+}
+
+absl::Status RunRecords::CheckMayBeginAnew(const std::string& resumed_from) const {
+  const bool nothing_to_protect = run_->config.protection().has_none();
+  if (!writes_checkpoints() || run_->config.party().restart() || nothing_to_protect) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<std::string> journals, ReleaseJournal::AllOf(checkpoints_.path));
+  if (checkpoints_.interrupted != nullptr) {  // Also where its journal is missing.
+    journals.push_back(ReleaseJournal::PathOf(checkpoints_.path, checkpoints_.interrupted->header().run_id()));
+  }
+  for (const std::string& path : journals) {
+    const absl::StatusOr<ReleaseJournal::Outline> journal = ReleaseJournal::Read(path);
+    if (journal.ok() && (journal->empty || journal->settled)) {
+      continue;
+    }
+    // The same noise once more, or a debit; or what was released counts as this run's.
+    const bool is_counted = journal.ok() && journal->IsCountedBy(run_->account_id);
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool adds_up, AddsUp(path, resumed_from));
+    if (!is_counted && !adds_up) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "unfinished: expected a checkpoint of the run that was interrupted after gradients had left (", path,
+          "), found none that both have and that is of this agreement: a new run would release its examples again with "
+          "other noise. The non-label party's checkpoints and the agreement are to be restored, or the label party is "
+          "to allow it (restart)"));
+    }
+    LogWarning(
+        "a run was interrupted after gradients had left (", path,
+        "), which cannot be continued by what both parties have: a new run begins, and what has left is counted");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunRecords::Begin(RunRow row) {
+  run_id_ = row.run_id;
+  SPLITVEIL_RETURN_IF_ERROR(KeepReleases());
+  SPLITVEIL_RETURN_IF_ERROR(continues_ ? checkpoints_.GoBackTo(*checkpoint_) : absl::OkStatus());
+  SPLITVEIL_RETURN_IF_ERROR(BeginLedger(std::move(row)));
+  if (!writes_checkpoints()) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_RETURN_IF_ERROR(BeginJournal());
+  writer_ = std::make_unique<CheckpointWriter>(&checkpoints_, ledger_.get(), [this] { return journal_->Sync(); });
+  return absl::OkStatus();
+}
+
+absl::Status RunRecords::KeepReleases() {
+  if (!writes_checkpoints()) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const v1::LabelReleases releases, LabelReleasesOf(*run_));
+  if (continues_ && checkpoint_->header().has_label_releases()) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckSameReleases(checkpoint_->header().label_releases(), releases));
+  } else if (continues_) {
+    LogWarning(checkpoint_->path(),
+               ": an earlier build wrote it, which does not say with which noise of labels the run began: nobody has "
+               "checked that it goes on with the same");
+  }
+  *checkpoints_.facts.mutable_label_releases() = releases;
+  return absl::OkStatus();
+}
+
+absl::Status RunRecords::BeginLedger(RunRow row) {
+  const int64_t retained_steps = run_->config.party().ledger_retained_steps();
+  if (continues_) {
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        ledger_, Ledger::Continue(ledger_path_, row, checkpoint_->header().continuation().ledger(), retained_steps));
+    return CountTakeUp(*ledger_, checkpoint_->name());
+  }
+  if (checkpoint_ != nullptr) {
+    row.resumed_from = checkpoint_->header().run_id();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      ledger_, splitveil::BeginLedger(ledger_path_, row, run_->agreement.audit().disclosure(), retained_steps));
+  return checkpoint_ == nullptr ? absl::OkStatus() : ledger_->RecordEvent("resumed_from", checkpoint_->name());
+}
+
+absl::Status RunRecords::BeginJournal() {
+  const std::string& beside = checkpoints_.path;
+  const std::string path = ReleaseJournal::PathOf(beside, run_id_);
+  if (continues_) {
+    const v1::CheckpointHeader& place = checkpoint_->header();
+    SPLITVEIL_ASSIGN_OR_RETURN(journal_,
+                               ReleaseJournal::Continue(path, run_->account_id, place.epochs(), place.batches()));
+    return absl::OkStatus();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<std::string> earlier, ReleaseJournal::AllOf(beside));
+  for (const std::string& journal : earlier) {
+    SPLITVEIL_RETURN_IF_ERROR(ReleaseJournal::Settle(journal));
+  }
+  if (const absl::StatusOr<std::vector<std::string>> runs = RunsAt(beside); runs.ok()) {
+    ReleaseJournal::RemoveOthers(beside, *runs);
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(journal_, ReleaseJournal::Begin(path, run_->account_id));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Continuation> RunRecords::TakeContinuation() const {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::optional<Continuation> continuation,
+                             ContinuationOf(*checkpoint_, run_->agreement, *run_->data));
+  return continuation.has_value() ? *std::move(continuation)
+                                  : absl::StatusOr<Continuation>(absl::InternalError("the run has nothing left"));
+}
+
+void RunRecords::KeepContinuation(const Continuation& continuation) {
+  if (writes_checkpoints()) {
+    *checkpoints_.facts.mutable_continuation() = ToProto(continuation, run_->agreement);
+  }
+}
+
+absl::StatusOr<double> RunRecords::CountedSumKl() const {
+  double counted = 0;
+  if (continues_) {
+    return counted;  // The run's own account has counted what it started from.
+  }
+  for (const std::shared_ptr<const Checkpoint>& checkpoint : checkpoints_.initial) {
+    const v1::CheckpointHeader& header = checkpoint->header();
+    counted = std::max(counted, header.label_party().cumulative_sum_kl());
+    if (!header.label_party().privacy_account().empty()) {
+      continue;  // All of the run was counted there before anything left.
+    }
+    const absl::StatusOr<ReleaseJournal::Outline> after =
+        ReleaseJournal::Read(ReleaseJournal::PathOf(PathOfLatest(checkpoint->path()), header.run_id()));
+    if (after.ok()) {
+      counted = std::max(counted, after->largest_sum_kl);
+    } else if (!absl::IsNotFound(after.status())) {
+      return after.status();
+    } else if (!IsComplete(header.run_id(), checkpoints_.initial)) {
+      LogWarning(checkpoint->path(),
+                 ": its run was interrupted, and nothing says what it released afterwards: ", after.status().message(),
+                 "; no bound holds for all runs together");
+      counted = std::numeric_limits<double>::infinity();
+    }
+  }
+  return counted;
+}
+
+void RunRecords::MarkComplete() {
+  absl::Status marked = journal_ == nullptr ? absl::OkStatus() : journal_->Settle();
+  marked.Update(checkpoints_.MarkComplete(run_id_));
+  if (!marked.ok()) {
+    LogWarning("the checkpoint of a complete run cannot be marked as such: ", marked.message());
+  }
+}
+
+absl::Status RunRecords::FinishCheckpoint() { return writer_ == nullptr ? absl::OkStatus() : writer_->Wait(); }
+
+std::shared_ptr<const Checkpoint> RunRecords::TakeCheckpoint() {
+  checkpoints_.initial.clear();
+  checkpoints_.unfinished.clear();
+  return std::move(checkpoint_);
+}
+
+}  // namespace splitveil

@@ -1,0 +1,94 @@
+// What a run of the label party keeps on the disk: ledger, checkpoints, journal of what was answered.
+#ifndef SPLITVEIL_LABEL_PARTY_STORAGE_RUN_RECORDS_H_
+#define SPLITVEIL_LABEL_PARTY_STORAGE_RUN_RECORDS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/checkpoint_plan.h"
+#include "common/checkpoint/checkpoint_writer.h"
+#include "common/checkpoint/continuation.h"
+#include "common/ledger/ledger.h"
+#include "label_party/storage/release_journal.h"
+#include "label_party/storage/run_context.h"
+
+#include "splitveil/v1/split_training.pb.h"
+
+namespace splitveil {
+
+// Not thread-safe.
+class RunRecords {
+ public:
+  // `run`: not owned; must outlive this.
+  RunRecords(const RunContext* run, CheckpointPlan checkpoints, std::string ledger_path);
+
+  // Finds the latest unfinished checkpoint that both parties have, or else the one whose weights the peer starts from;
+  // neither: it starts with fresh weights. Errors: FailedPrecondition with what either party has, and where a run was
+  // interrupted whose releases a new one would repeat with other noise, uncounted.
+  absl::Status ChooseCheckpoint(const v1::OpenRequest& request);
+  // The checkpoint of the broken run that this one goes on with; null: it is a new run.
+  const Checkpoint* continued() const { return continues_ ? checkpoint_.get() : nullptr; }
+  // Opens the ledger and, where checkpoints are written, the journal; `row` lacks what the checkpoint says. Errors:
+  // those of the ledger and of ReleaseJournal; InvalidArgument as CheckSameReleases; ResourceExhausted as CountTakeUp.
+  absl::Status Begin(RunRow row);
+
+  // What a run that is continued goes on with. Errors: as ContinuationOf.
+  absl::StatusOr<Continuation> TakeContinuation() const;
+  // Goes with every checkpoint.
+  void KeepContinuation(const Continuation& continuation);
+  // The largest divergence of all releases of one example that the checkpoints know of which this run might have
+  // started from, what their runs released after them included: infinite where nobody knows; 0 without any. Errors: as
+  // ReleaseJournal::LargestSumKl.
+  absl::StatusOr<double> CountedSumKl() const;
+  // The checkpoint chosen; null: fresh weights. From then on none is held here.
+  std::shared_ptr<const Checkpoint> TakeCheckpoint();
+
+  // Whether something of the run may have left, as far as this party can tell: not before its first step.
+  bool may_have_released() const { return journal_ == nullptr || !journal_->empty(); }
+
+  // Null before Begin.
+  Ledger* ledger() const { return ledger_.get(); }
+  // Null before Begin, and of a run without checkpoints.
+  ReleaseJournal* journal() const { return journal_.get(); }
+
+  bool writes_checkpoints() const { return !checkpoints_.path.empty(); }
+  // Null before Begin, and of a run without checkpoints.
+  CheckpointWriter* checkpoint_writer() const { return writer_.get(); }
+  // Before the ledger is finished. Errors: as CheckpointWriter::Wait.
+  absl::Status FinishCheckpoint();
+  // Both parties know that the run is complete: its checkpoints say that nothing is left to be continued. Where that
+  // cannot be written, the log says so: the peer, which has none to continue, stands in the way of that, too.
+  void MarkComplete();
+
+ private:
+  bool IsSettled(const Checkpoint& checkpoint) const;
+  // Whether what `journal` says has left is counted by a run that starts from the weights of the peer's `resumed_from`
+  // (CountedSumKl), and within a limit: without one, the peer could have as many new runs as it likes.
+  absl::StatusOr<bool> AddsUp(const std::string& journal, const std::string& resumed_from) const;
+  // No broken run is continued: none may stand in the way of a new one. Asked of the disk, where another process may
+  // have left a run since this one began. `resumed_from`: the peer's. Errors: as ChooseCheckpoint.
+  absl::Status CheckMayBeginAnew(const std::string& resumed_from) const;
+  // Says in every checkpoint what leaves of the labels; of a run that is continued, checks that it is as it was.
+  absl::Status KeepReleases();
+  absl::Status BeginLedger(RunRow row);
+  absl::Status BeginJournal();
+
+  const RunContext* const run_;
+  CheckpointPlan checkpoints_;
+  const std::string ledger_path_;
+  std::string run_id_;  // From Begin on.
+  std::shared_ptr<const Checkpoint> checkpoint_;
+  bool continues_ = false;  // The run of that checkpoint, and not only from its weights.
+  std::unique_ptr<Ledger> ledger_;
+  std::unique_ptr<ReleaseJournal> journal_;
+  std::unique_ptr<CheckpointWriter> writer_;  // Last: uses all above.
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_STORAGE_RUN_RECORDS_H_

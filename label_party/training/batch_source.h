@@ -1,0 +1,162 @@
+// What the label party holds of a batch before its activations come: labels, targets, own features.
+#ifndef SPLITVEIL_LABEL_PARTY_TRAINING_BATCH_SOURCE_H_
+#define SPLITVEIL_LABEL_PARTY_TRAINING_BATCH_SOURCE_H_
+
+#include <cereal/access.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/crypto/label_noise.h"
+#include "common/dataset/feature_table.h"
+#include "common/dataset/features.h"
+#include "common/schedule/schedule.h"
+#include "common/schedule/slice_assembler.h"
+#include "label_party/audit/leak_auditor.h"
+#include "label_party/label_privacy/label_targets.h"
+
+namespace splitveil {
+
+// Holds the targets of one epoch, and draws those of the next when it begins: for all examples at once, so that how
+// long it takes tells of none. Not thread-safe.
+class EpochTargets {
+ public:
+  // `examples`, `labels` [n]: as LabelTargets::TrainingTargets takes them, of the aligned `positions` [n], each below
+  // `aligned`. `outputs` of each example. Ends with the targets of `first_epoch`: errors of the first TrainingTargets.
+  struct Options {
+    std::shared_ptr<LabelTargets> source;
+    std::vector<NoiseRow> examples;
+    std::vector<float> labels;
+    std::vector<uint32_t> positions;
+    size_t aligned = 0;
+    size_t outputs = 1;
+    uint32_t first_epoch = 0;
+  };
+  static absl::StatusOr<std::unique_ptr<EpochTargets>> Create(Options options);
+
+  // From here on, those of `epoch`.
+  void BeginEpoch(uint32_t epoch);
+  // [outputs] of the example at an aligned position; NaN of one that is not among `positions`, for which no number
+  // stands.
+  absl::Span<const float> At(uint32_t position) const {
+    return absl::MakeConstSpan(targets_).subspan(options_.outputs * position, options_.outputs);
+  }
+  // LabelTargets::target_noise of the epoch.
+  double noise() const { return options_.source->target_noise(epoch_); }
+
+ private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(targets_);
+  }
+
+  explicit EpochTargets(Options options) : options_(std::move(options)) {}
+
+  absl::Status Draw(uint32_t epoch);
+
+  Options options_;
+  uint32_t epoch_ = 0;
+  std::vector<float> targets_;  // [aligned * outputs]
+};
+
+// The party's data of a run, in aligned order.
+struct TrainingData {
+  std::unique_ptr<FeatureTable> features;  // Own ones.
+  Task task;
+  std::vector<float> labels;              // 0 or 1, a class, or a number in [0, 1].
+  std::vector<uint8_t> audited_labels;    // ReleasedBatch.labels.
+  std::unique_ptr<EpochTargets> targets;  // What h trains on instead, Task.outputs() of each example. Null: the labels.
+  Schedule schedule;
+  // Positions that are evaluated: TrainTestSplit::Evaluated; all, under progressive_validation.
+  std::vector<uint32_t> test;
+  int64_t validation_examples = 0;  // The last so many of them.
+};
+
+// One batch of it.
+struct LocalBatch {
+  ReleasedBatch released;              // Step and hints are the training step's to fill in.
+  std::vector<float> labels;           // [rows]
+  std::vector<float> targets;          // [rows * outputs], or empty.
+  double target_noise = 0;             // TrainingTargets.noise_stddev of them.
+  BatchSlices cuts;                    // In which it crosses the wire.
+  bool is_whole = false;               // Computed at once, not slice by slice.
+  std::vector<FeatureBatch> features;  // Of each of cuts.Computed(is_whole).
+  bool primes = false;                 // One class, and none before it had both: the protection is to be primed.
+};
+
+// Gathers the rows of batches, ahead of time where it is told to. Not thread-safe.
+class BatchSource {
+ public:
+  struct Options {
+    int64_t batch_size = 0;  // Of evaluation, too.
+    int64_t in_flight_batches = 1;
+    bool needs_whole_batch = false;  // TopModel::needs_whole_batch.
+    // Leading batches of one class prime the protection's moments. They are then answered whole, which shows that they
+    // are of one class: not where labels are hidden by other means than noise on gradients.
+    bool primes_moments = true;
+    // A checkpoint keeps the targets: they were drawn for this run, and nothing else would draw the same.
+    bool keeps_targets = false;
+  };
+
+  BatchSource(TrainingData data, const Options& options);
+
+  // The rows of batch (epoch, batch), which the schedule has; the source's until it is asked for another one.
+  const LocalBatch& Gathered(uint32_t epoch, uint32_t batch);
+  // The same, to keep. Each batch once, in order.
+  LocalBatch Take(uint32_t epoch, uint32_t batch);
+  // Gathers them already, where the epoch has such a batch, so that Gathered and Take need not.
+  void Prefetch(uint32_t epoch, uint32_t batch);
+
+  // Aligned positions of the rows of batch (epoch, batch), which the schedule has; valid until another epoch is asked
+  // for.
+  absl::Span<const uint32_t> PositionsOf(uint32_t epoch, uint32_t batch) {
+    return data_.schedule.BatchRows(epoch, batch);
+  }
+
+  int64_t batches_per_epoch() const { return data_.schedule.batches_per_epoch(); }
+  int64_t batch_rows(int64_t batch) const { return data_.schedule.batch_rows(batch); }
+  // Aligned examples.
+  int64_t examples() const { return static_cast<int64_t>(data_.labels.size()); }
+
+  // Those that are evaluated, of both parts.
+  int64_t test_examples() const { return static_cast<int64_t>(data_.test.size()); }
+  // The last so many of them.
+  int64_t validation_examples() const { return data_.validation_examples; }
+  // Rows of test batch `batch`: batch_size, the last one fewer, none after that.
+  int64_t test_rows(uint32_t batch) const;
+  FeatureBatch TestFeatures(uint32_t batch) const;
+  std::vector<float> TestLabels() const;
+  const Task& task() const { return data_.task; }
+
+  // The training examples: aligned positions, ascending.
+  absl::Span<const uint32_t> training_positions() const { return data_.schedule.positions(); }
+  std::vector<uint8_t> AuditedLabelsOf(absl::Span<const uint32_t> positions) const;
+
+ private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(both_classes_seen_);
+    if (options_.keeps_targets) {
+      archive(*data_.targets);
+    }
+  }
+
+  LocalBatch Gather(uint32_t epoch, uint32_t batch);
+  // Of several classes and of numbers.
+  void AddCandidates(ReleasedBatch& batch) const;
+
+  TrainingData data_;
+  const Options options_;
+  bool both_classes_seen_ = false;  // In a batch that was taken.
+  std::optional<LocalBatch> gathered_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_TRAINING_BATCH_SOURCE_H_

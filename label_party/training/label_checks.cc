@@ -1,0 +1,86 @@
+#include "label_party/training/label_checks.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "common/config/agreement.h"
+#include "common/dataset/label_variety.h"
+#include "common/schedule/train_test_split.h"
+#include "common/status/status_macros.h"
+#include "label_party/protection/protection_factory.h"
+
+namespace splitveil {
+
+float LabelOf(const Dataset& data, uint32_t row) {
+  if (!data.has_labels()) {
+    return 0;
+  }
+  return data.task().kind == Task::Kind::kRegression ? data.targets()[row] : static_cast<float>(data.labels()[row]);
+}
+
+absl::Status CheckTaskOf(const v1::RunAgreement& agreement, const Dataset& data, const v1::LabelPartyConfig& config) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckTask(config.protection(), data.task()));
+  const std::string& audited_class = config.label_side_audit().audited_class();
+  const auto& classes = data.preprocessing().classes();
+  if (!audited_class.empty() && std::find(classes.begin(), classes.end(), audited_class) == classes.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("label_side_audit.audited_class: expected ",
+                     classes.empty() ? "none, as the labels are not of several classes"
+                                     : absl::StrCat("one of the schema's classes (", absl::StrJoin(classes, ", "), ")"),
+                     ", found \"", audited_class, "\""));
+  }
+  if (data.task().kind == Task::Kind::kBinary) {
+    return absl::OkStatus();
+  }
+  // One number more or less can move the median, and with it another example across: mu is that of one label.
+  if (data.task().kind == Task::Kind::kRegression && agreement.audit().disclosure() == v1::ROUNDED) {
+    return absl::InvalidArgumentError(
+        "audit.disclosure: expected LABEL_SIDE_ONLY or ORACLE, as the labels are numbers, found ROUNDED");
+  }
+  if (config.clip_cut_gradients() > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "clip_cut_gradients: expected 0, as the labels are not of two classes, found ", config.clip_cut_gradients()));
+  }
+  if (data.task().kind == Task::Kind::kRegression && config.has_early_stopping() &&
+      config.early_stopping().metric() == v1::EarlyStopping::AUC) {
+    return absl::InvalidArgumentError(
+        "early_stopping.metric: expected LOG_LOSS, which stands for the squared error of numbers, found AUC");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset& data,
+                               std::optional<absl::Span<const uint32_t>> rows) {
+  const SplitRule rule(agreement);
+  const bool tests = HasTestPart(agreement), validates = agreement.validation_fraction() > 0;
+  LabelVariety training, test, validation, unused;
+  const auto labels_of = [&](SplitPart part) -> LabelVariety& {
+    return part == SplitPart::kTraining     ? training
+           : part == SplitPart::kTest       ? test
+           : part == SplitPart::kValidation ? validation
+                                            : unused;
+  };
+  const size_t examples = rows ? rows->size() : data.ids().size();
+  for (size_t i = 0; i < examples; ++i) {
+    const uint32_t row = rows ? (*rows)[i] : static_cast<uint32_t>(i);
+    if (training.varied() && (test.varied() || !tests) && (validation.varied() || !validates)) {
+      return absl::OkStatus();
+    }
+    labels_of(rule.PartOf(data, row)).Add(LabelOf(data, row));
+  }
+  absl::Status status = training.Check(rows ? "shared training examples" : "training examples");
+  status.Update(tests ? test.Check(rows ? "shared test examples" : "test examples") : absl::OkStatus());
+  status.Update(validates ? validation.Check(rows ? "shared validation examples" : "validation examples")
+                          : absl::OkStatus());
+  return status.ok() ? status
+                     : absl::InvalidArgumentError(
+                           absl::StrCat(data.path(), ": ", status.message(),
+                                        "; see whether a table was filtered by what is to be predicted, and whether "
+                                        "it has enough rows"));
+}
+
+}  // namespace splitveil

@@ -1,0 +1,33 @@
+// Whether labels are what a run needs: of the kind that is asked for, and not all alike.
+#ifndef SPLITVEIL_LABEL_PARTY_TRAINING_LABEL_CHECKS_H_
+#define SPLITVEIL_LABEL_PARTY_TRAINING_LABEL_CHECKS_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+#include "common/dataset/dataset.h"
+
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/party.pb.h"
+
+namespace splitveil {
+
+// Of one row: label, class or target; 0 where there are none.
+float LabelOf(const Dataset& data, uint32_t row);
+
+// Whether what the agreement and the configuration ask for is there for labels of the kind that `data` has. Error:
+// InvalidArgument, with field, expected and found.
+absl::Status CheckTaskOf(const v1::RunAgreement& agreement, const Dataset& data, const v1::LabelPartyConfig& config);
+
+// Whether the labels of the shared examples differ, in training and in what the agreement keeps for testing: a run on
+// examples that are all alike would end well and mean nothing. `rows`:
+// TrainingInputs.rows; nullopt, before they are known: all of the party's. Error: InvalidArgument.
+absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset& data,
+                               std::optional<absl::Span<const uint32_t>> rows);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_TRAINING_LABEL_CHECKS_H_

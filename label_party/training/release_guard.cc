@@ -1,0 +1,186 @@
+#include "label_party/training/release_guard.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/leakage/attack_traits.h"
+#include "common/leakage/conditional_bound.h"
+#include "common/leakage/leak_auc.h"
+#include "common/leakage/scores.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+
+namespace {
+
+// ConditionalAucBound of what would leave by `plan`.
+double WorstCase(ReleasingHead head, const NoisePlan& plan) {
+  const auto* const noise = std::get_if<GaussianNoise>(&plan.change);
+  if (noise == nullptr) {
+    return 1;
+  }
+  head.noise_negative = {plan.report.lambda1_neg, plan.report.lambda2_neg};
+  head.noise_positive = {plan.report.lambda1_pos, plan.report.lambda2_pos};
+  head.noise_direction = noise->direction;
+  return ConditionalAucBound(head);
+}
+
+}  // namespace
+
+double MeasuredLeak(ConstMatrixView gradients, ConstMatrixView clean, const ReleasedBatch& batch) {
+  const NormAndCosineScores scores = ScoreNormsAndCosines(gradients, batch.CleanPositive(clean));
+  double leak = 0.5;
+  for (const std::vector<float>* attack : {&scores.norms, &scores.cosines}) {
+    if (attack->empty()) {
+      continue;
+    }
+    if (const absl::StatusOr<double> auc = LeakAuc(*attack, batch.labels, RowsLeftOut(v1::COSINE, batch.hint_rows));
+        auc.ok()) {
+      leak = std::max(leak, 0.5 + std::abs(*auc - 0.5));
+    }
+  }
+  return leak;
+}
+
+ReleaseGuard::ReleaseGuard(std::unique_ptr<GradientProtection> protection, ReleaseGate gate, int64_t examples,
+                           double earlier_sum_kl, const RoundedAnswers& answers)
+    : protection_(std::move(protection)),
+      gate_(std::move(gate)),
+      accountant_(examples),
+      answers_(answers),
+      answer_accountant_(answers.any() ? examples : 0),
+      earlier_sum_kl_(earlier_sum_kl) {}
+
+double ReleaseGuard::max_sum_kl() const {
+  double least = GradientProtection::kAsConfigured;
+  for (const ReleaseJournal::RaisedNoise& raised : raised_) {
+    least = std::min(least, raised.max_sum_kl);
+  }
+  return least;
+}
+
+double ReleaseGuard::MaxSumKlOf(const ReleasedBatch& batch) const {
+  double least = GradientProtection::kAsConfigured;
+  for (const ReleaseJournal::RaisedNoise& raised : raised_) {
+    if (std::pair(raised.from.epoch, raised.from.batch) <= std::pair(batch.epoch, batch.batch)) {
+      least = std::min(least, raised.max_sum_kl);
+    }
+  }
+  return least;
+}
+
+double ReleaseGuard::AnswerSumKl(const ReleasedBatch& batch) const {
+  const bool is_due =
+      !batch.is_disclosure_lowered && answers_.IsDue(batch.step, static_cast<int64_t>(batch.labels.size()));
+  return is_due ? answers_.sum_kl() : 0;
+}
+
+double ReleaseGuard::AnswersOn(const ReleasedBatch& batch) const {
+  return answers_.any() ? answer_accountant_.MaxOf(batch.positions) + AnswerSumKl(batch) : 0;
+}
+
+ReleaseFigures ReleaseGuard::FiguresOf(const ReleasedBatch& batch) const {
+  ReleaseFigures figures;
+  figures.epoch = static_cast<uint32_t>(batch.epoch);
+  figures.exposed_sum_kl = earlier_sum_kl_ + accountant_.MaxOf(batch.positions) + AnswersOn(batch);
+  return figures;
+}
+
+GateDecision ReleaseGuard::Decide(const ProtectionReport& report, double worst_case_auc_bound,
+                                  const ReleasedBatch& batch, ReleaseFigures& figures) const {
+  figures.sum_kl = report.sum_kl;
+  figures.run_sum_kl = earlier_sum_kl_ + report.run_sum_kl + AnswersOn(batch);
+  figures.worst_case_auc_bound = worst_case_auc_bound;
+  figures.measured_leak = 0.5;  // Not known before the draw.
+  return gate_.Decide(figures);
+}
+
+absl::Status ReleaseGuard::Try(const BatchFacts& facts, const ReleasedBatch& batch, const ReleasingHead& head,
+                               double max_sum_kl, ReleaseFigures& figures, GuardedBatch& guarded) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const NoisePlan plan, protection_->Plan(facts, max_sum_kl));
+  guarded.report = plan.report;
+  guarded.decision = Decide(plan.report, gate_.WantsWorstCase() ? WorstCase(head, plan) : 0.5, batch, figures);
+  if (guarded.decision.action > v1::WARN) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_RETURN_IF_ERROR(protection_->Apply(plan, facts, guarded.gradients));
+  if (gate_.WantsMeasuredLeak()) {
+    figures.measured_leak = MeasuredLeak(guarded.gradients, facts.gradients, batch);
+    guarded.decision = gate_.Decide(figures);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<GuardedBatch> ReleaseGuard::GuardUnchanged(ConstMatrixView clean, const ReleasedBatch& batch) {
+  GuardedBatch guarded;
+  SPLITVEIL_ASSIGN_OR_RETURN(guarded.report, protection_->Report(static_cast<uint32_t>(batch.epoch)));
+  ReleaseFigures figures = FiguresOf(batch);
+  // An adversary that knows the model reads every label from rows without noise, so the worst case is certainty.
+  guarded.decision = Decide(guarded.report, gate_.WantsWorstCase() ? 1 : 0.5, batch, figures);
+  if (guarded.decision.action <= v1::WARN && gate_.WantsMeasuredLeak()) {
+    figures.measured_leak = MeasuredLeak(clean, clean, batch);
+    guarded.decision = gate_.Decide(figures);
+  }
+  // A continued run may have raised its noise under a different method; this one has none to raise.
+  if (!(guarded.report.sum_kl <= MaxSumKlOf(batch)) && MaxSumKlOf(batch) < GradientProtection::kAsConfigured) {
+    guarded.decision.action = v1::FREEZE_BOTTOM;
+    guarded.decision.reason = "the operator's limit; no noise keeps that";
+  }
+  guarded.sends_clean = guarded.decision.action <= v1::WARN;
+  return guarded;
+}
+
+absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const ReleasedBatch& batch,
+                                                 const ReleasingHead& head) {
+  if (!protection_->changes_gradients()) {
+    return GuardUnchanged(clean, batch);
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const BatchFacts facts,
+                             protection_->Describe(clean, batch.labels, {batch.epoch, batch.batch, 0}));
+  GuardedBatch guarded;
+  ReleaseFigures figures = FiguresOf(batch);
+  double max_sum_kl = MaxSumKlOf(batch);
+  std::string raised_for = "the operator's limit";
+  for (;; ++figures.times_raised) {
+    const absl::Status status = Try(facts, batch, head, max_sum_kl, figures, guarded);
+    if (max_sum_kl < GradientProtection::kAsConfigured && absl::IsFailedPrecondition(status)) {
+      guarded.decision.action = v1::FREEZE_BOTTOM;
+      guarded.decision.reason = absl::StrCat(raised_for, "; no noise keeps that");
+      break;
+    }
+    SPLITVEIL_RETURN_IF_ERROR(status);
+    if (guarded.decision.action != v1::RAISE_NOISE) {
+      break;
+    }
+    max_sum_kl = std::min(max_sum_kl, guarded.decision.max_sum_kl);
+    raised_for = guarded.decision.reason;
+  }
+  if (figures.times_raised > 0 && guarded.decision.action < v1::RAISE_NOISE) {
+    guarded.decision.action = v1::RAISE_NOISE;
+    guarded.decision.reason = raised_for;
+  }
+  if (guarded.decision.action >= v1::FREEZE_BOTTOM) {
+    guarded.gradients = Matrix();
+  }
+  return guarded;
+}
+
+double ReleaseGuard::Account(const ProtectionReport& report, ReleasedBatch& batch) {
+  const double gradients = std::isnan(report.run_sum_kl) ? accountant_.Release(batch.positions, report.sum_kl)
+                                                         : accountant_.ReleaseOfRun(batch.positions, report.run_sum_kl);
+  const double answer = AnswerSumKl(batch);
+  if (answer > 0) {
+    batch.is_answered = true;
+    answers_.Spend();
+    answer_accountant_.Release(batch.positions, answer);
+  }
+  return gradients + answer_accountant_.max_sum_kl();
+}
+
+}  // namespace splitveil

@@ -1,0 +1,173 @@
+#include "label_party/training/step_recorder.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+#include "common/evaluation/evaluation.h"
+#include "common/leakage/bound_basis.h"
+#include "common/leakage/bounds.h"
+#include "common/ledger/gate_action.h"
+#include "common/ledger/run_claim.h"
+#include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
+
+namespace splitveil {
+namespace {
+
+std::string Describe(const GateCounts& counts) {
+  return absl::StrJoin(counts, ", ", [](std::string* out, const auto& count) {
+    absl::StrAppend(out, count.second, " ", GateActionName(count.first));
+  });
+}
+
+absl::StatusOr<Evaluation> EvaluateTask(const Task& task, absl::Span<const float> outputs,
+                                        absl::Span<const float> labels) {
+  if (task.kind == Task::Kind::kRegression) {
+    return EvaluateRegression(outputs, labels);
+  }
+  const std::vector<uint8_t> classes(labels.begin(), labels.end());
+  return task.kind == Task::Kind::kBinary
+             ? Evaluate(outputs, classes)
+             : EvaluateClasses({outputs.data(), static_cast<int64_t>(labels.size()), task.outputs()}, classes);
+}
+
+}  // namespace
+
+StepRecorder::StepRecorder(RunResult beginnings, int64_t batches_per_epoch, Ledger* ledger)
+    : result_(std::move(beginnings)), ledger_(ledger) {
+  result_.batches_per_epoch = batches_per_epoch;
+}
+
+void StepRecorder::BeginEpoch() {
+  result_.epoch_loss_sum = 0;
+  result_.epoch_examples = 0;
+  epoch_gate_.clear();
+}
+
+absl::Status StepRecorder::RecordDecision(const GateDecision& decision) {
+  ++result_.gate[decision.action];
+  // One event per kind and epoch; how many there were stands in the accountant's.
+  if (++epoch_gate_[decision.action] > 1 || decision.action == v1::RELEASE) {
+    return absl::OkStatus();
+  }
+  return ledger_->RecordEvent(absl::StrCat("gate_", GateActionName(decision.action)),
+                              absl::StrCat("step ", step(), ": ", decision.reason));
+}
+
+void StepRecorder::Freeze(int64_t epoch, int64_t batch, const GateDecision& decision) {
+  result_.frozen_after_epoch = epoch;
+  LogInfo("the release gate has frozen the bottom model: from epoch ", epoch + 1, ", batch ", batch + 1,
+          " on no gradient leaves, and the top model goes on learning; reason: ", decision.reason);
+}
+
+void StepRecorder::CountFrozenStep() {
+  ++result_.gate[v1::FREEZE_BOTTOM];
+  ++epoch_gate_[v1::FREEZE_BOTTOM];
+}
+
+ProtectionRow StepRecorder::RowOf(const ProtectionReport& report, v1::GateAction action, double auc_bound) const {
+  ProtectionRow row;
+  row.step = step();
+  row.method = report.method;
+  row.u = report.u;
+  row.v = report.v;
+  row.g = report.g;
+  row.p = report.p;
+  row.power = report.power;
+  row.lambda1_neg = report.lambda1_neg;
+  row.lambda2_neg = report.lambda2_neg;
+  row.lambda1_pos = report.lambda1_pos;
+  row.lambda2_pos = report.lambda2_pos;
+  row.sum_kl = report.sum_kl;
+  row.auc_bound = auc_bound;
+  row.gate = action;
+  return row;
+}
+
+absl::Status StepRecorder::RecordStep(StepRecord record) {
+  const StepTimeRow times = stopwatch_.Finish(record.row);
+  Count(record);
+  absl::Status status = ledger_->Record(record.row);
+  status.Update(ledger_->Record(times));
+  status.Update(ledger_->Record(record.protection));
+  if (record.row.batch + 1 == result_.batches_per_epoch) {
+    status.Update(RecordAccount(record.row.epoch));
+  }
+  return status;
+}
+
+void StepRecorder::Count(const StepRecord& record) {
+  const StepRow& row = record.row;
+  ++result_.steps;
+  result_.trained_examples += row.examples;
+  result_.epoch_loss_sum += row.loss * static_cast<double>(row.examples);
+  result_.epoch_examples += row.examples;
+  result_.train_log_loss = result_.epoch_loss_sum / static_cast<double>(result_.epoch_examples);
+  result_.train_seconds += row.seconds;
+  result_.bytes_sent += row.bytes_sent;
+  result_.bytes_received += row.bytes_received;
+  if (record.released) {
+    const ProtectionRow& protection = record.protection;
+    result_.total_sum_kl += protection.sum_kl;
+    result_.latest_sum_kl = protection.sum_kl;
+    result_.auc_bounds.Add(protection.auc_bound);
+    result_.step_auc_bounds.Add(StepAucBound(protection.auc_bound, protection.sum_kl));
+  }
+}
+
+absl::Status StepRecorder::RecordAccount(int64_t epoch) {
+  std::string account = absl::StrFormat(
+      "after epoch %d: bound on the AUC of an adversary that accumulates every release of an example: %.4f (%s), %.4f "
+      "(Theorem 1); gate: %s",
+      epoch + 1, GaussianAucBound(result_.cumulative_sum_kl),
+      IsBoundProved(result_.protection) ? "proved" : "conditional", AucBound(result_.cumulative_sum_kl),
+      Describe(epoch_gate_));
+  if (!result_.resumed_from.empty()) {
+    const double with_earlier = result_.earlier_sum_kl + result_.cumulative_sum_kl;
+    absl::StrAppendFormat(&account, "; with the runs before it, for examples that return: %.4f, %.4f",
+                          GaussianAucBound(with_earlier), AucBound(with_earlier));
+  }
+  return ledger_->RecordEvent("accountant", account);
+}
+
+absl::Status StepRecorder::RecordPart(const char* part, int64_t epoch, const Task& task, const Predictions& of_part,
+                                      std::vector<TestMetrics>& metrics) {
+  if (of_part.labels.empty()) {
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+    metrics.push_back({epoch, kNone, kNone, kNone, kNone});
+    return absl::OkStatus();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const Evaluation found, EvaluateTask(task, of_part.outputs, of_part.labels));
+  metrics.push_back(
+      {epoch, found.log_loss, found.auc, found.calibration_error, found.accuracy, found.rmse, found.r_squared});
+  EvaluationRow row;
+  row.step = step();
+  row.split = part;
+  row.log_loss = found.log_loss;
+  row.auc = found.auc;
+  row.accuracy = found.accuracy;
+  row.calibration_error = found.calibration_error;
+  row.rmse = found.rmse;
+  row.r_squared = found.r_squared;
+  return ledger_->Record(row);
+}
+
+absl::Status StepRecorder::RecordEvaluation(int64_t epoch, const Task& task, const Predictions& evaluated,
+                                            int64_t validation_examples) {
+  const size_t tests = evaluated.labels.size() - static_cast<size_t>(validation_examples);
+  const size_t test_outputs = tests * static_cast<size_t>(task.outputs());
+  SPLITVEIL_RETURN_IF_ERROR(RecordPart(
+      "test", epoch, task, {evaluated.outputs.first(test_outputs), evaluated.labels.first(tests)}, result_.tests));
+  return validation_examples == 0
+             ? absl::OkStatus()
+             : RecordPart("validation", epoch, task,
+                          {evaluated.outputs.subspan(test_outputs), evaluated.labels.subspan(tests)},
+                          result_.validations);
+}
+
+}  // namespace splitveil

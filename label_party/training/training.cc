@@ -1,0 +1,368 @@
+#include "label_party/training/training.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+#include "common/checkpoint/progress_archive.h"
+#include "common/leakage/bounds.h"
+#include "common/process/runtime.h"
+#include "common/schedule/party_seed.h"
+#include "common/schedule/train_test_split.h"
+#include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
+#include "label_party/label_privacy/label_targets.h"
+#include "label_party/protection/protection_factory.h"
+#include "label_party/top/release_head_models.h"
+#include "label_party/training/label_checks.h"
+
+namespace splitveil {
+namespace {
+
+// As the protection needs it: with a head for what leaves, or without.
+absl::StatusOr<std::unique_ptr<TopModel>> MakeFreshModel(const TrainingInputs& inputs) {
+  TopModelOptions options = TopOptions(inputs.agreement, inputs.config, *inputs.data);
+  absl::StatusOr<std::unique_ptr<TopModel>> releasing = TopModel::Create(options);
+  if (!releasing.ok() || !inputs.config.protection().has_gaussian_label_dp()) {
+    return releasing;
+  }
+  if (inputs.config.protection().gaussian_label_dp().release_head_predicts()) {
+    return MakeOneHeadedTopModel(*std::move(releasing));
+  }
+  options.cut_gradient = false;
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TopModel> predicting, TopModel::Create(options));
+  return MakeTwoHeadedTopModel(*std::move(releasing), std::move(predicting), options.task.outputs());
+}
+
+// With the weights and the optimiser's state of the checkpoint, where there is one.
+absl::StatusOr<std::unique_ptr<TopModel>> MakeModel(const TrainingInputs& inputs) {
+  absl::StatusOr<std::unique_ptr<TopModel>> model = MakeFreshModel(inputs);
+  if (model.ok() && inputs.resumed != nullptr) {
+    const absl::StatusOr<NamedParameters> state = inputs.resumed->State();
+    SPLITVEIL_RETURN_IF_ERROR(state.ok() ? (*model)->SetTrainingState(*state) : state.status());
+  }
+  return model;
+}
+
+// Nothing remembered where there is no checkpoint.
+absl::StatusOr<LabelState> EarlierState(const TrainingInputs& inputs) {
+  if (inputs.resumed == nullptr) {
+    return LabelState();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(LabelState earlier,
+                             LabelStateFrom(inputs.resumed->header().label_party(), inputs.agreement.cut_width()));
+  // The peer says from which of this party's checkpoints the run resumes: an older one hands nothing back.
+  earlier.cumulative_sum_kl = std::max(earlier.cumulative_sum_kl, inputs.counted_sum_kl);
+  return earlier;
+}
+
+std::vector<float> AlignedLabels(const Dataset& data, absl::Span<const uint32_t> rows) {
+  std::vector<float> labels;
+  labels.reserve(rows.size());
+  for (const uint32_t row : rows) {
+    labels.push_back(LabelOf(data, row));
+  }
+  return labels;
+}
+
+// The audited class's number, CheckTaskOf having made sure that there is one.
+float AuditedClass(const Dataset& data, const v1::LabelSideAudit& audit) {
+  const auto& classes = data.preprocessing().classes();
+  const auto found = std::find(classes.begin(), classes.end(), audit.audited_class());
+  return found == classes.end() ? 0 : static_cast<float>(found - classes.begin());
+}
+
+// Of the numbers at `positions`; not empty.
+float Median(const std::vector<float>& labels, absl::Span<const uint32_t> positions) {
+  std::vector<float> values;
+  values.reserve(positions.size());
+  for (const uint32_t position : positions) {
+    values.push_back(labels[position]);
+  }
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// ReleasedBatch.labels of all examples. `training`: positions.
+std::vector<uint8_t> AuditedLabels(const Dataset& data, const v1::LabelSideAudit& audit,
+                                   const std::vector<float>& labels, absl::Span<const uint32_t> training) {
+  std::vector<uint8_t> audited;
+  audited.reserve(labels.size());
+  const bool is_number = data.task().kind == Task::Kind::kRegression;
+  const float of = is_number                                     ? Median(labels, training)
+                   : data.task().kind == Task::Kind::kMultiClass ? AuditedClass(data, audit)
+                                                                 : 1;
+  for (const float label : labels) {
+    audited.push_back((is_number ? label > of : label == of) ? 1 : 0);
+  }
+  return audited;
+}
+
+// All but the targets.
+absl::StatusOr<TrainingData> MakeData(const TrainingInputs& inputs) {
+  const v1::RunAgreement& agreement = inputs.agreement;
+  const Dataset& data = *inputs.data;
+  TrainTestSplit split = SplitRule(agreement).Split(data, inputs.rows);
+  std::vector<uint32_t> evaluated = split.Evaluated();
+  if (agreement.progressive_validation()) {
+    evaluated.resize(inputs.rows.size());
+    std::iota(evaluated.begin(), evaluated.end(), 0);
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(Schedule schedule,
+                             Schedule::Create(inputs.seed, std::move(split.train), AgreedSchedule(agreement)));
+  std::vector<float> labels = AlignedLabels(data, inputs.rows);
+  std::vector<uint8_t> audited_labels =
+      AuditedLabels(data, inputs.config.label_side_audit(), labels, schedule.positions());
+  data.ReleaseMemory();  // Of the ids and the labels,
+  ReturnFreeMemory();    // of the alignment.
+  auto features =
+      std::make_unique<FeatureTable>(inputs.data, std::vector<uint32_t>(inputs.rows.begin(), inputs.rows.end()));
+  return TrainingData{
+      std::move(features), data.task(),         std::move(labels),    std::move(audited_labels),
+      /*targets=*/nullptr, std::move(schedule), std::move(evaluated), static_cast<int64_t>(split.validation.size())};
+}
+
+// What the training examples train on; null: their labels.
+absl::StatusOr<std::unique_ptr<EpochTargets>> MakeTargets(const TrainingInputs& inputs, const TrainingData& data) {
+  if (inputs.protection.labels == nullptr) {
+    return nullptr;
+  }
+  const absl::Span<const uint32_t> positions = data.schedule.positions();
+  EpochTargets::Options options;
+  options.source = inputs.protection.labels;
+  options.positions.assign(positions.begin(), positions.end());
+  options.aligned = data.labels.size();
+  options.outputs = static_cast<size_t>(data.task.outputs());
+  options.first_epoch = inputs.is_continued ? inputs.resumed->header().epochs() : 0;
+  options.examples.reserve(positions.size());
+  options.labels.reserve(positions.size());
+  for (uint32_t position : positions) {
+    options.examples.push_back(NoiseRow::OfId(inputs.data->ids()[inputs.rows[position]]));
+    options.labels.push_back(data.labels[position]);
+  }
+  inputs.data->ReleaseMemory();  // Of the ids.
+  return EpochTargets::Create(std::move(options));
+}
+
+std::optional<AccountedReleases> AccountedOf(const LabelTargets* targets) {
+  return targets == nullptr ? std::nullopt : targets->accounted();
+}
+
+// What other runs released: `earlier`, from the checkpoint, and what the account says. Where one account has counted
+// both, the larger of the two figures: that of the account, unless it has lost what it once knew.
+LabelState EarlierReleases(LabelState earlier, const std::optional<AccountedReleases>& accounted) {
+  if (!accounted) {
+    earlier.privacy_account.clear();
+    return earlier;
+  }
+  const bool counted = earlier.cumulative_sum_kl == 0 || earlier.privacy_account == accounted->account_id;
+  earlier.privacy_account = counted ? accounted->account_id : "";
+  earlier.cumulative_sum_kl =
+      counted ? std::max(accounted->earlier_sum_kl, earlier.cumulative_sum_kl - accounted->run_sum_kl)
+              : earlier.cumulative_sum_kl + accounted->earlier_sum_kl;
+  return earlier;
+}
+
+// `earlier_sum_kl`: of EarlierReleases.
+absl::Status RecordAccount(const std::optional<AccountedReleases>& accounted, double earlier_sum_kl, int64_t examples,
+                           Ledger& ledger) {
+  if (!accounted) {
+    return absl::OkStatus();
+  }
+  const AllRunsRow row = {accounted->account_id, examples, GaussianAucBound(earlier_sum_kl + accounted->run_sum_kl)};
+  LogInfo("privacy account: ", row.examples,
+          " examples counted; AUC bound of all their releases, this run's included: ",
+          absl::StrFormat("%.6f", row.auc_bound));
+  return ledger.Record(row);
+}
+
+// What is known of a run before its first batch.
+RunResult Beginnings(const TrainingInputs& inputs, double earlier_sum_kl,
+                     const std::optional<AccountedReleases>& accounted) {
+  RunResult result;
+  result.run_id = inputs.run_id;
+  result.task = inputs.data->task();
+  result.protection = inputs.protection.gradients->name();
+  result.aligned_examples = static_cast<int64_t>(inputs.rows.size());
+  result.epochs = inputs.agreement.epochs();
+  result.resumed_from = inputs.resumed == nullptr ? "" : inputs.resumed->name();  // Of a continued run: its own.
+  result.earlier_sum_kl = earlier_sum_kl;
+  if (accounted) {
+    result.cumulative_sum_kl = accounted->run_sum_kl;  // Before the first row of it leaves.
+  }
+  return result;
+}
+
+absl::Status RecordClipping(double norm, Ledger& ledger) {
+  if (norm == 0) {
+    return absl::OkStatus();
+  }
+  return ledger.RecordEvent("clip_cut_gradients", absl::StrCat("before the protection, each example's to norm ", norm));
+}
+
+// Null: none are agreed.
+absl::StatusOr<std::unique_ptr<AttributeAudit>> MakeAttributeAudit(const TrainingInputs& inputs) {
+  if (inputs.known_attributes == nullptr) {
+    return nullptr;
+  }
+  return AttributeAudit::Create(
+      {inputs.agreement, inputs.config, inputs.known_attributes, *inputs.data, inputs.rows, inputs.ledger});
+}
+
+// As a part of the progress, also where none are agreed.
+struct AgreedAttacks {
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    if (audit != nullptr) {
+      archive(*audit);
+    }
+  }
+
+  AttributeAudit* audit;
+};
+
+TrainingOrder::Options OrderOf(const TrainingInputs& inputs, const BatchSource& source) {
+  TrainingOrder::Options order;
+  order.epochs = inputs.agreement.epochs();
+  order.batches_per_epoch = source.batches_per_epoch();
+  order.test_examples = source.test_examples();
+  order.progressive_validation = inputs.agreement.progressive_validation();
+  order.stops_early = inputs.config.has_early_stopping();
+  return order;
+}
+
+// What ROUNDED will have disclosed; both ledgers hold the agreement, too.
+absl::Status RecordAnswers(const v1::RunAgreement& agreement, Ledger& ledger) {
+  const v1::RoundedAnswers& rounded = agreement.audit().rounded();
+  if (agreement.audit().disclosure() != v1::ROUNDED) {
+    return absl::OkStatus();
+  }
+  return ledger.RecordEvent("rounded_answers",
+                            absl::StrCat("up to ", rounded.max_answers(), " on batches of at least ",
+                                         rounded.minimum_batch(), ", each of mu ", rounded.mu(), ", at most ",
+                                         agreement.epochs(), " on an example: counted among its releases"));
+}
+
+void RestoreWhatTheOperatorChanged(const ReleaseJournal& journal, TrainingStep& step, ReleaseGuard& guard,
+                                   LeakAuditor& auditor) {
+  if (const std::optional<ReleaseJournal::Batch> from = journal.lowered_from(); from.has_value()) {
+    step.LowerDisclosureFrom(from->epoch, from->batch);
+    auditor.LowerDisclosure();
+  }
+  for (const ReleaseJournal::RaisedNoise& raised : journal.raised()) {
+    guard.RaiseNoise(raised);
+  }
+}
+
+}  // namespace
+
+TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config, const Dataset& data) {
+  TopModelOptions options;
+  options.spec = config.model();
+  options.cut_layer = agreement.cut_layer();
+  options.optimizer = config.party().optimizer();
+  options.features = data.features();
+  options.task = data.task();
+  options.cut_width = agreement.cut_width();
+  options.seed = WeightSeed(SeedRole::kLabelParty, config.party().reproducible_seed());
+  return options;
+}
+
+absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
+  const v1::RunAgreement& agreement = inputs.agreement;
+  v1::GradientProtection protection = inputs.config.protection();
+  FillPlannedEpochs(agreement.epochs(), protection);
+  SPLITVEIL_ASSIGN_OR_RETURN(ReleaseGate gate, ReleaseGate::Create(inputs.config.release(), protection));
+  SPLITVEIL_ASSIGN_OR_RETURN(TrainingData data, MakeData(inputs));
+  Training training;
+  SPLITVEIL_ASSIGN_OR_RETURN(training.model, MakeModel(inputs));
+  SPLITVEIL_ASSIGN_OR_RETURN(LabelState earlier, EarlierState(inputs));
+  if (earlier.moments) {
+    inputs.protection.gradients->RestoreMoments(*earlier.moments);
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(data.targets, MakeTargets(inputs, data));
+  const std::shared_ptr<const LabelTargets> targets = inputs.protection.labels;
+  const std::optional<AccountedReleases> accounted = AccountedOf(targets.get());
+  earlier = EarlierReleases(std::move(earlier), accounted);
+  training.privacy_account = earlier.privacy_account;
+  RunResult beginnings = Beginnings(inputs, earlier.cumulative_sum_kl, accounted);
+
+  BatchSource::Options source;
+  source.batch_size = agreement.batch_size();
+  source.in_flight_batches = inputs.in_flight_batches;
+  source.needs_whole_batch = training.model->needs_whole_batch();
+  source.primes_moments = inputs.protection.gradients->keeps_moments();
+  source.keeps_targets = targets != nullptr && !accounted;
+  training.source = std::make_unique<BatchSource>(std::move(data), source);
+  training.guard = std::make_unique<ReleaseGuard>(std::move(inputs.protection.gradients), std::move(gate),
+                                                  training.source->examples(), earlier.cumulative_sum_kl,
+                                                  RoundedAnswers(agreement.audit()));
+  training.recorder =
+      std::make_unique<StepRecorder>(std::move(beginnings), training.source->batches_per_epoch(), inputs.ledger);
+  TrainingStepOptions step;
+  step.cut_width = agreement.cut_width();
+  step.wire_dtype = agreement.wire_dtype();
+  step.discloses_hints = agreement.audit().disclosure() == v1::ORACLE;
+  step.distance_correlation_weight = protection.distance_correlation().weight();
+  step.releases_posterior = targets != nullptr && targets->target_noise(0) > 0;
+  step.clip_cut_gradients = inputs.config.clip_cut_gradients();
+  step.journal = inputs.journal;
+  training.step = std::make_unique<TrainingStep>(step, training.source.get(), training.model.get(),
+                                                 training.guard.get(), inputs.auditor, training.recorder.get());
+  training.evaluator =
+      std::make_unique<TestEvaluator>(agreement.cut_width(), agreement.wire_dtype(), training.source.get(),
+                                      training.model.get(), training.recorder.get());
+  training.order = std::make_unique<TrainingOrder>(OrderOf(inputs, *training.source));
+  SPLITVEIL_ASSIGN_OR_RETURN(training.attribute_audit, MakeAttributeAudit(inputs));
+  SPLITVEIL_RETURN_IF_ERROR(RecordAccount(accounted, earlier.cumulative_sum_kl,
+                                          static_cast<int64_t>(training.source->training_positions().size()),
+                                          *inputs.ledger));
+  if (inputs.is_continued) {
+    SPLITVEIL_RETURN_IF_ERROR(training.Restore(inputs.resumed->progress(), *inputs.auditor));
+    if (inputs.journal != nullptr) {
+      RestoreWhatTheOperatorChanged(*inputs.journal, *training.step, *training.guard, *inputs.auditor);
+    }
+    return training;
+  }
+  SPLITVEIL_RETURN_IF_ERROR(RecordAnswers(agreement, *inputs.ledger));
+  SPLITVEIL_RETURN_IF_ERROR(RecordClipping(inputs.config.clip_cut_gradients(), *inputs.ledger));
+  return training;
+}
+
+std::string Training::Progress(const LeakAuditor& auditor) const {
+  return SaveProgress(*source, *guard, *recorder, *order, *step, auditor, AgreedAttacks{attribute_audit.get()});
+}
+
+absl::Status Training::Restore(absl::string_view progress, LeakAuditor& auditor) {
+  const double earlier_sum_kl = result().earlier_sum_kl;
+  AgreedAttacks attacks = {attribute_audit.get()};
+  SPLITVEIL_RETURN_IF_ERROR(LoadProgress(progress, *source, *guard, *recorder, *order, *step, auditor, attacks));
+  if (!privacy_account.empty()) {  // It may have counted other runs since.
+    guard->SetEarlierSumKl(earlier_sum_kl);
+    recorder->result().earlier_sum_kl = earlier_sum_kl;
+  }
+  return absl::OkStatus();
+}
+
+CompletionAudit::Options CompletionOptions(const v1::RunAgreement& agreement, const Training& training) {
+  CompletionAudit::Options options;
+  options.auxiliary_labels = agreement.audit().auxiliary_labels();
+  options.max_chunk = agreement.batch_size();
+  options.epoch = training.order->epoch() - 1;
+  options.key = training.step->AuxiliaryKey();
+  const absl::Span<const uint32_t> positions = training.source->training_positions();
+  options.positions.assign(positions.begin(), positions.end());
+  options.labels = training.source->AuditedLabelsOf(options.positions);
+  return options;
+}
+
+}  // namespace splitveil
