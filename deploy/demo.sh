@@ -119,13 +119,14 @@ train marvell
 say "Training with noise on the labels: a proved bound of AUC 0.7"
 train gaussian_label_dp
 quietly report "Writing the report" "$bin/splitveil" report --ledger="$out/none.label_party.db" \
-  --ledger="$out/marvell.label_party.db" --ledger="$out/gaussian_label_dp.label_party.db" --out="$out/report.html"
-# audit RUN POLICY PAGE: judges a run by deploy/demo/POLICY.textproto and writes PAGE; sets `verdict` to the audit's exit
+  --ledger="$out/marvell.label_party.db" --ledger="$out/gaussian_label_dp.label_party.db" \
+  --ledger="$out/frozen.label_party.db" --out="$out/report.html"
+# audit RUN POLICY PAGE [FLAG]: judges a run by deploy/demo/POLICY.textproto and writes PAGE; sets `verdict` to the audit's exit
 # code. 10, policy not met, is a valid result here.
 audit() {
   verdict=0
   "$bin/splitveil" audit --ledger="$out/$1.label_party.db" --policy="$root/deploy/demo/$2.textproto" \
-    --report="$out/$3" >"$logs/audit.$1.$2.log" 2>&1 || verdict=$?
+    --report="$out/$3" "${@:4}" >"$logs/audit.$1.$2.log" 2>&1 || verdict=$?
   [ "$verdict" -eq 0 ] || [ "$verdict" -eq 10 ] || fail "audit.$1.$2" "$verdict"
 }
 audit marvell policy audit.marvell.html
@@ -141,7 +142,7 @@ say "the gradients, AUC. Worst case: an adversary that knows the model."
 printf '    %-18s %-10s %-11s %-20s %-8s %-10s %s\n' run strongest 'worst case' verdict policy 'exit code' bound >&2
 verdicts=
 for run in none marvell gaussian_label_dp; do
-  audit $run guarantee audit.$run.guarantee.html
+  audit $run guarantee audit.$run.guarantee.html --verbose
   verdicts+=${verdicts:+, }$verdict
   met='not met'
   [ "$verdict" -ne 0 ] || met=met

@@ -6,12 +6,13 @@
 int main(int argc, char** argv) {
   const splitveil::PartyProgram program = {
       "label_party", "The label party's service: trains the top model and protects the gradients that leave it.",
-      [](const std::string& agreement_path, const std::string& config_path, bool check_only) {
-        const absl::StatusOr<splitveil::LabelPartyPlan> plan = splitveil::PlanLabelParty(agreement_path, config_path);
+      [](const std::string& agreement_path, const std::string& config_path, const splitveil::PartyFlags& flags) {
+        absl::StatusOr<splitveil::LabelPartyPlan> plan = splitveil::PlanLabelParty(agreement_path, config_path);
         if (!plan.ok()) {
           return plan.status();
         }
-        return check_only ? splitveil::CheckLabelParty(*plan) : splitveil::RunLabelParty(*plan);
+        plan->verbose_summary = flags.verbose_summary;
+        return flags.check_only ? splitveil::CheckLabelParty(*plan) : splitveil::RunLabelParty(*plan);
       },
       &splitveil::DryRunLabelParty};
   return splitveil::RunPartyProgram(program, argc, argv);

@@ -6,13 +6,13 @@
 int main(int argc, char** argv) {
   const splitveil::PartyProgram program = {
       "nonlabel_party", "The non-label party's service: trains the bottom model on the label party's gradients.",
-      [](const std::string& agreement_path, const std::string& config_path, bool check_only) {
-        const absl::StatusOr<splitveil::NonLabelPartyPlan> plan =
-            splitveil::PlanNonLabelParty(agreement_path, config_path);
+      [](const std::string& agreement_path, const std::string& config_path, const splitveil::PartyFlags& flags) {
+        absl::StatusOr<splitveil::NonLabelPartyPlan> plan = splitveil::PlanNonLabelParty(agreement_path, config_path);
         if (!plan.ok()) {
           return plan.status();
         }
-        return check_only ? splitveil::CheckNonLabelParty(*plan) : splitveil::RunNonLabelParty(*plan);
+        plan->verbose_summary = flags.verbose_summary;
+        return flags.check_only ? splitveil::CheckNonLabelParty(*plan) : splitveil::RunNonLabelParty(*plan);
       },
       &splitveil::DryRunNonLabelParty};
   return splitveil::RunPartyProgram(program, argc, argv);

@@ -15,7 +15,8 @@ int RunPartyProgram(const PartyProgram& program, int argc, char** argv) {
   TuneRuntime(argv);
   RequireTls13();
   std::string agreement, config;
-  bool check_only = false, dry_run = false;
+  PartyFlags flags;
+  bool dry_run = false;
   const auto run = [&]() -> absl::StatusOr<ExitCode> {
     if (dry_run) {
       const DryRun found = program.dry_run(agreement, config);
@@ -23,12 +24,12 @@ int RunPartyProgram(const PartyProgram& program, int argc, char** argv) {
       SPLITVEIL_RETURN_IF_ERROR(found.status());
       return ExitCode::kDone;
     }
-    if (!check_only) {
+    if (!flags.check_only) {
       WarnIfSlowBlas();
       HandleStopSignals();
       HandleReloadSignal();
     }
-    SPLITVEIL_RETURN_IF_ERROR(program.run(agreement, config, check_only));
+    SPLITVEIL_RETURN_IF_ERROR(program.run(agreement, config, flags));
     return ExitCode::kDone;
   };
   CommandLine line({program.name, program.summary,
@@ -39,11 +40,12 @@ int RunPartyProgram(const PartyProgram& program, int argc, char** argv) {
       ->type_name("FILE")
       ->required();
   app.add_option("--config", config, "This party's private configuration.")->type_name("FILE")->required();
-  app.add_flag("--check", check_only,
+  app.add_flag("--check", flags.check_only,
                "Open everything that the run would open, without a peer and without writing anything, then exit.");
   app.add_flag("--dry_run", dry_run,
                "Check everything that can be checked without a peer, list what is ok and what is a problem, with the "
                "memory and the time to expect, then exit.");
+  app.add_flag("--verbose", flags.verbose_summary, "End with the whole summary, attack by attack.");
   return line.Main(argc, argv);
 }
 

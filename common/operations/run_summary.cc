@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iostream>
 #include <iterator>
+#include <limits>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -15,11 +16,13 @@
 #include "common/leakage/bound_basis.h"
 #include "common/leakage/summary.h"
 #include "common/ledger/gate_action.h"
+#include "common/ledger/promise.h"
 
 namespace splitveil {
 namespace {
 
-constexpr int kAttacksShown = 3;  // Per layer.
+constexpr int kAttacksShown = 3;     // Per layer.
+constexpr int kAttributesShown = 2;  // Unless the summary is verbose.
 
 // "1.2 MB": decimal, as disks and networks count.
 std::string Bytes(int64_t bytes) {
@@ -77,7 +80,7 @@ std::string BestAndLast(const RunSummary& summary, double best, double last) {
 
 // How good the model is on the test examples, or on all that a run without training has scored, as far as the task has
 // the figure and this party knows it.
-void AddQuality(const RunSummary& summary, Table& table) {
+void AddQuality(const RunSummary& summary, Table& table, bool verbose) {
   const absl::string_view of = OnlyPredicts(summary) ? "" : "test ";
   const auto add = [&](absl::string_view name, double figure, const std::string& text) {
     if (!std::isnan(figure)) {
@@ -92,7 +95,7 @@ void AddQuality(const RunSummary& summary, Table& table) {
   add("RMSE", summary.test_rmse, absl::StrFormat("%.4f  (of targets scaled to 0 to 1)", summary.test_rmse));
   add(several ? "macro AUC" : "AUC", summary.test_auc, BestAndLast(summary, summary.test_auc, summary.final_test_auc));
   add_figure("log loss", summary.test_log_loss);
-  if (several) {
+  if (several && verbose) {
     add_figure("accuracy", summary.test_accuracy);
   }
   if (OnlyPredicts(summary) && !(std::isnan(summary.test_r_squared) && std::isnan(summary.test_log_loss))) {
@@ -171,9 +174,13 @@ void AddLeaks(const RunSummary& summary, Table& table) {
   }
 }
 
-void AddAttributeLeaks(const RunSummary& summary, Table& table) {
+// The strongest attack on each attribute; unless `verbose` on the first few.
+void AddAttributeLeaks(const RunSummary& summary, Table& table, bool verbose) {
   const char* note = "  (strongest attack of the label party; accuracy with its 95% interval)";
-  for (const AttributeLeakRow& row : summary.attribute_leaks) {
+  const size_t shown =
+      verbose ? summary.attribute_leaks.size() : std::min<size_t>(kAttributesShown, summary.attribute_leaks.size());
+  for (size_t i = 0; i < shown; ++i) {
+    const AttributeLeakRow& row = summary.attribute_leaks[i];
     table.Add(
         absl::StrCat("attribute ", row.attribute),
         absl::StrFormat("%s %.3f [%.3f, %.3f] on %d %s examples, floor %.3f, AUC %.3f%s", row.attack, row.accuracy,
@@ -226,29 +233,53 @@ std::string Practical(const RunSummary& summary) {
                                                 practical->attack, practical->layer);
 }
 
-// What is proved, what the worst case was measured to read, and what a partner can do today; then the verdict.
-void AddStanding(const RunSummary& summary, Table& table) {
+// The strongest attack that can be held against the bound, as an AUC: a proved one is about what gradients add to
+// features, by which every attack but the worst case ranks as well.
+double HeldAgainstBound(const RunSummary& summary) {
+  const double worst_case =
+      summary.worst_case.examples > 0 ? InvertedAuc(summary.worst_case.auc) : std::numeric_limits<double>::quiet_NaN();
+  const MeasuredAttack* const strongest = StrongestOf(summary.leaks).strongest();
+  return IsBoundProved(summary.protection) || strongest == nullptr ? worst_case
+                                                                   : std::fmax(worst_case, strongest->auc());
+}
+
+// The verdict, and the promise that it allows.
+void AddPromise(const RunSummary& summary, Table& table) {
   if (std::isnan(summary.run_auc_bound)) {
-    return;
+    return;  // The non-label party does not know what is promised.
   }
   const RunClaim claim = ClaimOf(summary);
-  const RunStanding standing = StandingOf(claim);
-  std::string verdict = StandingWords(standing);
-  if (!ReleasedNothing(summary)) {
-    table.Add("proved", Proved(summary));
-    table.Add("worst case", WorstCase(summary));
-    table.Add("practical", Practical(summary));
-    if (summary.claim_check.has_value() && standing != RunStanding::kNothingClaimed) {
-      table.AddLines("claim", absl::StrSplit(DescribeClaimCheck(*summary.claim_check), "; "));
-    }
-    if (claim.states_bound()) {
-      const bool by_scores_alone = standing == RunStanding::kGuaranteed && !summary.bound_tested;
-      absl::StrAppend(
-          &verdict, "; the bound: ",
-          by_scores_alone ? "held against the run's own scores (claim), no attack was" : BoundState(summary));
-    }
+  Promise promise;
+  promise.standing = StandingOf(claim);
+  promise.run_auc_bound = summary.run_auc_bound;
+  promise.all_runs_auc_bound = summary.all_runs_auc_bound;
+  promise.measured_auc = HeldAgainstBound(summary);
+  std::string verdict = StandingWords(promise.standing);
+  if (claim.released && claim.states_bound()) {
+    const bool by_scores_alone = promise.standing == RunStanding::kGuaranteed && !summary.bound_tested;
+    absl::StrAppend(&verdict, "; the bound: ",
+                    by_scores_alone ? "held against the run's own scores (claim), no attack was" : BoundState(summary));
   }
   table.Add("verdict", verdict);
+  table.Add("promise", PromiseSentence(promise));
+}
+
+// What is proved, what the worst case was measured to read, and what a partner can do today.
+void AddStanding(const RunSummary& summary, Table& table) {
+  if (std::isnan(summary.run_auc_bound) || ReleasedNothing(summary)) {
+    return;
+  }
+  table.Add("proved", Proved(summary));
+  table.Add("worst case", WorstCase(summary));
+  table.Add("practical", Practical(summary));
+}
+
+void AddClaim(const RunSummary& summary, Table& table) {
+  const RunStanding standing = StandingOf(ClaimOf(summary));
+  if (summary.claim_check.has_value() && !std::isnan(summary.run_auc_bound) && !ReleasedNothing(summary) &&
+      standing != RunStanding::kNothingClaimed) {
+    table.AddLines("claim", absl::StrSplit(DescribeClaimCheck(*summary.claim_check), "; "));
+  }
 }
 
 }  // namespace
@@ -309,30 +340,34 @@ std::string ResultPath(const std::string& ledger_path, bool only_predicts) {
   return absl::StrCat(absl::StripSuffix(ledger_path, ".db"), only_predicts ? ".prediction.json" : ".result.json");
 }
 
-std::string RunSummaryTable(const RunSummary& summary) {
+std::string RunSummaryTable(const RunSummary& summary, bool verbose) {
   Table table(absl::StrCat("run ", summary.run_id, " ", summary.ended, " at the ", summary.party));
+  AddPromise(summary, table);
+  AddStanding(summary, table);
+  AddQuality(summary, table, verbose);
+  AddAttributeLeaks(summary, table, verbose);
+  if (summary.leaks.empty() && !summary.gate.empty() && (verbose || ReleasedNothing(summary))) {
+    table.Add("leak", NoLeak(summary));
+  }
+  if (verbose) {
+    AddClaim(summary, table);
+    AddStrongest(summary, table);
+    AddLeaks(summary, table);
+  }
   if (OnlyPredicts(summary)) {
-    table.Add("training", "none: the run only predicts, and no gradient leaves");
+    table.Add("training", "none: the run only predicts, and no gradient is sent");
   } else {
     if (!summary.protection.empty()) {
       table.Add("protection", summary.protection);
     }
     table.Add("training", Training(summary));
   }
-  AddQuality(summary, table);
-  AddStrongest(summary, table);
-  AddLeaks(summary, table);
-  AddAttributeLeaks(summary, table);
-  if (summary.leaks.empty() && !summary.gate.empty()) {
-    table.Add("leak", NoLeak(summary));
-  }
-  AddStanding(summary, table);
   if (!summary.gate.empty()) {
     table.Add("release gate", absl::StrJoin(summary.gate, ", ", [](std::string* out, const auto& decision) {
                 absl::StrAppend(out, decision.second, " ", decision.first);
               }));
   }
-  if (!OnlyPredicts(summary)) {
+  if (verbose && !OnlyPredicts(summary)) {
     table.Add("bytes", absl::StrCat(Bytes(summary.bytes_sent), " sent, ", Bytes(summary.bytes_received), " received"));
   }
   if (!summary.details.empty()) {
@@ -341,6 +376,8 @@ std::string RunSummaryTable(const RunSummary& summary) {
   return table.text();
 }
 
-void PrintRunSummary(const RunSummary& summary) { std::cerr << RunSummaryTable(summary) << std::flush; }
+void PrintRunSummary(const RunSummary& summary, bool verbose) {
+  std::cerr << RunSummaryTable(summary, verbose) << std::flush;
+}
 
 }  // namespace splitveil

@@ -87,11 +87,14 @@ RunClaim ClaimOf(const RunSummary& summary);
 // only predicts with the model of a training, whose figures stay, + ".prediction.json".
 std::string ResultPath(const std::string& ledger_path, bool only_predicts);
 
-// The table: a headline, then "  name            figures" in lines that end in '\n'.
-std::string RunSummaryTable(const RunSummary& summary);
+// A headline, then "  name            figures" in lines that end in '\n', in the order of the report's page: the
+// verdict, the promise in one sentence, what it rests on, what the model is good for, the run. At most
+// kSummaryLines lines unless `verbose`, which adds the attacks one by one.
+inline constexpr int kSummaryLines = 12;
+std::string RunSummaryTable(const RunSummary& summary, bool verbose = false);
 
 // Writes it to standard error.
-void PrintRunSummary(const RunSummary& summary);
+void PrintRunSummary(const RunSummary& summary, bool verbose = false);
 
 }  // namespace splitveil
 

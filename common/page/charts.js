@@ -147,7 +147,7 @@ function xTicks(options) {
 
 // Red marks where an attack exceeds its bound; none without points.
 const beyondMarks = (data) => (data.length ? [{ label: "exceeds its bound", data, showLine: false, pointStyle: "triangle",
-  pointRadius: 7, pointHoverRadius: 8, backgroundColor: ALARM, borderColor: "#fff", borderWidth: 1.5, order: 0 }] : []);
+  pointRadius: 7, pointHoverRadius: 8, backgroundColor: ALARM, borderColor: PANEL, borderWidth: 1.5, order: 0 }] : []);
 
 function markKey(words) {
   const triangle = svg("svg", { width: 14, height: 12, "aria-hidden": "true" },
@@ -193,6 +193,9 @@ function drawChart(box, options, datasets, keys = []) {
       label: (item) => item.dataset.label + ": " + short(item.parsed.y) } },
   });
 }
+
+// Paper is white: what was drawn for the dark keeps a dark ground there.
+document.documentElement.classList.toggle("drawn-dark", DARK);
 
 // On paper what is folded stays folded, and two charts stand beside each other on A4 or Letter, drawn for their printed
 // size so that their text stays legible.

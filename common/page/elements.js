@@ -2,14 +2,18 @@
 // the data.
 "use strict";
 
+const DARK = window.matchMedia("(prefers-color-scheme: dark)").matches;
+
 // A colour means one thing: these a run (or a family of protections), and nothing else has them. Apart for the
-// colour-blind (after Okabe and Ito, without their red and green), dark enough on white; the dash tells lines apart in grey.
-const RUN_COLOURS = ["#0067a5", "#c96a00", "#8e3a8b", "#2b2f77", "#7a6a4f", "#4d9fd6", "#d16ba5", "#a08bd0"];
+// colour-blind (after Okabe and Ito, without their red and green), of enough contrast on the page's ground; the dash tells
+// lines apart in grey.
+const RUN_COLOURS = DARK ? ["#5cb0ea", "#f0a04b", "#d58ad2", "#9aa0ee", "#b9a685", "#8fd0f5", "#eb9fca", "#c3b2ea"]
+  : ["#0067a5", "#c96a00", "#8e3a8b", "#2b2f77", "#7a6a4f", "#4d9fd6", "#d16ba5", "#a08bd0"];
 const DASHES = [[], [9, 3], [4, 3], [12, 3, 3, 3]];
 const styleOf = (i) => ({ colour: RUN_COLOURS[i % RUN_COLOURS.length],
   dash: DASHES[(i + Math.floor(i / RUN_COLOURS.length)) % DASHES.length] });
-const ALARM = "#b00020";  // A failure or an alarm.
-const CLASSES = [{ label: "negatives", colour: "#8b97a3", dash: [] }, { label: "positives", colour: "#1c2733", dash: [6, 3] }];
+const ALARM = DARK ? "#ff7a85" : "#b00020";  // A failure or an alarm.
+const CLASSES = [{ label: "negatives", colour: "#8b97a3", dash: [] }, { label: "positives", colour: DARK ? "#e4e9ee" : "#1c2733", dash: [6, 3] }];
 
 const byId = (id) => document.getElementById(id);
 const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);

@@ -211,7 +211,7 @@ void TellResult(const LabelPartyPlan& plan, const LabelSession& session, const a
     return;  // Training never began.
   }
   report->summary.details = DetailsPath(plan);
-  PrintRunSummary(report->summary);
+  PrintRunSummary(report->summary, plan.verbose_summary);
   if (outcome.ok()) {
     std::cout << "RESULT " << report->line << std::endl;
   }

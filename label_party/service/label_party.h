@@ -25,6 +25,7 @@ struct LabelPartyPlan {
   TlsIdentity identity;
   CheckpointPlan checkpoints;
   std::optional<MonitoringPlan> monitoring;  // nullopt: none.
+  bool verbose_summary = false;              // PartyFlags.
 };
 
 // Loads and validates both files, the certificates, the checkpoint to continue from, the place of the ledger and the

@@ -85,7 +85,7 @@ absl::Status RunSession(const NonLabelPartyPlan& plan, int& alignments_left, Run
   absl::Status outcome = session.Run();
   alignments_left = session.alignments_left();
   if (const std::optional<RunSummary> summary = session.summary(); summary.has_value() && !absl::IsAborted(outcome)) {
-    PrintRunSummary(*summary);
+    PrintRunSummary(*summary, plan.verbose_summary);
   }
   return outcome;
 }

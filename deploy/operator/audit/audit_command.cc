@@ -17,6 +17,7 @@ struct AuditFlags {
   std::vector<std::string> ledgers;
   std::string policy;
   std::string report;
+  bool verbose = false;
 };
 
 absl::StatusOr<ExitCode> Audit(const AuditFlags& flags, VerdictPageWriter write_page) {
@@ -27,7 +28,7 @@ absl::StatusOr<ExitCode> Audit(const AuditFlags& flags, VerdictPageWriter write_
     SPLITVEIL_ASSIGN_OR_RETURN(AuditSubject subject, DescribeAuditSubject(flags.policy, flags.ledgers, absl::Now()));
     SPLITVEIL_RETURN_IF_ERROR(write_page(runs, {verdicts, std::move(subject)}, flags.report));
   }
-  std::fputs(VerdictText(verdicts).c_str(), stdout);
+  std::fputs(VerdictText(verdicts, flags.verbose).c_str(), stdout);
   return PolicyMet(verdicts) ? ExitCode::kDone : ExitCode::kPolicyNotMet;
 }
 
@@ -45,6 +46,7 @@ void AddAuditCommand(CommandLine& line, VerdictPageWriter write_page) {
   command.add_option("--policy", flags->policy, "The policy.")->type_name("FILE")->required();
   command.add_option("--report", flags->report, "Also write the verdict and the report to this HTML file.")
       ->type_name("FILE");
+  command.add_flag("--verbose", flags->verbose, "List the criteria that hold and the figures of each run, too.");
 }
 
 }  // namespace splitveil

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "deploy/operator/records/run_promise.h"
+#include "deploy/operator/records/run_ranking.h"
 
 #include "common/telemetry/one_line.h"
 
@@ -54,6 +57,37 @@ std::string NotMeasurableLine(const RunVerdict& verdict, LedgerHolder holder) {
          "\n";
 }
 
+bool IsMet(const Finding& finding) { return finding.outcome == Outcome::kMet; }
+
+template <typename Predicate>
+std::string Rows(const RunVerdict& verdict, const std::array<size_t, 5>& widths, Predicate shown) {
+  std::string rows;
+  for (const Finding& finding : verdict.findings) {
+    if (std::invoke(shown, finding)) {
+      absl::StrAppend(&rows, AlignedRow(Columns(finding), widths), "\n");
+    }
+  }
+  return rows;
+}
+
+// What is said of the run before its criteria.
+std::string RunText(const RunVerdict& verdict, bool verbose) {
+  if (verdict.only_predicts) {
+    return "predicts only: nothing was released by the label party\n";
+  }
+  std::vector<std::string> lines = {absl::StrCat("promise: ", PromiseSentence(PromiseOf(verdict.ranking)))};
+  if (verbose) {
+    const std::vector<std::string> figures = RankingLines(verdict.ranking);
+    lines.insert(lines.end(), figures.begin(), figures.end());
+  }
+  lines.insert(lines.end(), verdict.attribute_lines.begin(), verdict.attribute_lines.end());
+  std::string text;
+  for (const std::string& line : lines) {
+    absl::StrAppend(&text, OneLine(line), "\n");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::vector<Remedy> Remedies(const RunVerdict& verdict) {
@@ -70,15 +104,6 @@ std::vector<Remedy> Remedies(const RunVerdict& verdict) {
     known->criteria.push_back(finding.criterion);
   }
   return remedies;
-}
-
-std::vector<std::string> RunLines(const RunVerdict& verdict) {
-  if (verdict.only_predicts) {
-    return {"predicts only: nothing was released by the label party"};
-  }
-  std::vector<std::string> lines = RankingLines(verdict.ranking);
-  lines.insert(lines.end(), verdict.attribute_lines.begin(), verdict.attribute_lines.end());
-  return lines;
 }
 
 std::string VerdictSummary(const std::vector<RunVerdict>& verdicts) {
@@ -111,34 +136,37 @@ std::string VerdictSummary(const std::vector<RunVerdict>& verdicts) {
                       not_measurable);
 }
 
-std::string VerdictText(const std::vector<RunVerdict>& verdicts) {
+std::string VerdictText(const std::vector<RunVerdict>& verdicts, bool verbose) {
+  const auto shown = [&](const Finding& finding) {
+    return finding.failed() || (verbose && finding.outcome == Outcome::kMet);
+  };
   std::array<size_t, 5> widths = {};
   for (const RunVerdict& verdict : verdicts) {
     for (const Finding& finding : verdict.findings) {
       const Line line = Columns(finding);
-      for (size_t i = 0; i < line.size() && finding.outcome != Outcome::kNotMeasurable; ++i) {
+      for (size_t i = 0; i < line.size() && shown(finding); ++i) {
         widths[i] = std::max(widths[i], std::min(line[i].size(), kMaxWidth));
       }
     }
   }
   std::string text;
   for (const RunVerdict& verdict : verdicts) {
-    absl::StrAppend(&text, "run ", OneLine(verdict.run_id), ", ", OneLine(verdict.label), "\n");
-    for (const std::string& line : RunLines(verdict)) {
-      absl::StrAppend(&text, OneLine(line), "\n");
-    }
-    for (const Finding& finding : verdict.findings) {
-      if (finding.outcome != Outcome::kNotMeasurable) {
-        absl::StrAppend(&text, AlignedRow(Columns(finding), widths), "\n");
-      }
-    }
-    absl::StrAppend(&text, NotMeasurableLine(verdict, LedgerHolder::kLabelParty),
-                    NotMeasurableLine(verdict, LedgerHolder::kNonLabelParty));
+    absl::StrAppend(&text, "run ", OneLine(verdict.run_id), ", ", OneLine(verdict.label), "\n",
+                    RunText(verdict, verbose), Rows(verdict, widths, &Finding::failed));
     for (const Remedy& remedy : Remedies(verdict)) {
       absl::StrAppend(&text, "what helps: ", OneLine(remedy.words), "\n");
       for (const std::string& criterion : remedy.criteria) {
         absl::StrAppend(&text, "  for: ", OneLine(criterion), "\n");
       }
+    }
+    absl::StrAppend(&text, NotMeasurableLine(verdict, LedgerHolder::kLabelParty),
+                    NotMeasurableLine(verdict, LedgerHolder::kNonLabelParty));
+    const auto met = std::count_if(verdict.findings.begin(), verdict.findings.end(), IsMet);
+    if (verbose) {
+      absl::StrAppend(&text, Rows(verdict, widths, IsMet));
+    } else if (met > 0) {
+      absl::StrAppend(&text, Counted(static_cast<size_t>(met), "criterion holds", "criteria hold"),
+                      "; --verbose lists what holds\n");
     }
   }
   return absl::StrCat(text, VerdictSummary(verdicts), "\n");

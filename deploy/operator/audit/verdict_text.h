@@ -9,10 +9,11 @@
 
 namespace splitveil {
 
-// For each run its name, RunLines, and one line per criterion that was judged, in
-// aligned columns (PASS or FAIL, criterion, limit, found, where); one line for all that these ledgers cannot show; what
-// helps against the failures. Then one closing line. Text from a ledger cannot steer a terminal.
-std::string VerdictText(const std::vector<RunVerdict>& verdicts);
+// For each run, as on the page: its name, what it promises in one sentence (PromiseSentence) and of attributes; a line
+// per criterion that failed, in aligned columns (FAIL, criterion, limit, found, where), and what helps against these;
+// one line for all that these ledgers cannot show; how many criteria hold. `verbose`: these line by line (PASS), and
+// the figures of the run (RankingLines). Then one closing line. Text from a ledger cannot steer a terminal.
+std::string VerdictText(const std::vector<RunVerdict>& verdicts, bool verbose = false);
 
 // "policy met by this run against the attacks that were run: 9 criteria", "policy not met: 2 of 9 criteria failed",
 // where no run trains "policy not decided: no run trained", or, where nothing failed but not all is measurable, "policy
@@ -24,10 +25,6 @@ struct Remedy {
   std::string words;                  // One sentence.
   std::vector<std::string> criteria;  // One at least.
 };
-
-// What is said of the run before the criteria: its strongest attack, the bound's state and attributes, or that it only
-// predicts.
-std::vector<std::string> RunLines(const RunVerdict& verdict);
 
 // Each remedy once.
 std::vector<Remedy> Remedies(const RunVerdict& verdict);

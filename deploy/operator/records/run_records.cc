@@ -112,7 +112,8 @@ std::string ProtectionsOf(const RunRecords& run) {
   }
   const std::string gradients = run.protection(), activations = run.activation_protection();
   if (activations.empty()) {
-    return gradients == "none" ? "no protection" : gradients;
+    // A frozen bottom model is what protected runs are compared with, not a run without protection.
+    return gradients != "none" ? gradients : run.released_nothing() ? "no gradient sent" : "no protection";
   }
   return absl::StrCat(gradients == "none" || gradients.empty() ? "" : absl::StrCat(gradients, "; "),
                       "activations: ", activations);

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "deploy/operator/records/attribute_records.h"
-#include "deploy/operator/report/curve_json.h"
+#include "deploy/operator/report/curve.h"
 
 namespace splitveil {
 namespace {

@@ -48,6 +48,14 @@ std::vector<CurvePoint> Thin(const std::vector<CurvePoint>& all) {
   return kept;
 }
 
+Json Points(const std::vector<CurvePoint>& points) {
+  Json array = Json::array();
+  for (const CurvePoint& point : points) {
+    array.push_back(Json::array({static_cast<int64_t>(point.x), NumberJson(point.y)}));
+  }
+  return array;
+}
+
 }  // namespace
 
 Curve MakeCurve(const std::vector<int64_t>& steps, const std::vector<double>& values) {
@@ -61,6 +69,11 @@ Curve MakeCurve(const std::vector<int64_t>& steps, const std::vector<double>& va
     return {std::move(all), {}};
   }
   return {Smooth(all), Thin(all)};
+}
+
+Json CurveJson(const std::vector<int64_t>& steps, const std::vector<double>& values) {
+  const Curve curve = MakeCurve(steps, values);
+  return {{"line", Points(curve.line)}, {"points", Points(curve.points)}};
 }
 
 }  // namespace splitveil

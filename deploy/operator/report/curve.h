@@ -1,9 +1,11 @@
-// A series of thousands of steps as what a screen can show: a smoothed line over faint raw points.
+// A series of thousands of steps as what a screen can show: a smoothed line over faint raw points; as JSON, too.
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_REPORT_CURVE_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_REPORT_CURVE_H_
 
 #include <cstdint>
 #include <vector>
+
+#include "deploy/operator/page/json_values.h"
 
 namespace splitveil {
 
@@ -24,6 +26,21 @@ inline constexpr int64_t kMaxUnsmoothed = 40;  // Series up to this length are s
 // centred window of a twentieth of the series, cut at its ends. Of more raw points than fit, the least and the largest
 // of each stretch stay, so that no outlier disappears.
 Curve MakeCurve(const std::vector<int64_t>& steps, const std::vector<double>& values);
+
+// {"line": [[step, value], ...], "points": [...]}, smoothed and thinned (curve.h).
+Json CurveJson(const std::vector<int64_t>& steps, const std::vector<double>& values);
+
+// One field of every row against its step.
+template <typename Row>
+Json FieldCurve(const std::vector<Row>& rows, double Row::*field) {
+  std::vector<int64_t> steps;
+  std::vector<double> values;
+  for (const Row& row : rows) {
+    steps.push_back(row.step);
+    values.push_back(row.*field);
+  }
+  return CurveJson(steps, values);
+}
 
 }  // namespace splitveil
 

@@ -10,7 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "deploy/operator/records/run_ranking.h"
-#include "deploy/operator/report/curve_json.h"
+#include "deploy/operator/report/curve.h"
 #include "deploy/operator/report/report_text.h"
 
 #include "common/leakage/attack_words.h"
@@ -48,9 +48,7 @@ Json MeanJson(const LeakSummary& summary) {
 // An attack of a ranking; null where none was measured.
 Json RankedJson(const RankedAttack& attack) {
   return attack.is_measured() ? Json{{"title", AttackTitle(attack.attack)},
-                                     {"layer_name", DescribeLayer(attack.layer)},
                                      {"auc", NumberJson(attack.auc)},
-                                     {"held_against_bound", IsWorstCase(attack.attack)},
                                      {"exposure", ExposureName(ExposureOf(attack.auc))}}
                               : Json();
 }
@@ -174,27 +172,14 @@ Json GlossaryJson(const std::vector<std::vector<AttackLeak>>& runs) {
 }
 
 Json RankingJson(const RunRanking& ranking) {
-  Json excesses = Json::array();
-  for (const BoundExcess& excess : ranking.excesses) {
-    excesses.push_back(DescribeExcess(excess));
-  }
   return {{"strongest", RankedJson(ranking.strongest())},
-          {"practical", RankedJson(ranking.practical)},
-          {"with_side_information", RankedJson(ranking.with_side_information)},
-          {"no_gradient", RankedJson(ranking.no_gradient)},
           {"guessing", NumberJson(ranking.guessing.p95)},
           {"guessing_mean", NumberJson(ranking.guessing.mean)},
           {"bound", BoundStateName(ranking.bound)},
           {"bound_words", BoundStateWords(ranking)},
           {"bound_kind", BoundKindWords(ranking)},
-          {"run_auc_bound", ranking.run_auc_bound < kNoPromise ? NumberJson(ranking.run_auc_bound) : Json()},
-          {"verdict", StandingWords(ranking.standing)},
-          {"broken", ranking.standing == RunStanding::kBroken},
           {"proved", ranking.proved},
-          {"worst_case", RankedJson(ranking.worst_case)},
-          {"claim", ranking.claim_check.has_value() ? Json(DescribeClaimCheck(*ranking.claim_check)) : Json()},
-          {"baseline", RankedJson(ranking.baseline)},
-          {"excesses", std::move(excesses)}};
+          {"baseline", RankedJson(ranking.baseline)}};
 }
 
 Json ChartedJson(const std::vector<ChartedLayer>& charted) {

@@ -22,9 +22,8 @@ Json CumulativeJson(const std::vector<AttackLeak>& leaks);
 // Name, title and explanation of every attack in `runs`, by title.
 Json GlossaryJson(const std::vector<std::vector<AttackLeak>>& runs);
 
-// "strongest", of the attacks on gradients, by which runs are ranked, and the bound with its kind, its state in words
-// and every attack that exceeds it; the verdict, the worst case measured, the strongest attacks of each kind, and what
-// guessing and features alone reach.
+// "strongest", of the attacks on gradients, by which runs are ranked; the bound's state in words, its kind and whether
+// it is proved; what guessing and features alone reach.
 Json RankingJson(const RunRanking& ranking);
 
 // Layers and attacks that the page draws.

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "deploy/operator/report/curve_json.h"
+#include "deploy/operator/report/curve.h"
 #include "deploy/operator/report/report_text.h"
 
 #include "common/leakage/bounds.h"

@@ -18,21 +18,19 @@
 #include "deploy/operator/records/attack_leak.h"
 #include "deploy/operator/records/remedies.h"
 #include "deploy/operator/records/run_ranking.h"
+#include "deploy/operator/report/answer_json.h"
 #include "deploy/operator/report/attribute_json.h"
-#include "deploy/operator/report/curve_json.h"
+#include "deploy/operator/report/curve.h"
 #include "deploy/operator/report/leak_json.h"
+#include "deploy/operator/report/party_json.h"
 #include "deploy/operator/report/protection_json.h"
 #include "deploy/operator/report/report_text.h"
 #include "deploy/operator/report/run_chain.h"
-#include "deploy/operator/report/run_facts.h"
-#include "deploy/operator/report/time_json.h"
 
 #include "common/leakage/attack_words.h"
 
 namespace splitveil {
 namespace {
-
-constexpr size_t kMaxEvents = 200;  // A run's first and last half of them are shown.
 
 // Epochs trained after `batches` steps; near a whole epoch, that epoch.
 double EpochsAfter(int64_t batches, const std::vector<StepRow>& steps,
@@ -71,48 +69,6 @@ Json EvaluationsJson(const RunRecords& run) {
                            {"rmse", NumberJson(row.rmse)}});
   }
   return evaluations;
-}
-
-Json EventsJson(const RunRecords& run) {
-  Json events = Json::array();
-  for (const PartyRecords& party : run.parties) {
-    const size_t size = party.events.size();
-    for (size_t i = 0; i < size; ++i) {
-      if (size > kMaxEvents && i == kMaxEvents / 2) {
-        const size_t skipped = size - kMaxEvents;
-        events.push_back({{"at", party.events[i].at},
-                          {"party", DescribeRole(party.record.run.role)},
-                          {"kind", "…"},
-                          {"detail", absl::StrCat(skipped, " events not shown here; the ledger holds them")}});
-        i += skipped;
-      }
-      events.push_back({{"at", party.events[i].at},
-                        {"party", DescribeRole(party.record.run.role)},
-                        {"kind", party.events[i].kind},
-                        {"detail", party.events[i].detail}});
-    }
-  }
-  std::stable_sort(events.begin(), events.end(), [](const Json& a, const Json& b) {
-    return a["at"].get_ref<const std::string&>() < b["at"].get_ref<const std::string&>();
-  });
-  return events;
-}
-
-Json PartiesJson(const RunRecords& run) {
-  Json parties = Json::array();
-  for (const PartyRecords& party : run.parties) {
-    const std::string& text = party.record.run.config_json;
-    const Json config = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    Json facts = Json::array();
-    for (const Fact& fact : RunFacts(party)) {
-      facts.push_back(Json::array({fact.name, fact.value}));
-    }
-    parties.push_back(
-        {{"role", DescribeRole(party.record.run.role)},
-         {"facts", std::move(facts)},
-         {"config", config.is_discarded() ? text : config.dump(2, ' ', false, Json::error_handler_t::replace)}});
-  }
-  return parties;
 }
 
 int64_t AuxiliaryLabels(const RunRecords& run) {
@@ -178,50 +134,57 @@ std::string RemedyForRun(const RunRecords& run, const RunRanking& ranking) {
                                               : RemedyForLeak(run.protection());
 }
 
-Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const std::vector<ChartedLayer>& charted) {
-  const RunRanking ranking = RankRun(run);
-  const RankedAttack& strongest = ranking.strongest();
-  const EvaluationRow* best = BestTest(run.evaluations());
-  const EvaluationRow* last = LastTest(run.evaluations());
-  return {
-      {"id", run.run_id()},
-      {"label", run.label},
-      {"status", run.parties.front().record.status},
-      {"is_protected", !run.protection().empty() && run.protection() != "none"},
-      {"ranking", RankingJson(ranking)},
-      {"verdict", strongest.is_measured()  ? Verdict(ExposureOf(strongest.auc))
-                  : run.released_nothing() ? "No gradient left the label party: none to attack"
-                                           : "No attack on gradients was measured"},
-      {"verdict_without_gradient", VerdictWithoutGradient(ranking)},
-      {"task_words", DescribeTask(run.evaluations())},
-      {"quality_name", QualityName(run.evaluations())},
-      {"test_quality", best != nullptr ? NumberJson(Quality(*best)) : Json()},
-      {"final_test_quality", last != nullptr ? NumberJson(Quality(*last)) : Json()},
-      {"test_log_loss", best != nullptr ? NumberJson(best->log_loss) : Json()},
-      {"test_rmse", best != nullptr ? NumberJson(best->rmse) : Json()},
-      {"protection_words",
-       run.only_predicts()      ? "Predictions with a model that was trained before: no gradient left the label party."
-       : run.released_nothing() ? "Bottom model frozen from the start: no gradient left the label party."
-                                : DescribeProtection(run.protection())},
-      {"attack_words", AttackSentences(run, leaks, ranking)},
-      {"bound_words", DescribeBound(run.protections(), ranking)},
-      {"advantage_words", DescribeBaseline(ranking)},
-      {"model_words", best != nullptr && run.only_predicts()
-                          ? "What is headed \"test\" here is of all rows scored: those that the model was trained on "
-                            "flatter it."
-                          : DescribeModel(run.evaluations())},
-      {"remedy", RemedyForRun(run, ranking)},
-      {"leaks", LeaksJson(leaks, run, charted, ranking.baseline)},
-      {"cumulative", CumulativeJson(leaks)},
-      {"distributions", DistributionsJson(run)},
-      {"loss", FieldCurve(run.steps(), &StepRow::loss)},
-      {"evaluations", EvaluationsJson(run)},
-      {"attributes", AttributesJson(run)},
-      {"times", TimesJson(run)},
-      {"solver", SolverJson(run)},
-      {"gate", GateJson(run)},
-      {"events", EventsJson(run)},
-      {"parties", PartiesJson(run)}};
+// What a card tells when it is opened, one sentence or more each.
+Json DetailsJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const RunRanking& ranking) {
+  Json details = Json::array();
+  const auto add = [&](const std::string& words) {
+    if (!words.empty()) {
+      details.push_back(words);
+    }
+  };
+  add(run.only_predicts()      ? "Predictions with a model that was trained before: no gradient was sent."
+      : run.released_nothing() ? "The bottom model was frozen from the start: no gradient was sent."
+                               : DescribeProtection(run.protection()));
+  for (const Json& words : AttackSentences(run, leaks, ranking)) {
+    add(words);
+  }
+  add(DescribeBound(run.protections(), ranking));
+  if (ranking.claim_check.has_value()) {
+    add(absl::StrCat("Check of the claim: ", DescribeClaimCheck(*ranking.claim_check), "."));
+  }
+  add(DescribeBaseline(ranking));
+  add(DescribeModel(run.evaluations()));
+  add(DescribeTask(run.evaluations()));
+  return details;
+}
+
+Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const std::vector<ChartedLayer>& charted,
+             const RunRanking& ranking, const ReferenceRuns& references) {
+  Json excesses = Json::array();
+  for (const BoundExcess& excess : ranking.excesses) {
+    excesses.push_back(DescribeExcess(excess));
+  }
+  return {{"id", run.run_id()},
+          {"label", run.label},
+          {"status", run.parties.front().record.status},
+          {"is_protected", !run.protection().empty() && run.protection() != "none"},
+          {"answer", AnswerJson(run, ranking, references)},
+          {"excesses", std::move(excesses)},
+          {"remedy", RemedyForRun(run, ranking)},
+          {"details", DetailsJson(run, leaks, ranking)},
+          {"features", FeaturesJson(ranking)},
+          {"ranking", RankingJson(ranking)},
+          {"leaks", LeaksJson(leaks, run, charted, ranking.baseline)},
+          {"cumulative", CumulativeJson(leaks)},
+          {"distributions", DistributionsJson(run)},
+          {"loss", FieldCurve(run.steps(), &StepRow::loss)},
+          {"evaluations", EvaluationsJson(run)},
+          {"attributes", AttributesJson(run)},
+          {"times", TimesJson(run)},
+          {"solver", SolverJson(run)},
+          {"gate", GateJson(run)},
+          {"events", EventsJson(run)},
+          {"parties", PartiesJson(run)}};
 }
 
 const char* OutcomeName(Outcome outcome) {
@@ -245,7 +208,6 @@ Json VerdictJson(const RunVerdict& verdict) {
   return {{"outcome", verdict.met()      ? "pass"
                       : verdict.failed() ? "fail"
                                          : "open"},
-          {"lines", RunLines(verdict)},
           {"findings", std::move(findings)},
           {"remedies", std::move(remedies)}};
 }
@@ -309,8 +271,10 @@ Json AuditJson(const std::vector<RunRecords>& runs, const AuditReport& audit) {
 
 Json ReportJson(const std::vector<RunRecords>& runs, const AuditReport* audit) {
   std::vector<std::vector<AttackLeak>> all_leaks;
+  std::vector<RunRanking> rankings;
   for (const RunRecords& run : runs) {
     all_leaks.push_back(AttackLeaks(run));
+    rankings.push_back(RankRun(run));
   }
   const std::vector<RunChain> chains = FindChains(runs);
   // A verdict stands beside its run.
@@ -320,14 +284,16 @@ Json ReportJson(const std::vector<RunRecords>& runs, const AuditReport* audit) {
     leaks.push_back(all_leaks[run]);
   }
   const std::vector<ChartedLayer> charted = ChooseCharts(leaks);
+  const ReferenceRuns references = FindReferences(runs);
   Json all = Json::array();
   for (size_t i = 0; i < full.size(); ++i) {
-    all.push_back(RunJson(runs[full[i]], leaks[i], charted));
+    all.push_back(RunJson(runs[full[i]], leaks[i], charted, rankings[full[i]], references));
     if (audit != nullptr && i < audit->verdicts.size()) {
       all.back()["policy"] = VerdictJson(audit->verdicts[i]);
     }
   }
-  return {{"thresholds", {{"partly", kPartlyFrom}, {"largely", kLargelyFrom}, {"exposed", kExposedFrom}}},
+  return {{"answer", AnswerSentence(runs, rankings)},
+          {"thresholds", {{"partly", kPartlyFrom}, {"largely", kLargelyFrom}, {"exposed", kExposedFrom}}},
           {"audit", audit == nullptr ? Json() : AuditJson(runs, *audit)},
           {"charted", ChartedJson(charted)},
           {"phases", PhasesJson()},

@@ -55,31 +55,6 @@ std::string ExposureName(Exposure exposure) {
   return "exposed";
 }
 
-std::string Verdict(Exposure exposure) {
-  switch (exposure) {
-    case Exposure::kHidden:
-      return "Every attack on the gradients close to guessing";
-    case Exposure::kPartly:
-      return "Labels partly inferred from the gradients";
-    case Exposure::kLargely:
-      return "Labels largely inferred from the gradients";
-    case Exposure::kExposed:
-      break;
-  }
-  return "Labels exposed through the gradients";
-}
-
-std::string VerdictWithoutGradient(const RunRanking& ranking) {
-  const Exposure exposure = ExposureOf(ranking.no_gradient.auc);
-  if (!ranking.no_gradient.is_measured() || exposure == Exposure::kHidden ||
-      (ranking.strongest().is_measured() && exposure <= ExposureOf(ranking.strongest().auc))) {
-    return "";
-  }
-  return exposure == Exposure::kPartly    ? "Labels partly inferred without any gradient"
-         : exposure == Exposure::kLargely ? "Labels largely inferred without any gradient"
-                                          : "Labels exposed without any gradient";
-}
-
 std::string DescribeProtection(absl::string_view protection) {
   if (protection.empty()) {
     return "These ledgers do not say how the gradients were protected.";

@@ -22,12 +22,6 @@ inline constexpr double kPartlyFrom = 0.60, kLargelyFrom = 0.75, kExposedFrom = 
 Exposure ExposureOf(double leak_auc);
 std::string ExposureName(Exposure exposure);  // hidden, partly, largely, exposed.
 
-// "Labels exposed through the gradients", from the AUC of a run's strongest attack on them.
-std::string Verdict(Exposure exposure);
-
-// The same of the strongest attack that reads no gradient; empty where it says no more than the attacks on gradients.
-std::string VerdictWithoutGradient(const RunRanking& ranking);
-
 // An AUC to three digits: the one unit of every sentence.
 std::string AucText(double auc);
 

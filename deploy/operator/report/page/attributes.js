@@ -18,21 +18,21 @@ const utilityOf = (run) => {
 
 // Both directions, run by run: labels through gradients, attributes through activations, and what the model is good for.
 function drawDirections() {
-  if (!attributed().length) return;
+  if (!attributed().length) return removeSection("directions");
   const names = [...new Set(attributed().flatMap((run) => run.attributes.strongest.map((figure) => figure.attribute)))];
-  const columns = byRuns(text("Labels, through the gradients"), ...names.map((name) => text("Attribute " + name + ", through the activations")),
-    text("Proved of attributes"), number("Test accuracy"), number("Test AUC"));
+  const columns = [text("Run"), text("Labels, through the gradients"), ...names.map((name) => text("Attribute " + name + ", through the activations")),
+    text("Proved of attributes"), number("Test accuracy"), number("Test AUC")];
   const rows = attributed().map((run) => {
     const { strongest } = run.ranking;
     const labels = strongest ? element("span", {}, element("b", { class: strongest.exposure }, "leak AUC " + fixed(strongest.auc)),
-      element("span", { class: "by" }, strongest.title)) : run.verdict;
+      element("span", { class: "by" }, strongest.title)) : "no attack was measured";
     const last = utilityOf(run);
     return [key(run), labels, ...names.map((name) => {
       const figure = run.attributes.strongest.find((one) => one.attribute === name);
       return figure ? attributeCell(figure) : "not attacked";
     }), provedOfActivations(run.attributes), fixed(last.accuracy), fixed(last.auc)];
   });
-  byId("glance").append(element("div", { class: "panel", id: "directions" }, element("h3", {}, "Both directions"), table(columns, rows)));
+  return byId("directions-table").append(table(columns, rows));
 }
 
 function attributeFigures(run) {
@@ -69,7 +69,7 @@ function drawLoss(run, loss, box) {
   }
   if (loss.marks.length) {
     datasets.push({ label: "corrected before leaving", data: toPoints(loss.marks), showLine: false, pointStyle: "triangle", pointRadius: 4,
-      backgroundColor: QUIET, borderColor: "#fff", borderWidth: 1, order: 0 });
+      backgroundColor: QUIET, borderColor: PANEL, borderWidth: 1, order: 0 });
     keys.push(element("span", { class: "key" }, svg("svg", { width: 14, height: 12, "aria-hidden": "true" },
       svg("path", { d: "M7 0 L14 12 L0 12 Z", fill: QUIET })), "corrected before leaving"));
   }
@@ -83,7 +83,7 @@ function attributeSection() {
   if (!attributed().length) return removeSection("attributes");
   const charted = attributed().flatMap((run) => run.attributes.losses.map((loss) => [run, loss]));
   const box = document.querySelector("#attributes .charts");
-  charted.forEach(([run, loss]) => drawLoss(run, loss, box));
+  whenOpen(byId("attributes"), () => charted.forEach(([run, loss]) => drawLoss(run, loss, box)));
   byId("attribute-tables").append(...attributed().map(attributeFigures));
   const known = page.attribute_glossary.filter((entry) => entry.explanation);
   if (known.length) {

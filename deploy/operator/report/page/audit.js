@@ -1,6 +1,4 @@
-// The audit's verdict: what was judged, by what, and what helps where it fails.
-const runs = page.runs;
-runs.forEach((run, i) => Object.assign(run, styleOf(i)));
+// The audit's verdict on each run: criteria that fail, then what helps, then what holds, folded.
 
 // The figure, and below it what it is.
 function found(words) {
@@ -10,55 +8,46 @@ function found(words) {
   return node;
 }
 
-const OUTCOMES = { pass: "met", fail: "not met", open: "neither met nor failed" };
+const counted = (count, one, several) => count + " " + (count === 1 ? one : several);
 
-function policyTable(run) {
-  const { outcome, findings, remedies, lines } = run.policy;
+function criteria(findings) {
   const columns = [text("Criterion"), { head: "Limit", name: "Limit", class: "limit" }, { head: "Found", name: "Found", class: "found" }, text("Where")];
-  const row = (finding) => [
+  return element("div", { class: "criteria" }, table(columns, findings.map((finding) => [
     element("span", { class: "judged" }, pill(finding.outcome), element("span", {}, capital(finding.criterion))),
-    finding.limit, found(finding.found), finding.where];
-  const judged = findings.filter((finding) => finding.outcome !== "open");
-  const open = findings.filter((finding) => finding.outcome === "open");
-  const policy = findings.length ? [pill(outcome), " Policy " + OUTCOMES[outcome] + " by this run."] : ["Held to no criterion."];
-  const node = panel(run, element("p", { class: "run-id" }, ...policy),
-    element("ul", { class: "helps" }, ...lines.map((line) => element("li", {}, capital(line) + "."))));
-  node.classList.add("long");
-  if (open.length) {
-    node.append(element("p", {}, "This verdict covers " + judged.length + " of " + findings.length + " criteria. The other " +
-      open.length + " are not measurable from this ledger: only the " + [...new Set(open.map(({ ledger }) => ledger))].join(" and the ") + " ledger has the figures. Give that too."));
-  }
-  if (judged.length) node.append(element("div", { class: "criteria" }, table(columns, judged.map(row))));
-  if (remedies.length) {
-    node.append(element("h4", {}, "What helps"),
-      element("ul", { class: "helps" }, ...remedies.map(({ words, criteria }) =>
-        element("li", {}, words, element("span", { class: "by" }, "For: " + criteria.join("; ") + ".")))));
-  }
-  if (open.length) {
-    node.append(folded("Not measurable from this ledger: " + open.length + " criteria",
-      table([text("Criterion"), text("Limit")], open.map((finding) => [capital(finding.criterion), finding.limit]))));
-  }
-  return node;
+    finding.limit, found(finding.found), finding.where])));
 }
 
-function subject() {
+// What a run's card says of the policy; nothing on a page without an audit.
+function policyParts(run) {
+  if (!run.policy) return [];
+  const { findings, remedies } = run.policy;
+  const of = (outcome) => findings.filter((finding) => finding.outcome === outcome);
+  const [failed, held, open] = ["fail", "pass", "open"].map(of);
+  const parts = [];
+  if (failed.length) parts.push(criteria(failed));
+  if (remedies.length) {
+    parts.push(element("h4", {}, "What helps"), element("ul", { class: "helps" }, ...remedies.map(({ words, criteria: names }) =>
+      element("li", {}, words, element("span", { class: "by" }, "For: " + names.join("; ") + ".")))));
+  }
+  if (open.length) {
+    const ledgers = [...new Set(open.map(({ ledger }) => ledger))].join(" and the ");
+    parts.push(folded(counted(open.length, "criterion is", "criteria are") + " not measurable from this ledger: give the " + ledgers + " ledger, too",
+      table([text("Criterion"), text("Limit")], open.map((finding) => [capital(finding.criterion), finding.limit]))));
+  }
+  if (held.length) parts.push(folded(counted(held.length, "criterion holds", "criteria hold"), criteria(held)));
+  return [element("div", { class: "policy" }, ...(findings.length ? parts : [element("p", {}, "Held to no criterion.")]))];
+}
+
+function drawSubject() {
+  if (!page.audit) return removeSection("subject");
   const { policy, judged_at: judgedAt, ledgers, data } = page.audit;
   const mono = (words) => element("span", { class: "mono" }, words);
   const entry = (name, ...values) => [element("dt", {}, name), ...values.map((value) => element("dd", {}, ...value))];
-  const list = element("dl", { class: "subject" },
+  return byId("subject").append(element("dl", { class: "subject" },
     ...entry("Policy", [policy.name, " · SHA-256 ", mono(policy.sha256)]),
     ...entry("Judged at", [judgedAt.replace("T", " ").replace("Z", " UTC")]),
     ...ledgers.flatMap(({ name, sha256, holds }) => entry("Ledger", [name + (holds.length ? " (" + holds.join("; ") + ")" : ""),
       " · SHA-256 ", mono(sha256)])),
     ...data.flatMap((facts) => entry("Data", Object.entries(facts).flatMap(([name, value], i) =>
-      [(i ? " · " : "") + name + " ", name.includes("SHA") ? mono(value) : value]))));
-  return element("div", { class: "panel" }, list);
-}
-
-function drawAudit() {
-  if (!page.audit) return removeSection("audit");
-  byId("lead").textContent = "Whether recorded runs meet a privacy policy: what was judged, by which policy, and what was found. " +
-    "The leak report on these runs follows the verdict.";
-  byId("policy-words").append(pill(page.audit.outcome), " ", capital(page.audit.words) + ".");
-  byId("policy-tables").append(subject(), ...runs.map(policyTable));
+      [(i ? " · " : "") + name + " ", name.includes("SHA") ? mono(value) : value])))));
 }

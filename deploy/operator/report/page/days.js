@@ -19,11 +19,13 @@ function drawDays() {
   const axis = { x: "run", wholeX: true, xMin: 1, xMax: Math.max(...chains.map((chain) => chain.runs.length)) };
   const rankings = chains.flatMap((chain) => chain.runs.map((run) => run.ranking));
   const leakAxis = (figure) => ({ y: "leak AUC", min: 0.5, max: 1, guessing: guessingOf(rankings, figure) });
-  drawChart(box, { ...axis, title: "Test AUC", note: "of the run's examples, before they were trained on", y: "AUC" },
-    byDay((run) => run.auc));
-  const strongest = byDay((run) => (run.ranking.strongest ? run.ranking.strongest.auc : null));
-  drawChart(box, { ...axis, ...leakAxis("guessing"), title: "Strongest attack on the gradients of each run",
-    note: "in one batch of twenty, or over the last epoch" }, strongest);
+  whenOpen(byId("days"), () => {
+    drawChart(box, { ...axis, title: "Test AUC", note: "of the run's examples, before they were trained on", y: "AUC" },
+      byDay((run) => run.auc));
+    const strongest = byDay((run) => (run.ranking.strongest ? run.ranking.strongest.auc : null));
+    drawChart(box, { ...axis, ...leakAxis("guessing"), title: "Strongest attack on the gradients of each run",
+      note: "in one batch of twenty, or over the last epoch" }, strongest);
+  });
   const attacks = charted.flatMap((layer) => layer.attacks.map((attack) => ({ ...layer, title: attack.title })));
   const more = byId("days-more");
   if (!attacks.length) more.remove();

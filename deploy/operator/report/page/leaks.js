@@ -36,20 +36,24 @@ function drawLeak(box, { layer, layer_name: layerName, attack, title }) {
 
 const CHARTS_SHOWN = 4;
 
+// Charts of a section: the first `shown` when it is opened, the others when its own fold is.
+function drawSome(section, all, shown, draw) {
+  const rest = byId(section + "-more"), others = all.length - shown;
+  whenOpen(byId(section), () => all.slice(0, shown).forEach((one) => draw(document.querySelector("#" + section + " > .charts"), one)));
+  if (others <= 0) return rest.remove();
+  rest.querySelector("summary").textContent = others === 1 ? "One more chart" : others + " more charts";
+  return whenOpen(rest, () => all.slice(shown).forEach((one) => draw(rest.querySelector(".charts"), one)));
+}
+
 function drawLeakCharts() {
   const all = page.charted.flatMap((layer) => layer.attacks.map((attack) => ({ ...layer, ...attack })));
   if (!all.length) return removeSection("leak-charts");
-  const more = byId("leak-charts-more");
-  all.slice(0, CHARTS_SHOWN).forEach((attack) => drawLeak(document.querySelector("#leak-charts .charts"), attack));
-  if (all.length <= CHARTS_SHOWN) more.remove();
-  else {
-    more.querySelector("summary").textContent = (all.length - CHARTS_SHOWN) + " more charts";
-    whenOpen(more, () => all.slice(CHARTS_SHOWN).forEach((attack) => drawLeak(more.querySelector(".charts"), attack)));
-  }
+  if (runs.length > 1) legend("leak-charts", runs.map((run) => key(run)));
+  return drawSome("leak-charts", all, CHARTS_SHOWN, drawLeak);
 }
 
 // ---- Cumulative attacks ---------------------------------------------------------------------------------------------
-function drawCumulative(box, attack, title) {
+function drawCumulative(box, [attack, title]) {
   const datasets = [], keys = [], marks = [], drawnBounds = [];
   const drawn = runs.filter((run) => run.cumulative && run.cumulative.attacks.some((candidate) => candidate.attack === attack));
   const epochs = Math.max(...drawn.flatMap((run) => run.cumulative.attacks.flatMap((one) => one.epochs.map(([epoch]) => epoch))));
@@ -78,11 +82,8 @@ function drawAllCumulative() {
     for (const { attack, title } of run.cumulative.attacks) titles.set(attack, title);
   }
   if (!titles.size) return removeSection("cumulative");
-  const all = [...titles], more = byId("cumulative-more");
-  all.slice(0, 2).forEach(([attack, title]) => drawCumulative(document.querySelector("#cumulative .charts"), attack, title));
-  if (all.length <= 2) return more.remove();
-  more.querySelector("summary").textContent = all.length === 3 ? "One more chart" : (all.length - 2) + " more charts";
-  return whenOpen(more, () => all.slice(2).forEach(([attack, title]) => drawCumulative(more.querySelector(".charts"), attack, title)));
+  if (runs.length > 1) legend("cumulative", runs.map((run) => key(run)));
+  return drawSome("cumulative", [...titles], 2, drawCumulative);
 }
 
 // ---- Tables ---------------------------------------------------------------------------------------------------------
@@ -91,11 +92,11 @@ const ROWS_SHOWN = 10;  // Of a table of attacks; the rest is folded.
 // A scale from guessing (left end) to fully exposed: the attack's AUC as a bar, a tick where guessing gets in one batch of
 // twenty.
 function scale(run, leak) {
-  const at = (auc) => (100 * Math.min(1, Math.max(0, (auc - 0.5) / 0.5))).toFixed(2) + "%";
-  const line = (to, attributes) => svg("line", { x1: "0%", x2: to, y1: "50%", y2: "50%", "stroke-width": 6, ...attributes });
-  const parts = [line("100%", { stroke: "#dde3e9" }), line(at(leak.auc), { stroke: run.colour })];
+  const to = (auc) => percent((auc - 0.5) / 0.5);
+  const line = (end, attributes) => svg("line", { x1: "0%", x2: end, y1: "50%", y2: "50%", "stroke-width": 6, ...attributes });
+  const parts = [line("100%", { class: "track" }), line(to(leak.auc), { stroke: run.colour })];
   const { guessing } = run.ranking;
-  if (!isNone(guessing)) parts.push(svg("line", { x1: at(guessing), x2: at(guessing), y1: "12%", y2: "88%", stroke: "#1c2733", "stroke-width": 2 }));
+  if (!isNone(guessing)) parts.push(svg("line", { x1: to(guessing), x2: to(guessing), y1: "12%", y2: "88%", class: "guess" }));
   return svg("svg", { class: "scale", role: "img", "aria-label": "AUC " + fixed(leak.auc) }, ...parts);
 }
 
@@ -172,6 +173,7 @@ function comparison(attacked) {
 function leakTables() {
   const attacked = runs.filter((run) => run.leaks.length);
   if (!attacked.length) return removeSection("leak-table");
+  byId("leak-table-note").textContent = leakNote();
   const box = byId("leak-tables");
   if (attacked.length === 1) {
     const only = panel(attacked[0], ...detailTables(attacked[0]));

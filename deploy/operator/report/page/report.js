@@ -12,12 +12,14 @@ function qualitySection() {
   const box = document.querySelector("#quality .charts"), more = byId("quality-more");
   const epochs = Math.max(0, ...runs.flatMap((run) => run.evaluations.map((row) => row.epoch)));
   const axis = { x: "epochs trained", wholeX: true, xMin: epochs > 1 ? undefined : 0 };
-  drawChart(box, { ...axis, title: "Test AUC", note: "higher is better; of several classes, the mean over them", y: "AUC" }, qualityLines("auc", "test"));
-  drawChart(box, { ...axis, title: "Test log loss", note: "lower is better", y: "log loss (nats)" }, qualityLines("log_loss", "test"));
-  drawChart(box, { ...axis, title: "Test R²", note: "higher is better", y: "share of the variance explained" }, qualityLines("r_squared", "test"));
-  if (runs.length > 1) legend("quality", runs.map((run) => key(run)));
   const trained = runs.some((run) => run.loss.line.length);
-  if (!box.childElementCount && !trained) return removeSection("quality");
+  if (!trained && !runs.some((run) => run.evaluations.some((row) => row.split === "test"))) return removeSection("quality");
+  if (runs.length > 1) legend("quality", runs.map((run) => key(run)));
+  whenOpen(byId("quality"), () => {
+    drawChart(box, { ...axis, title: "Test AUC", note: "higher is better; of several classes, the mean over them", y: "AUC" }, qualityLines("auc", "test"));
+    drawChart(box, { ...axis, title: "Test log loss", note: "lower is better", y: "log loss (nats)" }, qualityLines("log_loss", "test"));
+    drawChart(box, { ...axis, title: "Test R²", note: "higher is better", y: "share of the variance explained" }, qualityLines("r_squared", "test"));
+  });
   whenOpen(more, () => {
     drawChart(more.querySelector(".charts"), { title: "Training loss", note: "mean log loss of each batch", x: "step (batch)", y: "log loss (nats)" },
       runs.flatMap((run) => curveDatasets(run.loss, run.label, run)));
@@ -59,17 +61,13 @@ function legend(section, keys) {
   document.querySelector("#" + section + " .legend").append(...keys);
 }
 
-drawAudit();
-drawGlance();
+drawAnswers();
+drawSubject();
+drawFeatures();
 drawDirections();
-drawBanner();
-drawCards();
 drawDays();
-if (runs.length > 1) legend("leak-charts", runs.map((run) => key(run)));
 drawLeakCharts();
-byId("leak-table-note").textContent = leakNote();
 leakTables();
-if (runs.length > 1) legend("cumulative", runs.map((run) => key(run)));
 drawAllCumulative();
 attributeSection();
 qualitySection();

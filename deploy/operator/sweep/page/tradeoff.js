@@ -18,7 +18,7 @@ function drawShape(ctx, shape, x, y, colour, filled) {
   ctx.beginPath();
   shape.forEach(([dx, dy], i) => ctx[i ? "lineTo" : "moveTo"](x + RADIUS * dx, y + RADIUS * dy));
   ctx.closePath();
-  Object.assign(ctx, { fillStyle: filled ? colour : "#ffffff", strokeStyle: colour, lineWidth: 1.75, lineJoin: "round" });
+  Object.assign(ctx, { fillStyle: filled ? colour : PANEL, strokeStyle: colour, lineWidth: 1.75, lineJoin: "round" });
   ctx.fill();
   ctx.stroke();
 }

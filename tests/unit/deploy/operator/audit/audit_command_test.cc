@@ -39,7 +39,7 @@ class AuditCommandTest : public ::testing::Test {
 
 TEST_F(AuditCommandTest, ARunThatMeetsThePolicyEndsWithZero) {
   ASSERT_TRUE(WriteLabelPartyLedger(ledger_, run_).ok());
-  const ChildResult result = Audit();
+  const ChildResult result = Audit("--verbose");
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
   EXPECT_THAT(result.out, HasSubstr("PASS  mean AUC: all attacks"));

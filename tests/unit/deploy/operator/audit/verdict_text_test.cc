@@ -21,15 +21,19 @@ TEST(VerdictTextTest, AlignsItsColumns) {
                                   {Outcome::kNotMet, "mean leak", "at most 0.6", "0.71", "norm at cut"},
                                   {Outcome::kNotMeasured, "p95", "at most 0.7", "not measured", ""}})}),
             "run run-1, marvell(s=4)\n"
-            "strongest attack on gradients: none measured\n"
-            "bound: not measurable from this ledger\n"
-            "verdict and worst case: not measurable from this ledger, only from the label party's\n"
-            "practical, without side information: none measured\n"
-            "with side information: none measured\n"
-            "PASS  ended      completed    completed\n"
+            "promise: This ledger cannot answer: only the label party's states what its run promises.\n"
             "FAIL  mean leak  at most 0.6  0.71          norm at cut\n"
             "FAIL  p95        at most 0.7  not measured\n"
+            "1 criterion holds; --verbose lists what holds\n"
             "policy not met: 2 of 3 criteria failed\n");
+}
+
+TEST(VerdictTextTest, ListsWhatHoldsAfterWhatFailsIfAsked) {
+  const std::string text = VerdictText({Verdict({{Outcome::kMet, "ended", "completed", "completed", ""},
+                                                 {Outcome::kNotMet, "mean leak", "at most 0.6", "0.71", ""}})},
+                                       /*verbose=*/true);
+  EXPECT_THAT(text, HasSubstr("\nFAIL  mean leak  at most 0.6  0.71\nPASS  ended      completed    completed\n"));
+  EXPECT_THAT(text, HasSubstr("\nstrongest attack on gradients: none measured\n"));
 }
 
 TEST(VerdictTextTest, ClosesWithAllThatWasMet) {
@@ -50,7 +54,7 @@ TEST(VerdictTextTest, TextOfALedgerCannotForgeALine) {
 
 TEST(VerdictTextTest, ALongNameDoesNotPushTheOtherLines) {
   const std::string text = VerdictText(
-      {Verdict({{Outcome::kMet, std::string(500, 'x'), "a", "b", "c"}, {Outcome::kMet, "short", "a", "b", "c"}})});
+      {Verdict({{Outcome::kMet, std::string(500, 'x'), "a", "b", "c"}, {Outcome::kMet, "short", "a", "b", "c"}})}, true);
   EXPECT_LT(text.substr(text.find("PASS  short")).size(), 150);
 }
 
@@ -215,7 +219,7 @@ TEST(VerdictTextTest, NamesTheStrongestAttackAndTheBoundsState) {
   v1::AuditPolicy policy;
   SetListDefaults(policy);
   EXPECT_THAT(
-      VerdictText(JudgeRuns({RecordedRun()}, policy)),
+      VerdictText(JudgeRuns({RecordedRun()}, policy), /*verbose=*/true),
       HasSubstr(
           "strongest attack on gradients: Line between the classes, accumulated (cumulative_direction) at the cut "
           "layer, "

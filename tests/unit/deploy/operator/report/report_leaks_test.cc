@@ -44,6 +44,9 @@ class ReportLeaksTest : public ::testing::Test {
     return Json::parse(text_);
   }
 
+  // What the run's card tells when it is opened.
+  static std::string Details(const Json& run) { return run["details"].dump(); }
+
   static Json Find(const Json& list, const std::string& attack) {
     for (const Json& entry : list) {
       if (entry["attack"] == attack) {
@@ -94,38 +97,68 @@ TEST_F(ReportLeaksTest, FollowsTheCumulativeAttacksOverTheEpochs) {
 }
 
 TEST_F(ReportLeaksTest, SaysWhatTheModelGivesAway) {
-  EXPECT_THAT(Report()["runs"][0]["attack_words"].back(), HasSubstr("the training adds 0.050"));
+  EXPECT_THAT(Details(Report()["runs"][0]), HasSubstr("the training adds 0.050"));
 }
 
 TEST_F(ReportLeaksTest, MarksAnAttackBeyondItsBound) {
   run_.exceeds_bound = true;
   const Json run = Report()["runs"][0];
   EXPECT_EQ(run["ranking"]["bound"], "exceeded");
-  ASSERT_EQ(run["ranking"]["excesses"].size(), 1);
-  EXPECT_THAT(run["ranking"]["excesses"][0],
+  ASSERT_EQ(run["excesses"].size(), 1);
+  EXPECT_THAT(run["excesses"][0],
               HasSubstr("Best guess knowing both classes at the cut layer exceeds its bound in epoch 2: lower 99.99%"));
-  EXPECT_THAT(run["bound_words"], HasSubstr("rely on what was measured"));
+  EXPECT_THAT(Details(run), HasSubstr("rely on what was measured"));
+  EXPECT_THAT(run["answer"]["headline"], HasSubstr("Broken"));
+  EXPECT_EQ(run["answer"]["tone"], "alarm");
   EXPECT_THAT(run["remedy"], HasSubstr("orthogonal_noise_ratio"));
   const Json beyond = Find(run["leaks"], "likelihood_ratio")["beyond"];
   ASSERT_EQ(beyond.size(), 1);
   EXPECT_EQ(beyond[0][0], 39);  // The last step of the last epoch.
 }
 
-TEST_F(ReportLeaksTest, TellsTheThreeFiguresTheVerdictAndTheClaim) {
-  Json ranking = Report()["runs"][0]["ranking"];
-  EXPECT_EQ(ranking["verdict"], "holds as far as measured");
-  EXPECT_EQ(ranking["bound_kind"], "conditional");
-  EXPECT_GT(ranking["run_auc_bound"], 0.5);
-  EXPECT_TRUE(ranking["worst_case"].is_object());
-  EXPECT_EQ(ranking["baseline"]["title"], "Features alone");
-  EXPECT_TRUE(ranking["claim"].is_null());
-  EXPECT_FALSE(ranking["broken"]);
+std::vector<std::string> MarksOf(const Json& answer) {
+  std::vector<std::string> kinds;
+  for (const Json& mark : answer["marks"]) {
+    kinds.push_back(mark["kind"]);
+  }
+  return kinds;
+}
+
+TEST_F(ReportLeaksTest, AnswersWithASentenceAPictureAndThreeFigures) {
+  const Json run = Report()["runs"][0];
+  const Json& answer = run["answer"];
+  EXPECT_EQ(answer["headline"], "Promise to nobody: measured only");
+  EXPECT_THAT(answer["sentence"], HasSubstr("Not a promise: "));
+  EXPECT_THAT(answer["sentence"], HasSubstr("only for Gaussian classes"));
+  ASSERT_EQ(answer["figures"].size(), 3);
+  EXPECT_EQ(answer["figures"][0]["value"], "nothing");
+  EXPECT_THAT(answer["figures"][1]["value"], HasSubstr("%"));
+  EXPECT_EQ(answer["figures"][2]["name"], "test AUC");
+  EXPECT_THAT(answer["figures"][2]["note"], HasSubstr("no untrained model to compare"));
+  EXPECT_THAT(MarksOf(answer), ::testing::ElementsAre("guessing", "practical", "worst", "conditional"));
+  EXPECT_TRUE(answer["price"].is_null());
+  EXPECT_EQ(run["ranking"]["baseline"]["title"], "Features alone");
+  EXPECT_THAT(Details(run), Not(HasSubstr("claim")));
   run_.mu_lower = 0.1;
-  EXPECT_THAT(Report()["runs"][0]["ranking"]["claim"], HasSubstr("measured mu at least 0.100 (95% confidence)"));
+  EXPECT_THAT(Details(Report()["runs"][0]), HasSubstr("measured mu at least 0.100 (95% confidence)"));
   run_.mu_lower = 9;
-  ranking = Report()["runs"][0]["ranking"];
-  EXPECT_EQ(ranking["verdict"], "broken");
-  EXPECT_TRUE(ranking["broken"]);
+  EXPECT_THAT(Report()["runs"][0]["answer"]["headline"], HasSubstr("Broken"));
+}
+
+// A proved bound is about what gradients add: what ranks by features stands apart from it.
+TEST_F(ReportLeaksTest, AProvedBoundIsPromisedAndHeldAgainstTheWorstCaseAlone) {
+  run_.protection = "gaussian_label_dp(sigma=3)";
+  run_.mu_lower = 0.1;
+  const Json report = Report();
+  const Json& answer = report["runs"][0]["answer"];
+  const double bound = answer["marks"].back()["auc"];
+  EXPECT_EQ(answer["marks"].back()["kind"], "proved");
+  for (const Json& mark : answer["marks"]) {
+    EXPECT_TRUE(mark["kind"] == "worst" || mark["auc"] <= bound) << mark;
+  }
+  EXPECT_TRUE(report["runs"][0]["features"]["with_gradient"].is_object());
+  EXPECT_THAT(answer["sentence"], Not(HasSubstr("Gaussian")));
+  EXPECT_THAT(answer["sentence"], ::testing::ContainsRegex("hatever the partner does .* at most [0-9.]+% certainty"));
 }
 
 TEST_F(ReportLeaksTest, EveryAttackStandsBesideFeaturesAlone) {
@@ -143,7 +176,7 @@ TEST_F(ReportLeaksTest, RaisesNoAlarmWithoutCause) {
   const Json run = Report()["runs"][0];
   EXPECT_EQ(run["ranking"]["bound"], "not_exceeded");
   EXPECT_EQ(run["ranking"]["bound_words"], "not exceeded by the attacks run here");
-  EXPECT_TRUE(run["ranking"]["excesses"].empty());
+  EXPECT_TRUE(run["excesses"].empty());
   for (const Json& leak : run["leaks"]) {
     EXPECT_TRUE(leak["beyond"].empty());
   }
@@ -215,27 +248,21 @@ TEST_F(ReportLeaksTest, ExplainsTheAttacksThatWereMeasuredAndNoOthers) {
   }
 }
 
-TEST_F(ReportLeaksTest, TheHeadlinesFiguresAreThoseOfTheFirstBulletsInTheirOrder) {
+TEST_F(ReportLeaksTest, TheStrongestAttackIsTheFirstOfTheDetails) {
   const Json run = Report()["runs"][0];
-  const Json& ranking = run["ranking"];
-  const bool unaided = ranking["strongest"] == ranking["practical"];
-  const Json& other = ranking[unaided ? "with_side_information" : "practical"];
-  const std::string titles[] = {ranking["strongest"]["title"], other["title"]};
-  const double aucs[] = {ranking["strongest"]["auc"], other["auc"]};
-  EXPECT_GE(aucs[0], aucs[1]);
-  const std::string without = "without side information: ", with = "with side information: ";
-  EXPECT_THAT(run["attack_words"][0], HasSubstr("Strongest, " + (unaided ? without : with) + titles[0] + " at "));
-  EXPECT_THAT(run["attack_words"][1], HasSubstr("Strongest " + (unaided ? with : without) + titles[1] + " at "));
-  for (int i = 0; i < 2; ++i) {  // To three digits, the first figure of the sentence.
-    EXPECT_THAT(run["attack_words"][i], HasSubstr(absl::StrFormat("reaches AUC %.3f", aucs[i])));
-  }
-  EXPECT_EQ(run["leaks"][0]["title"], ranking["strongest"]["title"]);
-  EXPECT_EQ(run["leaks"][0]["auc"], ranking["strongest"]["auc"]);
+  const Json& strongest = run["ranking"]["strongest"];
+  EXPECT_THAT(run["details"][1], HasSubstr("Strongest, with"));
+  EXPECT_THAT(run["details"][1], HasSubstr(std::string(strongest["title"]) + " at "));
+  // To three digits, the first figure of the sentence.
+  EXPECT_THAT(run["details"][1], HasSubstr(absl::StrFormat("reaches AUC %.3f", strongest["auc"].get<double>())));
+  EXPECT_THAT(run["details"][2], HasSubstr("Strongest with"));
+  EXPECT_EQ(run["leaks"][0]["title"], strongest["title"]);
+  EXPECT_EQ(run["leaks"][0]["auc"], strongest["auc"]);
 }
 
 TEST_F(ReportLeaksTest, WhatReadsNoGradientStandsApartFromTheBound) {
   const Json run = Report()["runs"][0];
-  EXPECT_EQ(run["ranking"]["no_gradient"]["title"], "Two groups of activations");
+  EXPECT_EQ(run["features"]["without_gradient"]["title"], "Two groups of activations");
   EXPECT_FALSE(Find(run["leaks"], "activation_clusters")["reads_gradients"].get<bool>());
   EXPECT_TRUE(run["leaks"][0]["reads_gradients"].get<bool>());
 }
@@ -254,7 +281,10 @@ TEST_F(ReportLeaksTest, NoAttackStandsInTwoSentences) {
   run_.exceeds_bound = true;
   const Json run = Report()["runs"][0];
   std::set<std::string> named;
-  for (const std::string words : run["attack_words"]) {
+  for (const std::string words : run["details"]) {
+    if (!absl::StrContains(words, "reaches AUC") || absl::StartsWith(words, "Given ")) {
+      continue;
+    }
     EXPECT_TRUE(named.insert(words.substr(0, words.find(" reaches"))).second) << words;
   }
   EXPECT_LE(named.size(), 5);
@@ -263,8 +293,8 @@ TEST_F(ReportLeaksTest, NoAttackStandsInTwoSentences) {
 TEST_F(ReportLeaksTest, NothingPromisesABoundThatIsExceeded) {
   run_.exceeds_bound = true;
   const Json run = Report()["runs"][0];
-  std::vector<std::string> sentences = run["attack_words"];
-  sentences.push_back(run["bound_words"]);
+  std::vector<std::string> sentences = run["details"];
+  sentences.push_back(run["answer"]["sentence"]);
   for (const std::string& words : sentences) {
     EXPECT_THAT(words, Not(HasSubstr("at most"))) << words;
     if (absl::StrContains(words, "bound")) {
@@ -344,8 +374,9 @@ TEST_F(ReportLeaksTest, ARunThatWasFrozenFromTheStartIsNotSaidToHaveReleasedGrad
     ASSERT_TRUE((*ledger)->Record(row).ok());
   }
   const Json run = ReportJson(ReadRuns({folder.File("a.db")}).value(), nullptr)["runs"][0];
-  EXPECT_EQ(run["verdict"], "No gradient left the label party: none to attack");
-  EXPECT_THAT(run["protection_words"], HasSubstr("no gradient left the label party"));
+  EXPECT_EQ(run["answer"]["headline"], "Nothing to promise");
+  EXPECT_TRUE(run["answer"]["marks"].empty());
+  EXPECT_THAT(Details(run), HasSubstr("no gradient was sent"));
 }
 
 }  // namespace

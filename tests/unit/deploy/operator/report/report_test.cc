@@ -133,8 +133,8 @@ TEST_F(ReportTest, SummarisesInFiguresAndInWords) {
   EXPECT_NEAR(leak["mean"][0], 0.53, 0.02);
   EXPECT_GT(leak["p95"], leak["mean"][0]);
   EXPECT_GE(leak["auc"], leak["p95"]);
-  EXPECT_THAT(std::string(run["attack_words"][0]), HasSubstr("Strongest, "));
-  EXPECT_THAT(std::string(run["model_words"]), HasSubstr("Test AUC of the model: 0."));
+  EXPECT_THAT(std::string(run["details"][1]), HasSubstr("Strongest, "));
+  EXPECT_THAT(run["details"].dump(), HasSubstr("Test AUC of the model: 0."));
   EXPECT_EQ(run["evaluations"][0]["epoch"], 1);
   EXPECT_EQ(run["evaluations"][1]["epoch"], 2);
   EXPECT_EQ(run["solver"]["sum_kl"]["curve"]["line"].size(), 40);
@@ -169,7 +169,8 @@ TEST_F(ReportTest, ShowsTheNonLabelPartysLedgerAlone) {
   EXPECT_TRUE(Leak(Runs()[0], "first", "norm", "nonlabel_party")["pooled"].is_null());
   EXPECT_TRUE(Runs()[0]["cumulative"].is_null());
   EXPECT_TRUE(Runs()[0]["distributions"].is_null());
-  EXPECT_TRUE(Runs()[0]["test_quality"].is_null());
+  EXPECT_EQ(Runs()[0]["answer"]["headline"], "Not known from this ledger");
+  EXPECT_EQ(Runs()[0]["answer"]["figures"].size(), 2);  // No test AUC.
 }
 
 TEST_F(ReportTest, TellsRunsOfOneProtectionApart) {
@@ -185,7 +186,7 @@ TEST_F(ReportTest, ShowsARunThatHasOnlyBegun) {
   run_.epochs = 0;
   run_.status = "running";
   const Json run = OnlyRun();
-  EXPECT_EQ(run["verdict"], "No attack on gradients was measured");
+  EXPECT_THAT(std::string(run["answer"]["sentence"]), HasSubstr("no attack on its gradients was measured"));
   EXPECT_EQ(run["status"], "running");
 }
 

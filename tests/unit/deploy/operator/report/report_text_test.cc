@@ -251,19 +251,6 @@ TEST(ReportTextTest, PromisesNothingOfACumulativeAttackWithoutABound) {
   EXPECT_THAT(DescribeCumulative(leak, BoundState::kNotExceeded), Not(HasSubstr("bound")));
 }
 
-TEST(ReportTextTest, SaysWhatIsInferredWithoutAnyGradientWhereThatIsMore) {
-  RunRanking ranking;
-  EXPECT_EQ(VerdictWithoutGradient(ranking), "");
-  ranking.no_gradient = {"cut", "activation_clusters", "nonlabel_party", 0.92};
-  ranking.practical = {"cut", "norm", "nonlabel_party", 0.7};
-  EXPECT_EQ(VerdictWithoutGradient(ranking), "Labels exposed without any gradient");
-  ranking.practical.auc = 0.95;
-  EXPECT_EQ(VerdictWithoutGradient(ranking), "");
-  ranking.practical = {};
-  ranking.no_gradient.auc = 0.55;
-  EXPECT_EQ(VerdictWithoutGradient(ranking), "");
-}
-
 TEST(ReportTextTest, TellsByHowMuchABoundWasExceededOncePerAttack) {
   EXPECT_EQ(
       DescribeExcess({"cut", "likelihood_ratio", 0.71, 0.68, {5}, 5}),

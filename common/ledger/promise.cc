@@ -1,0 +1,115 @@
+#include "common/ledger/promise.h"
+
+#include <cmath>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+#include "common/ledger/run_claim.h"
+
+namespace splitveil {
+namespace {
+
+double Tenths(double auc) { return std::round(1000 * auc); }
+
+// The twentieth of a tenth takes up what a bound lost when it was computed or stored.
+double BoundTenths(double auc_bound) { return std::ceil(1000 * auc_bound - 0.05); }
+
+std::string Percent(double tenths) {
+  return absl::StrCat(absl::StripSuffix(absl::StrFormat("%.1f", tenths / 10), ".0"), "%");
+}
+
+std::string Measured(const Promise& promise) {
+  return std::isnan(promise.measured_auc)
+             ? "no attack on its gradients was measured"
+             : absl::StrCat("the strongest attack measured tells two customers with different labels apart with ",
+                            MeasuredCertainty(promise.measured_auc), " certainty");
+}
+
+// A conditional bound is never told without what it rests on.
+std::string Conditional(const Promise& promise) {
+  return promise.run_auc_bound < kNoPromise
+             ? absl::StrCat(
+                   "A limit of ", BoundCertainty(promise.run_auc_bound),
+                   " is computed only for Gaussian classes and adversaries that use class moments alone, given "
+                   "the law of the noise")
+             : "No limit over the whole run is computed";
+}
+
+std::string Proved(const Promise& promise) {
+  const std::string all_runs = promise.all_runs_auc_bound < kNoPromise &&
+                                       BoundTenths(promise.all_runs_auc_bound) > BoundTenths(promise.run_auc_bound)
+                                   ? absl::StrCat(" (", BoundCertainty(promise.all_runs_auc_bound),
+                                                  " together with the earlier runs in its privacy account)")
+                                   : "";
+  return absl::StrCat(
+      "hatever the partner does with what it received, it tells two customers who differ in nothing but their label "
+      "apart with at most ",
+      BoundCertainty(promise.run_auc_bound), " certainty", all_runs);
+}
+
+}  // namespace
+
+std::string MeasuredCertainty(double auc) { return Percent(Tenths(auc)); }
+std::string BoundCertainty(double auc_bound) { return Percent(BoundTenths(auc_bound)); }
+
+std::string PromiseSentence(const Promise& promise) {
+  switch (promise.standing) {
+    case RunStanding::kNotKnown:
+      return "This ledger cannot answer: only the label party's states what its run promises.";
+    case RunStanding::kNothingReleased:
+      return "No gradient was sent to the partner, so no gradient tells it anything about a label.";
+    case RunStanding::kNothingClaimed:
+      return absl::StrCat("Nothing limits what the partner learns: ", Measured(promise), ".");
+    case RunStanding::kUntested:
+      return absl::StrCat("Not a promise: the worst case was not measured; ", Measured(promise), ". ",
+                          Conditional(promise), ".");
+    case RunStanding::kHolds:
+      return absl::StrCat("Not a promise: ", Measured(promise), ". ", Conditional(promise), ".");
+    case RunStanding::kUnchecked:
+      return absl::StrCat("Proved, but this run measured too little to check that the programs keep to it: w",
+                          Proved(promise), ".");
+    case RunStanding::kGuaranteed:
+      return absl::StrCat(
+          "W", Proved(promise),
+          std::isnan(promise.measured_auc)
+              ? "."
+              : absl::StrCat(
+                    "; measured on the worst attack: ", MeasuredCertainty(promise.measured_auc),
+                    Tenths(promise.measured_auc) > BoundTenths(promise.run_auc_bound) ? ", above it by chance." : "."));
+    case RunStanding::kBroken:
+      break;
+  }
+  return absl::StrCat("Rely on no limit of this run: what was measured contradicts the ",
+                      promise.run_auc_bound < kNoPromise
+                          ? absl::StrCat("limit of ", BoundCertainty(promise.run_auc_bound), " that it states")
+                          : "limits that it states for its steps",
+                      ". Here ", Measured(promise), ".");
+}
+
+std::string PromiseHeadline(RunStanding standing) {
+  switch (standing) {
+    case RunStanding::kNotKnown:
+      return "Not known from this ledger";
+    case RunStanding::kNothingReleased:
+      return "Nothing to promise";
+    case RunStanding::kNothingClaimed:
+      return "Promise nothing to anyone";
+    case RunStanding::kUntested:
+      return "Promise to nobody: the worst case was not measured";
+    case RunStanding::kHolds:
+      return "Promise to nobody: measured only";
+    case RunStanding::kUnchecked:
+      return "Proved, not checked: do not promise it yet";
+    case RunStanding::kGuaranteed:
+      return "May be promised to anyone";
+    case RunStanding::kBroken:
+      break;
+  }
+  return "Broken: promise nothing to anyone";
+}
+
+}  // namespace splitveil

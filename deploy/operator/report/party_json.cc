@@ -1,0 +1,245 @@
+#include "deploy/operator/report/party_json.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/time.h"
+#include "deploy/operator/report/report_text.h"
+
+#include "common/ledger/gate_action.h"
+
+namespace splitveil {
+namespace {
+
+constexpr size_t kMaxEvents = 200;  // A run's first and last half of them are shown.
+
+// A name and what it stands for.
+struct Fact {
+  std::string name, value;
+};
+
+// "release 412 · warn 3".
+template <typename Rows, typename NameOf>
+std::string Counts(const Rows& rows, NameOf name_of) {
+  std::map<std::string, int64_t> counts;
+  for (const auto& row : rows) {
+    ++counts[name_of(row)];
+  }
+  std::string text;
+  for (const auto& [name, count] : counts) {
+    absl::StrAppend(&text, text.empty() ? "" : " · ", name, " ", count);
+  }
+  return text;
+}
+
+std::string Bytes(int64_t bytes) {
+  if (bytes < 1000) {
+    return absl::StrCat(bytes, " B");
+  }
+  double value = static_cast<double>(bytes);
+  const char* unit = "";
+  for (const char* next : {"kB", "MB", "GB", "TB"}) {
+    if (value < 1000) {
+      break;
+    }
+    value /= 1000;
+    unit = next;
+  }
+  return absl::StrFormat("%.3g %s", value, unit);
+}
+
+// Every leaf of a configuration whose path speaks of a version.
+void CollectVersions(const Json& node, const std::string& path, std::vector<Fact>& facts) {
+  if (node.is_object()) {
+    for (const auto& [key, child] : node.items()) {
+      CollectVersions(child, path.empty() ? key : absl::StrCat(path, ".", key), facts);
+    }
+  } else if (absl::StrContains(path, "version") && (node.is_string() || node.is_number())) {
+    const std::string name = absl::StrReplaceAll(path, {{"versions.", ""}});
+    facts.push_back({name == "version" ? "Version" : absl::StrCat("Version of ", name),
+                     node.is_string() ? node.get<std::string>() : node.dump()});
+  }
+}
+
+std::string Duration(const RunRecord& record) {
+  absl::Time started, finished;
+  std::string ignored;
+  if (!absl::ParseTime(absl::RFC3339_full, record.started_at, &started, &ignored) ||
+      !absl::ParseTime(absl::RFC3339_full, record.finished_at, &finished, &ignored)) {
+    return "";
+  }
+  return absl::FormatDuration(absl::Trunc(finished - started, absl::Milliseconds(1)));
+}
+
+std::vector<Fact> RunFacts(const PartyRecords& party) {
+  const RunRecord& record = party.record;
+  int64_t examples = 0, sent = 0, received = 0, epochs = 0;
+  double seconds = 0;
+  for (const StepRow& row : party.steps) {
+    examples += row.examples;
+    sent += row.bytes_sent;
+    received += row.bytes_received;
+    epochs = std::max(epochs, row.epoch + 1);
+    seconds += std::isfinite(row.seconds) ? row.seconds : 0;
+  }
+  std::vector<Fact> facts;
+  const auto add = [&facts](const char* name, std::string value) {
+    if (!value.empty()) {
+      facts.push_back({name, std::move(value)});
+    }
+  };
+  add("Ledger", party.ledger_name);
+  add("Protection", record.run.protection);
+  add("Continues run", record.run.resumed_from);
+  add("Status", record.finished_at.empty() ? record.status + " (or ended without a word)" : record.status);
+  add("Started", record.started_at);
+  add("Finished", record.finished_at);
+  add("Duration", Duration(record));
+  add("Agreement SHA-256", record.run.agreement_sha256);
+  add("Steps", absl::StrCat(party.steps.size(), " in ", epochs, epochs == 1 ? " epoch" : " epochs"));
+  add("Examples trained", absl::StrCat(examples));
+  add("Training speed",
+      seconds > 0 ? absl::StrFormat("%.0f examples/s", static_cast<double>(examples) / seconds) : std::string());
+  add("Sent", Bytes(sent));
+  add("Received", Bytes(received));
+  add("Release gate", Counts(party.protections, [](const ProtectionRow& row) { return GateActionName(row.gate); }));
+  add("Protection applied", Counts(party.protections, [](const ProtectionRow& row) { return row.method; }));
+  CollectVersions(Json::parse(record.run.config_json, nullptr, /*allow_exceptions=*/false), "", facts);
+  return facts;
+}
+
+struct Phase {
+  double StepTimeRow::*seconds;
+  const char* name;
+  const char* words;
+};
+
+// What the party computes, then what it does for the other one, then what it waits.
+constexpr Phase kPhases[] = {
+    {&StepTimeRow::data, "data", "gathering the batch's rows"},
+    {&StepTimeRow::forward, "forward", "forward computation"},
+    {&StepTimeRow::backward, "backward", "back-propagation"},
+    {&StepTimeRow::update, "update", "the optimisers, and gradients that only they need"},
+    {&StepTimeRow::protection, "protection", "perturbing, and the release gate"},
+    {&StepTimeRow::attacks, "attacks", "attacks, and recording"},
+    {&StepTimeRow::serialise, "serialise", "between numbers and messages"},
+    {&StepTimeRow::wire, "wire", "handing messages to the network"},
+    {&StepTimeRow::wait, "wait", "waiting for the other party and its messages"},
+};
+
+// The rows that were written; NaN would be a damaged one.
+StepTimeRow MeanTimes(const std::vector<StepTimeRow>& rows) {
+  StepTimeRow mean;
+  for (const Phase& phase : kPhases) {
+    for (const StepTimeRow& row : rows) {
+      mean.*phase.seconds += row.*phase.seconds / static_cast<double>(rows.size());
+    }
+  }
+  return mean;
+}
+
+double Total(const StepTimeRow& times) {
+  return std::accumulate(std::begin(kPhases), std::end(kPhases), 0.0,
+                         [&](double sum, const Phase& phase) { return sum + times.*phase.seconds; });
+}
+
+// "Of a step of 10.8 ms the label party computed 45%, ... and waited 40%."
+std::string DescribeTimes(const std::string& role, const StepTimeRow& times) {
+  const double total = Total(times);
+  const auto share = [&](double seconds) { return absl::StrFormat("%.0f%%", 100 * seconds / total); };
+  std::vector<std::string> parts = {
+      absl::StrCat("computed ", share(times.data + times.forward + times.backward + times.update)),
+      absl::StrCat("moved messages ", share(times.serialise + times.wire))};
+  if (times.protection > 0) {
+    parts.push_back(absl::StrCat("protected ", share(times.protection)));
+  }
+  parts.push_back(absl::StrCat("attacked ", share(times.attacks)));
+  return absl::StrFormat("Of a step of %.3g ms the %s %s and waited %s.", 1000 * total, role,
+                         absl::StrJoin(parts, ", "), share(times.wait));
+}
+
+}  // namespace
+
+Json EventsJson(const RunRecords& run) {
+  Json events = Json::array();
+  for (const PartyRecords& party : run.parties) {
+    const size_t size = party.events.size();
+    for (size_t i = 0; i < size; ++i) {
+      if (size > kMaxEvents && i == kMaxEvents / 2) {
+        const size_t skipped = size - kMaxEvents;
+        events.push_back({{"at", party.events[i].at},
+                          {"party", DescribeRole(party.record.run.role)},
+                          {"kind", "…"},
+                          {"detail", absl::StrCat(skipped, " events not shown here; the ledger holds them")}});
+        i += skipped;
+      }
+      events.push_back({{"at", party.events[i].at},
+                        {"party", DescribeRole(party.record.run.role)},
+                        {"kind", party.events[i].kind},
+                        {"detail", party.events[i].detail}});
+    }
+  }
+  std::stable_sort(events.begin(), events.end(), [](const Json& a, const Json& b) {
+    return a["at"].get_ref<const std::string&>() < b["at"].get_ref<const std::string&>();
+  });
+  return events;
+}
+
+Json PartiesJson(const RunRecords& run) {
+  Json parties = Json::array();
+  for (const PartyRecords& party : run.parties) {
+    const std::string& text = party.record.run.config_json;
+    const Json config = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    Json facts = Json::array();
+    for (const Fact& fact : RunFacts(party)) {
+      facts.push_back(Json::array({fact.name, fact.value}));
+    }
+    parties.push_back(
+        {{"role", DescribeRole(party.record.run.role)},
+         {"facts", std::move(facts)},
+         {"config", config.is_discarded() ? text : config.dump(2, ' ', false, Json::error_handler_t::replace)}});
+  }
+  return parties;
+}
+
+Json PhasesJson() {
+  Json phases = Json::array();
+  for (const Phase& phase : kPhases) {
+    phases.push_back({{"name", phase.name}, {"words", phase.words}});
+  }
+  return phases;
+}
+
+Json TimesJson(const RunRecords& run) {
+  Json parties = Json::array();
+  for (const PartyRecords& party : run.parties) {
+    const StepTimeRow mean = MeanTimes(party.step_times);
+    if (!(Total(mean) > 0)) {
+      continue;
+    }
+    const std::string role = absl::AsciiStrToLower(DescribeRole(party.record.run.role));
+    Json phases = Json::array();
+    for (const Phase& phase : kPhases) {
+      phases.push_back(NumberJson(1000 * mean.*phase.seconds));
+    }
+    parties.push_back({{"role", role},
+                       {"step", NumberJson(1000 * Total(mean))},
+                       {"phases", std::move(phases)},
+                       {"words", DescribeTimes(role, mean)}});
+  }
+  return parties;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,77 @@
+#include "common/ledger/promise.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+
+namespace splitveil {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Promise Of(RunStanding standing, double bound, double measured) {
+  Promise promise;
+  promise.standing = standing;
+  promise.run_auc_bound = bound;
+  promise.measured_auc = measured;
+  return promise;
+}
+
+constexpr RunStanding kAllStandings[] = {
+    RunStanding::kNotKnown, RunStanding::kNothingReleased, RunStanding::kNothingClaimed, RunStanding::kUntested,
+    RunStanding::kHolds,    RunStanding::kUnchecked,       RunStanding::kGuaranteed,     RunStanding::kBroken};
+
+TEST(PromiseTest, AGuaranteeIsOneSentenceWithBothNumbers) {
+  EXPECT_EQ(PromiseSentence(Of(RunStanding::kGuaranteed, 0.7, 0.699)),
+            "Whatever the partner does with what it received, it tells two customers who differ in nothing but their "
+            "label apart with at most 70% certainty; measured on the worst attack: 69.9%.");
+}
+
+TEST(PromiseTest, OnlyAProvedBoundIsToldAsAPromise) {
+  for (RunStanding standing : kAllStandings) {
+    const std::string words = PromiseSentence(Of(standing, 0.7, 0.69));
+    const bool promised = standing == RunStanding::kGuaranteed || standing == RunStanding::kUnchecked;
+    EXPECT_EQ(words.find("at most") != std::string::npos, promised) << words;
+  }
+  EXPECT_THAT(PromiseSentence(Of(RunStanding::kUnchecked, 0.7, 0.69)), HasSubstr("too little to check"));
+}
+
+TEST(PromiseTest, AConditionalBoundComesWithItsConditions) {
+  for (RunStanding standing : {RunStanding::kHolds, RunStanding::kUntested}) {
+    const std::string words = PromiseSentence(Of(standing, 0.786, 0.741));
+    EXPECT_THAT(words, HasSubstr("Not a promise: "));
+    EXPECT_THAT(words, HasSubstr("A limit of 78.6% is computed only for Gaussian classes and adversaries that use class "
+                                 "moments alone, given the law of the noise."));
+  }
+  EXPECT_THAT(PromiseSentence(Of(RunStanding::kHolds, 0.9998, 0.741)), Not(HasSubstr("100%")));
+}
+
+TEST(PromiseTest, OnlyAGuaranteeMayBePromised) {
+  for (RunStanding standing : kAllStandings) {
+    EXPECT_EQ(PromiseHeadline(standing) == "May be promised to anyone", standing == RunStanding::kGuaranteed);
+  }
+}
+
+TEST(PromiseTest, ABoundIsRoundedUpAndNotByWhatItLostWhenStored) {
+  EXPECT_EQ(BoundCertainty(0.7), "70%");
+  EXPECT_EQ(BoundCertainty(0.70000001), "70%");
+  EXPECT_EQ(BoundCertainty(0.7002), "70.1%");
+  EXPECT_EQ(MeasuredCertainty(0.70046), "70%");
+}
+
+TEST(PromiseTest, AMeasurementAboveAProvedLimitIsSaidToBeSoByChance) {
+  EXPECT_THAT(PromiseSentence(Of(RunStanding::kGuaranteed, 0.7, 0.7004)), Not(HasSubstr("by chance")));
+  EXPECT_THAT(PromiseSentence(Of(RunStanding::kGuaranteed, 0.7, 0.704)), HasSubstr("70.4%, above it by chance."));
+}
+
+TEST(PromiseTest, EarlierRunsOfTheAccountCount) {
+  Promise promise = Of(RunStanding::kGuaranteed, 0.7, 0.69);
+  promise.all_runs_auc_bound = 0.7;
+  EXPECT_THAT(PromiseSentence(promise), Not(HasSubstr("earlier")));
+  promise.all_runs_auc_bound = 0.77;
+  EXPECT_THAT(PromiseSentence(promise), HasSubstr("(77% together with the earlier runs"));
+}
+
+}  // namespace
+}  // namespace splitveil
