@@ -2,20 +2,28 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
+#include "common/alignment/masking_key.h"
 #include "common/alignment/parallel_for.h"
-#include "common/alignment/point_order.h"
+#include "common/alignment/point_commitment.h"
+#include "common/crypto/invariant.h"
 #include "common/crypto/secure_random.h"
 #include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
+
 namespace {
 
 using Message = v1::AlignmentMessage;
@@ -34,6 +42,40 @@ std::vector<uint32_t> SecretPermutation(size_t count) {
 }
 
 }  // namespace
+
+AnswerCheck::AnswerCheck(absl::Span<const uint32_t> order, uint32_t ids) : open_(TestPoints(ids)) {
+  for (uint64_t position = 0; position < order.size(); ++position) {
+    const uint32_t item = order[position];
+    if (item < open_.size()) {
+      open_[item].row = position;
+    } else if (item >= ids) {
+      open_[item - ids].test = position;
+    }
+  }
+}
+
+Point AnswerCheck::TestPoint(const Point& masked) const {
+  Point test;
+  CheckInvariant(key_.Mask(masked, test), "AnswerCheck: a masked id is a usable point");
+  return test;
+}
+
+absl::Status AnswerCheck::Check(const std::function<std::optional<Point>(uint64_t)>& answer) {
+  bool one_exponent = true;
+  const auto looked_at = [&](const Pair& pair) {
+    const std::optional<Point> row = answer(pair.row), test = answer(pair.test);
+    if (!row.has_value() || !test.has_value()) {
+      return false;
+    }
+    Point expected;
+    one_exponent = one_exponent && key_.Mask(*row, expected) && expected == *test;
+    return true;
+  };
+  open_.erase(std::remove_if(open_.begin(), open_.end(), looked_at), open_.end());
+  return one_exponent ? absl::OkStatus()
+                      : absl::InvalidArgumentError(
+                            "double_masked: expected answers by one exponent, found points answered by different ones");
+}
 
 IntersectionProtocol::IntersectionProtocol(const IdList& ids, const AlignmentOptions& options, size_t threads,
                                            AlignmentChannel& channel, PeerInbox& inbox)

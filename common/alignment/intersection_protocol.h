@@ -1,26 +1,89 @@
-// One party's part of a private set intersection, but for reading.
+// One party's part of a private set intersection, except for reading: what goes in, what comes out, what is sent.
 #ifndef SPLITVEIL_COMMON_ALIGNMENT_INTERSECTION_PROTOCOL_H_
 #define SPLITVEIL_COMMON_ALIGNMENT_INTERSECTION_PROTOCOL_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-#include "common/alignment/alignment_run.h"
-#include "common/alignment/answer_check.h"
 #include "common/alignment/masking_key.h"
 #include "common/alignment/peer_inbox.h"
 #include "common/alignment/point_commitment.h"
+#include "common/crypto/digest.h"
 #include "common/dataset/id_list.h"
 
 #include "splitveil/v1/alignment.pb.h"
 
 namespace splitveil {
+
+// One direction pair of an alignment stream. Send and Receive may be called from different threads, each from one at a
+// time. A channel has its own deadline: against a peer that stalls, Send and Receive return DeadlineExceeded; once the
+// connection is lost, both fail.
+class AlignmentChannel {
+ public:
+  virtual ~AlignmentChannel() = default;
+  // May wait until the peer reads.
+  virtual absl::Status Send(const v1::AlignmentMessage& message) = 0;
+  // Waits for the peer's next message. OutOfRange when the peer has closed its side.
+  virtual absl::StatusOr<v1::AlignmentMessage> Receive() = 0;
+};
+
+struct AlignedIds {
+  // Rows of the own input, in the order both parties share: ascending double-masked value.
+  std::vector<uint32_t> rows;
+  // SHA-256 over the double-masked values of the intersection in that order: equal at both parties.
+  Digest order_sha256;
+  uint64_t peer_ids = 0;
+};
+
+struct AlignmentOptions {
+  std::string run_id;              // Bound into every point: masked ids of two runs cannot be compared.
+  uint64_t max_ids = 100'000'000;  // Largest set of either party; memory is about 100 bytes per id.
+  int chunk_ids = 4096;            // Ids a message, the same at both parties.
+  int threads = 0;                 // 0: all cores.
+  // Shared ids with which this party goes on.
+  uint64_t min_shared_ids = 0;
+  uint64_t max_shared_ids = std::numeric_limits<uint64_t>::max();
+  // Told (masked and double-masked ids so far, total), after each block, on the calling thread. May be empty.
+  std::function<void(uint64_t, uint64_t)> progress;
+};
+
+// Among its masked ids P = H(x)^a a party hides test points Q = P^r of some of them, r secret: under the decisional
+// Diffie-Hellman assumption nobody else can tell them from further ids, nor which belong together. Answers P^b and Q^b
+// of one exponent b have Q^b = (P^b)^r. A peer that answers the share f of the points otherwise, by swapping answers or
+// by further exponents, passes with a probability of at most (f^2 + (1 - f)^2)^64 where there are 64 or more ids: 0.1%
+// at f = 5%, 10^-10 at f = 18%. It cannot see whether b is the exponent of its own masked ids, too: a peer with
+// two exponents makes this party find nothing (see AlignmentOptions::min_shared_ids). Not thread-safe.
+class AnswerCheck {
+ public:
+  // `order`: item at each position of the wire. Items below `ids` are own rows, item ids + t is the test point of row
+  // t.
+  AnswerCheck(absl::Span<const uint32_t> order, uint32_t ids);
+
+  // The test point of a row whose masked id is `masked`.
+  Point TestPoint(const Point& masked) const;
+
+  // `answer`: to the point at a position of the wire, where it has come. InvalidArgument where a row and its test point
+  // have been answered with different exponents; each pair is looked at once.
+  absl::Status Check(const std::function<std::optional<Point>(uint64_t)>& answer);
+
+ private:
+  struct Pair {
+    uint64_t row = 0, test = 0;  // Positions.
+  };
+
+  const MaskingKey key_ = MaskingKey::Generate();
+  std::vector<Pair> open_;  // Not looked at yet.
+};
 
 // What is sent, and what becomes of what the inbox holds. One object a run, on the calling thread; another one fills
 // the inbox.

@@ -17,10 +17,10 @@
 // and to its answers before it sees an answer, so that it can make up neither from what the other sent (a set of the
 // other's own points, raised to any power, would otherwise "share" every id). Answers go out in step, so that whoever
 // leaves early has learned at most three in 64 of them more than the other. Answers that are swapped, or made with
-// several exponents, show in test points (answer_check.h). What is left: a party may name ids that it does not hold, to
-// test for them, and leave out some that it holds; and it may answer with another exponent than it masked its own ids
-// with, which makes the other find nothing, while it finds all: AlignmentOptions::min_shared_ids refuses that, after
-// the fact.
+// several exponents, show in test points (intersection_protocol.h). What is left: a party may name ids that it does not
+// hold, to test for them, and leave out some that it holds; and it may answer with another exponent than it masked its
+// own ids with, which makes the other find nothing, while it finds all: AlignmentOptions::min_shared_ids refuses that,
+// after the fact.
 #ifndef SPLITVEIL_COMMON_ALIGNMENT_PRIVATE_SET_INTERSECTION_H_
 #define SPLITVEIL_COMMON_ALIGNMENT_PRIVATE_SET_INTERSECTION_H_
 
@@ -28,7 +28,7 @@
 
 #include "absl/status/statusor.h"
 
-#include "common/alignment/alignment_run.h"
+#include "common/alignment/intersection_protocol.h"
 #include "common/dataset/id_list.h"
 
 #include "splitveil/v1/agreement.pb.h"

@@ -48,6 +48,12 @@ ImageShape ImageOf(const v1::ModelSpec& spec);
 absl::Status CheckBottomSpec(const v1::ModelSpec& spec, const v1::RunAgreement& agreement);
 absl::Status CheckTopSpec(const v1::ModelSpec& spec, const v1::RunAgreement& agreement);
 
+// Whole models known by name.
+
+// `embedding`, `layers` and `wide` of a preset (ModelSpec.Preset says what each is and where it comes from); empty for
+// PRESET_NONE.
+v1::ModelSpec PresetModel(v1::ModelSpec::Preset preset);
+
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_COMMON_ARCHITECTURE_MODEL_SPEC_H_

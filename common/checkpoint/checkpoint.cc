@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/process/version.h"
+#include "common/process/runtime.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {

@@ -27,7 +27,7 @@
 #include "absl/strings/string_view.h"
 
 #include "common/matrix/matrix.h"
-#include "common/process/version.h"
+#include "common/process/runtime.h"
 
 namespace cereal {
 

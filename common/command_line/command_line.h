@@ -3,17 +3,29 @@
 #define SPLITVEIL_COMMON_COMMAND_LINE_COMMAND_LINE_H_
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "common/command_line/flag_checks.h"
 #include "common/process/exit_code.h"
 
 namespace splitveil {
+
+// What a flag's value may be: `app.add_option("--jobs", jobs, "...")->check(IntegerIn(0, 1024))`. Each refuses with
+// "expected ..., found ..." and describes itself in the help.
+//
+// A decimal integer in [min, max], without zeros in front. Every integer flag needs it: CLI11 alone reads "010" as 8.
+CLI::Validator IntegerIn(int64_t min, int64_t max = std::numeric_limits<int64_t>::max());
+// A finite decimal number in [min, max].
+CLI::Validator NumberIn(double min, double max);
+// One of `words`, at least two, as they are spelled.
+CLI::Validator OneOf(const std::vector<std::string>& words);
 
 // What a program or one of its commands says about itself.
 struct CommandText {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/evaluation/evaluation.h"
+#include "common/matrix/matrix.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {

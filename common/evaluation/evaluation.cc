@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/leakage/leak_auc.h"
+#include "common/matrix/matrix.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {

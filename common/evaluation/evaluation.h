@@ -10,7 +10,7 @@
 
 namespace splitveil {
 
-class Matrix;
+class ConstMatrixView;
 
 // NaN: a figure that the task does not have, or these rows do not give.
 struct Evaluation {

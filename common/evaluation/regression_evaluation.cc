@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/evaluation/evaluation.h"
+#include "common/matrix/matrix.h"
 
 namespace splitveil {
 

@@ -9,11 +9,10 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/leakage/attack_traits.h"
+#include "common/leakage/gradient_groups.h"
+#include "common/leakage/inner_product.h"
 #include "common/leakage/leak_figures.h"
-#include "common/leakage/majority_direction.h"
-#include "common/leakage/saturated.h"
 #include "common/leakage/scores.h"
-#include "common/leakage/two_means.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -170,7 +169,7 @@ absl::StatusOr<std::vector<float>> AttackScorer::Score(AttackVariant variant) {
       Spectral();
       return ResidualNormScores(input_.gradients, gradient_direction_.direction());
     case v1::MEASURED_LIKELIHOOD_RATIO:
-      return LikelihoodRatioScores(input_.gradients, *input_.population, Spread::kMeasured);
+      return LikelihoodRatioScores(input_.gradients, *input_.population, ClassSpread::kMeasured);
     case v1::LIKELIHOOD_RATIO:
     case v1::CUMULATIVE_LIKELIHOOD_RATIO:
       return ScoreByLikelihood(variant.attack);

@@ -15,17 +15,16 @@
 #include "common/leakage/attack_traits.h"
 #include "common/leakage/conditional_likelihood.h"
 #include "common/leakage/gradient_views.h"
-#include "common/leakage/hint_scores.h"
 #include "common/leakage/label_factor.h"
 #include "common/leakage/population.h"
 #include "common/leakage/principal_direction.h"
+#include "common/leakage/scores.h"
 #include "common/leakage/surrogate_head.h"
+#include "common/matrix/matrix.h"
 
 #include "splitveil/v1/leak_audit.pb.h"
 
 namespace splitveil {
-
-class Matrix;
 
 // What there is to see of a batch at one layer. Borrowed; lives from AttackScorer::Begin to the last Score.
 struct AttackInput {

@@ -7,6 +7,7 @@
 
 #include "common/leakage/binomial.h"
 #include "common/leakage/leak_auc.h"
+#include "common/matrix/matrix.h"
 
 namespace splitveil {
 namespace {

@@ -9,7 +9,7 @@
 
 namespace splitveil {
 
-class Matrix;
+class ConstMatrixView;
 
 // Of the examples whose value is known. NaN where there are none.
 struct AttributeLeak {

@@ -8,10 +8,9 @@
 #include "absl/types/span.h"
 
 #include "common/leakage/population.h"
+#include "common/matrix/matrix.h"
 
 namespace splitveil {
-
-class Matrix;
 
 // All that is behind a release but the labels and the draw of the noise. By the chain rule an example's clean gradient
 // is (p - y) v, v = dlogit/dz: its label moves it along its own v and nowhere else. Borrowed.
@@ -64,6 +63,19 @@ double EvidenceWeight(const ReleasingHead& head);
 // example: p (1 - p) where a posterior has left, which rounding hides where p is next to 0 or 1; else 1; 0 where it
 // tells nothing. What is released once can be remembered: an adversary keeps the most exact. [batch]. Thread-safe.
 std::vector<double> RepeatPrecisions(const ReleasingHead& head);
+
+// What no adversary can exceed on any one example of a batch, whatever it knows of the others and of the model.
+
+// The AUC at which one label is told from the other by what is released of a row, given all of `head` (v and p of the
+// row, the law of the noise), for the most exposed row of the batch: two Gaussians whose means lie (p - 0) v and
+// (p - 1) v, clipped, with the noise of either class. With equal noise it is exact, GaussianAucBound of their
+// symmetrised KL divergence; else Theorem 1 on that. Nothing is assumed of the classes, so it holds for activations
+// that the peer has made up; it depends on no draw. Of this release alone: those of several epochs add.
+//
+// 1 where the noise is not stated, `head` is of releases that repeat, of a posterior or of pairs (`places`), v is not
+// given, and where a row's label moves it across all noise. Reads the part of `head` down to noise_direction.
+// Thread-safe.
+double ConditionalAucBound(const ReleasingHead& head);
 
 }  // namespace splitveil
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "common/leakage/dense_products.h"
 #include "common/leakage/inner_product.h"
 #include "common/leakage/row_products.h"
 

@@ -2,8 +2,11 @@
 #ifndef SPLITVEIL_COMMON_LEAKAGE_INNER_PRODUCT_H_
 #define SPLITVEIL_COMMON_LEAKAGE_INNER_PRODUCT_H_
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 
 #include "absl/types/span.h"
 
@@ -73,6 +76,13 @@ inline double SquaredDistance(absl::Span<const float> a, absl::Span<const float>
 
 // ||a||^2. Not finite exactly if a component is not.
 inline double SquaredNorm(absl::Span<const float> a) { return InnerProduct(a, a); }
+
+// The nearest finite float, so that no finite gradient gives an infinite score. What is not finite stays so: it must
+// reach whoever refuses it.
+inline float Saturated(double score) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  return static_cast<float>(std::isfinite(score) ? std::clamp(score, -kLargest, kLargest) : score);
+}
 
 }  // namespace splitveil
 

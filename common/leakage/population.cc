@@ -11,8 +11,7 @@
 
 #include "common/leakage/inner_product.h"
 #include "common/leakage/row_products.h"
-#include "common/leakage/row_sum.h"
-#include "common/leakage/saturated.h"
+#include "common/matrix/matrix.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -226,8 +225,8 @@ void PopulationEstimator::Remember(const Population& batch, double dg_squared) {
   }
 }
 
-std::vector<float> LikelihoodRatioScores(ConstMatrixView gradients, const Population& population, Spread spread) {
-  const bool measured = spread == Spread::kMeasured;
+std::vector<float> LikelihoodRatioScores(ConstMatrixView gradients, const Population& population, ClassSpread spread) {
+  const bool measured = spread == ClassSpread::kMeasured;
   const Population::Class& of_negatives = measured ? population.measured_negative : population.negative;
   const Population::Class& of_positives = measured ? population.measured_positive : population.positive;
   const Population::Class negative = Resolved(of_negatives, of_positives);

@@ -13,7 +13,7 @@
 
 namespace splitveil {
 
-class Matrix;
+class ConstMatrixView;
 
 // Two Gaussian classes of the form that Theorem 2's noise gives them: on the line of `direction` and across it.
 struct Population {
@@ -96,12 +96,13 @@ class PopulationEstimator {
   int64_t batches_ = 0;
 };
 
-enum class Spread { kModel, kMeasured };
+// Whether the noise of the plan, or the spread measured in the batch, stands for the spread of a class.
+enum class ClassSpread { kModel, kMeasured };
 
 // log p1(g) - log p0(g) of every row: the Bayes-optimal score for such classes (Neyman-Pearson). A class without
 // spread counts as having the smallest the other's resolution allows, so that every score is finite. [rows]
 std::vector<float> LikelihoodRatioScores(ConstMatrixView gradients, const Population& population,
-                                         Spread spread = Spread::kModel);
+                                         ClassSpread spread = ClassSpread::kModel);
 
 // <g - origin, direction> of every row. [rows]
 std::vector<float> DirectionScores(ConstMatrixView gradients, const Population& population);

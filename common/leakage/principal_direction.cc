@@ -6,7 +6,6 @@
 
 #include "common/leakage/inner_product.h"
 #include "common/leakage/row_products.h"
-#include "common/leakage/row_sum.h"
 
 namespace splitveil {
 namespace {

@@ -1,12 +1,126 @@
 #include "common/leakage/row_products.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "common/leakage/inner_product.h"
+#include "common/matrix/matrix.h"
 #include "common/matrix/vector_variants.h"
 
 namespace splitveil {
+
+namespace {
+
+// Of the result, kept in registers at once.
+constexpr int64_t kTileRows = 8;
+constexpr int64_t kTileCols = 16;
+// A row of a tile. The compiler splits it where registers are shorter.
+using TileRow = float __attribute__((vector_size(kTileCols * sizeof(float))));
+
+// Element (row, k) of the left factor is first[row * row_stride + k * inner_stride].
+struct LeftFactor {
+  const float* first = nullptr;
+  int64_t row_stride = 0, inner_stride = 0;
+};
+
+inline LeftFactor From(const LeftFactor& left, int64_t row) {
+  return {left.first + row * left.row_stride, left.row_stride, left.inner_stride};
+}
+
+// One whole tile of the result.
+inline __attribute__((always_inline)) void FillTile(const LeftFactor& left, int64_t inner, const float* right,
+                                                    int64_t cols, float* out) {
+  TileRow sums[kTileRows] = {};
+  for (int64_t k = 0; k < inner; ++k) {
+    TileRow factors;
+    std::memcpy(&factors, right + k * cols, sizeof(factors));
+    const float* const column = left.first + k * left.inner_stride;
+    for (int64_t i = 0; i < kTileRows; ++i) {
+      sums[i] += column[i * left.row_stride] * factors;
+    }
+  }
+  for (int64_t i = 0; i < kTileRows; ++i) {
+    std::memcpy(out + i * cols, &sums[i], sizeof(TileRow));
+  }
+}
+
+// What no whole tile covers.
+inline __attribute__((always_inline)) void FillElement(const LeftFactor& left, int64_t inner, const float* right,
+                                                       int64_t cols, float* out) {
+  float sum = 0;
+  for (int64_t k = 0; k < inner; ++k) {
+    sum += left.first[k * left.inner_stride] * right[k * cols];
+  }
+  *out = sum;
+}
+
+SPLITVEIL_VECTOR_VARIANTS void Fill(const LeftFactor& left, int64_t inner, const float* right, int64_t rows,
+                                    int64_t cols, float* out) {
+  const int64_t whole_rows = rows / kTileRows * kTileRows;
+  const int64_t whole_cols = cols / kTileCols * kTileCols;
+  for (int64_t j = 0; j < whole_cols; j += kTileCols) {
+    for (int64_t i = 0; i < whole_rows; i += kTileRows) {
+      FillTile(From(left, i), inner, right + j, cols, out + i * cols + j);
+    }
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = i < whole_rows ? whole_cols : 0; j < cols; ++j) {
+      FillElement(From(left, i), inner, right + j, cols, out + i * cols + j);
+    }
+  }
+}
+
+}  // namespace
+
+Matrix Product(ConstMatrixView a, ConstMatrixView b) {
+  Matrix product = Matrix::ToOverwrite(a.rows(), b.cols());
+  Fill({a.data(), a.cols(), 1}, a.cols(), b.data(), a.rows(), b.cols(), product.data());
+  return product;
+}
+
+Matrix TransposedProduct(ConstMatrixView a, ConstMatrixView b) {
+  Matrix product = Matrix::ToOverwrite(a.cols(), b.cols());
+  Fill({a.data(), 1, a.cols()}, a.rows(), b.data(), a.cols(), b.cols(), product.data());
+  return product;
+}
+
+namespace {
+
+SPLITVEIL_VECTOR_VARIANTS void AddRows(const float* rows, const double* weights, int64_t count, int64_t cols,
+                                       double* out) {
+  // Four rows at a time: the sums are loaded and stored once for the four.
+  int64_t j = 0;
+  for (; j + 4 <= count; j += 4) {
+    const float* const a = rows + j * cols;
+    const float* const b = a + cols;
+    const float* const c = b + cols;
+    const float* const d = c + cols;
+    for (int64_t k = 0; k < cols; ++k) {
+      out[k] += (weights[j] * a[k] + weights[j + 1] * b[k]) + (weights[j + 2] * c[k] + weights[j + 3] * d[k]);
+    }
+  }
+  for (; j < count; ++j) {
+    for (int64_t k = 0; k < cols; ++k) {
+      out[k] += weights[j] * rows[j * cols + k];
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<double> WeightedRowSum(ConstMatrixView rows, absl::Span<const double> weights) {
+  std::vector<double> sum(rows.cols());
+  AddRows(rows.data(), weights.data(), rows.rows(), rows.cols(), sum.data());
+  return sum;
+}
+
+std::vector<double> MeanRow(ConstMatrixView rows) {
+  const double share = 1 / static_cast<double>(std::max<int64_t>(1, rows.rows()));
+  return WeightedRowSum(rows, std::vector<double>(rows.rows(), share));
+}
+
 namespace {
 
 // Of each row with one of `others`.

@@ -8,7 +8,7 @@
 
 #include "common/leakage/activation_features.h"
 #include "common/leakage/gradient_views.h"
-#include "common/leakage/label_direction_field.h"
+#include "common/matrix/matrix.h"
 
 namespace splitveil {
 

@@ -14,7 +14,7 @@
 #include "common/ledger/ledger_database.h"
 #include "common/status/status_macros.h"
 #include "common/storage/sqlite_database.h"
-#include "common/telemetry/one_line.h"
+#include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "common/ledger/schema.h"
 #include "common/status/status_macros.h"
+#include "common/storage/file_system.h"
 #include "common/storage/sqlite_database.h"
-#include "common/storage/writable_folder.h"
 
 namespace splitveil {
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
-#include "common/storage/sqlite_application.h"
+#include "common/storage/sqlite_database.h"
 
 namespace splitveil {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/model/optimizer_rules.h"
+#include "common/model/parameter_optimizer.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {

@@ -17,7 +17,7 @@
 #include "common/model/torch_boundary.h"
 #include "common/model/torchscript_file.h"
 #include "common/status/status_macros.h"
-#include "common/storage/make_folders.h"
+#include "common/storage/file_system.h"
 #include "common/storage/pending_file.h"
 
 namespace splitveil {

@@ -1,7 +1,5 @@
 #include "common/model/parameter_optimizer.h"
 
-#include "common/model/optimizer_rules.h"
-
 namespace splitveil {
 
 ParameterOptimizer::ParameterOptimizer(const OptimizerOptions& options, size_t size) : options_(options) {

@@ -16,7 +16,7 @@
 
 #include "common/matrix/matrix.h"
 #include "common/model/parameters.h"
-#include "common/model/torchscript_options.h"
+#include "common/model/torchscript_run.h"
 
 namespace torch::jit {
 struct Module;

@@ -1,19 +1,73 @@
-// One run of a TorchScript module on a batch, and derivatives through it. Shows LibTorch: for the sources of
-// common/model only.
+// A TorchScript module run on a batch: options, outputs of its submodules, derivatives. Shows LibTorch: for the sources
+// of common/model only.
 #ifndef SPLITVEIL_COMMON_MODEL_TORCHSCRIPT_RUN_H_
 #define SPLITVEIL_COMMON_MODEL_TORCHSCRIPT_RUN_H_
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <cstdint>
+#include <memory>
+#include <string>
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/jit/api/module.h>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
-#include "common/model/torchscript_layers.h"
-#include "common/model/torchscript_options.h"
+#include "common/matrix/matrix.h"
+#include "common/model/optimizer_options.h"
 
 namespace splitveil {
+
+// An argument of forward: float32 [batch, shape...].
+struct TorchScriptNumbers {
+  std::vector<int64_t> shape;  // Of one example: {13}, or {3, 84, 84}.
+  bool gradient = false;       // Whether Backward computes the gradient there.
+};
+
+struct TorchScriptOptions {
+  std::string field;                        // Where the path stands in the configuration, for error messages.
+  std::string path;                         // The file.
+  std::vector<TorchScriptNumbers> numbers;  // The leading arguments of forward.
+  int64_t category_columns = 0;             // Where positive, a last argument: int64 [batch, category_columns].
+  int64_t output_width = 0;                 // forward gives [batch, output_width]; where that is 1, [batch] will do.
+  OptimizerOptions optimizer;
+  std::string name_prefix;  // Of the names of Values.
+  uint64_t seed = 0;
+};
+
+// Arguments of a module's forward, read during the call only.
+struct TorchScriptInput {
+  std::vector<ConstMatrixView> numbers;  // One for each of TorchScriptOptions::numbers, [batch, values of its shape].
+  absl::Span<const int64_t> categories;  // [batch * category_columns], row-major.
+};
+
+// Where in autograd's graph a submodule's output stood when the submodule returned. What later works on the output in
+// place does not move it.
+struct LayerOutput {
+  std::string layer;           // The submodule's attribute path: "features.0".
+  torch::autograd::Edge edge;  // Invalid where no gradient can reach the output.
+  std::vector<int64_t> sizes;  // Of the output.
+  at::ScalarType dtype = at::kFloat;
+};
+
+// The `forward` of a module with every call of a submodule's forward in its straight-line part, and in that of those,
+// written out and noted. Works for scripted and traced modules. Runs without the graph optimiser, operation by
+// operation as Python would. Throws c10::Error. One thread at a time.
+class LayeredForward {
+ public:
+  explicit LayeredForward(const torch::jit::Module& module);
+  ~LayeredForward();
+
+  // Runs forward of `module`, which may be any copy of the one at construction. `outputs`: in the order they were made;
+  // of a submodule that is called several times the last one; only tensors.
+  c10::IValue Run(const torch::jit::Module& module, std::vector<c10::IValue> inputs,
+                  std::vector<LayerOutput>& outputs) const;
+
+ private:
+  std::unique_ptr<torch::jit::GraphFunction> function_;
+};
 
 struct TorchScriptRun {
   at::Tensor output;                // [batch, output_width], contiguous.

@@ -9,8 +9,7 @@
 
 #include "absl/status/statusor.h"
 
-#include "common/model/torchscript_layers.h"
-#include "common/model/torchscript_options.h"
+#include "common/model/torchscript_run.h"
 
 namespace splitveil {
 

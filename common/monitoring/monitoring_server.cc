@@ -2,29 +2,123 @@
 
 #include <httplib.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <google/protobuf/util/json_util.h>
 #include <nlohmann/json.hpp>
+#include <openssl/crypto.h>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
-#include "common/monitoring/access_rules.h"
-#include "common/monitoring/certificate_dates.h"
+#include "common/crypto/sha256.h"
 #include "common/monitoring/embedded.h"
 #include "common/monitoring/http_listener.h"
 #include "common/monitoring/metrics_text.h"
 #include "common/page/embedded.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
+#include "common/transport/certificate.h"
 
 namespace splitveil {
+
 namespace {
 
-constexpr int kOk = 200, kConflict = 409, kUnauthorized = 401, kRefused = 400;
+// The ends of all certificates in `pem`, ascending; empty where it cannot be read.
+std::vector<int64_t> Ends(const std::string& pem) {
+  std::vector<int64_t> ends;
+  if (const absl::StatusOr<std::vector<CertificateFacts>> facts = ReadCertificateFacts(pem); facts.ok()) {
+    for (const CertificateFacts& each : *facts) {
+      ends.push_back(each.not_after_unix);
+    }
+  }
+  std::sort(ends.begin(), ends.end());
+  return ends;
+}
+
+void Add(const char* name, int64_t not_after, v1::GetStatusResponse& status) {
+  if (not_after > 0) {
+    v1::CertificateEnd& end = *status.add_certificates();
+    end.set_certificate(name);
+    end.set_not_after(not_after);
+  }
+}
+
+}  // namespace
+
+CertificateDates::CertificateDates(const TlsIdentity& identity, int (*requests)()) : identity_(identity, requests) {}
+
+void CertificateDates::AddTo(v1::GetStatusResponse& status) {
+  const absl::MutexLock lock(&mutex_);
+  if (const std::optional<TlsIdentity> changed = identity_.Next(); changed.has_value()) {
+    const std::vector<int64_t> own = Ends(changed->certificate_pem), trusted = Ends(changed->authority_pem);
+    own_ = own.empty() ? 0 : own.front();
+    trusted_ = trusted.empty() ? 0 : trusted.back();
+  }
+  Add("own", own_, status);
+  Add("trusted", trusted_, status);
+}
+
+namespace {
+
+constexpr int kOk = 200, kUnauthorized = 401, kForbidden = 403;
+constexpr std::array<absl::string_view, 4> kPageFiles = {"/", "/console.css", "/console.js", "/chart.js"};
+
+// Of "host:port", "[::1]:9443", or without a port.
+absl::string_view HostOf(absl::string_view host) {
+  if (absl::StartsWith(host, "[")) {
+    return host.substr(0, host.find(']') + 1);
+  }
+  return host.substr(0, host.find(':'));
+}
+
+bool LeadsBack(absl::string_view host) {
+  const absl::string_view name = HostOf(host);
+  const bool is_v4 = absl::StartsWith(name, "127.") &&
+                     std::all_of(name.begin(), name.end(), [](char c) { return absl::ascii_isdigit(c) || c == '.'; });
+  return is_v4 || absl::EqualsIgnoreCase(name, "localhost") || name == "[::1]";
+}
+
+}  // namespace
+
+bool AccessRules::HasToken(const RequestFacts& request) const {
+  absl::string_view token = request.authorization;
+  if (!token_sha256_.has_value() || !absl::ConsumePrefix(&token, "Bearer ")) {
+    return false;
+  }
+  const Digest digest = Sha256(token);
+  return CRYPTO_memcmp(digest.data(), token_sha256_->data(), digest.size()) == 0;
+}
+
+int AccessRules::Check(const RequestFacts& request) const {
+  if (is_loopback_ && !LeadsBack(request.host)) {
+    return kForbidden;
+  }
+  if (request.method == "GET" || request.method == "HEAD") {
+    const bool is_page = std::find(kPageFiles.begin(), kPageFiles.end(), request.path) != kPageFiles.end();
+    return is_page || !token_sha256_.has_value() || HasToken(request) ? kOk : kUnauthorized;
+  }
+  if (request.method != "POST" || !token_sha256_.has_value()) {
+    return kForbidden;
+  }
+  if (!HasToken(request)) {
+    return kUnauthorized;
+  }
+  const std::string own_origin = absl::StrCat(is_loopback_ ? "http://" : "https://", request.host);
+  return request.origin == own_origin && absl::StrCat("/", request.action) == request.path ? kOk : kForbidden;
+}
+
+namespace {
+
+constexpr int kConflict = 409, kRefused = 400;
 constexpr int kMaxRefusalsLogged = 20;
 constexpr size_t kMaxBodyBytes = 1024;
 

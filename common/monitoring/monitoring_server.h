@@ -2,18 +2,74 @@
 #ifndef SPLITVEIL_COMMON_MONITORING_MONITORING_SERVER_H_
 #define SPLITVEIL_COMMON_MONITORING_MONITORING_SERVER_H_
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 
+#include "common/crypto/digest.h"
 #include "common/monitoring/monitoring_plan.h"
 #include "common/operations/run_status.h"
+#include "common/process/runtime.h"
+#include "common/transport/credentials.h"
+#include "common/transport/tls_identity.h"
+
+#include "splitveil/v1/operations.pb.h"
 
 namespace splitveil {
+
+// When the certificates end that a party shows and trusts, of the identity that connections use: once its files are to
+// be read again (SIGHUP), the dates are those of the files, unless these are no valid identity. Thread-safe.
+class CertificateDates {
+ public:
+  // `requests`: as IdentityReloader's. An identity without certificates has no dates.
+  explicit CertificateDates(const TlsIdentity& identity, int (*requests)() = &ReloadRequests);
+
+  // Adds "own" and "trusted": the first of the own chain to end, and the last of those that are trusted, which may be a
+  // peer's certificate in use and the next.
+  void AddTo(v1::GetStatusResponse& status) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  IdentityReloader identity_;
+  absl::Mutex mutex_;
+  int64_t own_ ABSL_GUARDED_BY(mutex_) = 0, trusted_ ABSL_GUARDED_BY(mutex_) = 0;  // Unix time; 0: none.
+};
+
+// What is known of a request before anything is done for it. Header fields are empty where they are missing.
+struct RequestFacts {
+  std::string method, path;
+  std::string host, origin, authorization, action;  // `action`: X-Splitveil-Action.
+};
+
+// The page's own files hold no figure and are for everybody who reaches the port; figures are for who has the token;
+// what changes the run, every POST, is for who has the token, asks from the page itself and says so in a header that no
+// other page can set without this party's leave. Without a token nothing can be changed.
+//
+// On a loopback address the Host must be one: a name that an outside page makes lead here (DNS rebinding) is refused.
+// Thread-safe.
+class AccessRules {
+ public:
+  // `token_sha256`: nullopt: figures are for everybody who reaches the port, on loopback alone.
+  AccessRules(bool is_loopback, std::optional<Digest> token_sha256)
+      : is_loopback_(is_loopback), token_sha256_(token_sha256) {}
+
+  // 200, 401 (no token, or another one) or 403, as HTTP has it. Tokens are compared in constant time.
+  int Check(const RequestFacts& request) const;
+  bool allows_changes() const { return token_sha256_.has_value(); }
+
+ private:
+  bool HasToken(const RequestFacts& request) const;
+
+  const bool is_loopback_;
+  const std::optional<Digest> token_sha256_;
+};
 
 class HttpListener;
 

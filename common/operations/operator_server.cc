@@ -21,6 +21,13 @@
 #include "common/status/status_macros.h"
 
 namespace splitveil {
+
+grpc::Status OperationsService::GetStatus(grpc::ServerContext* /*context*/, const v1::GetStatusRequest* /*request*/,
+                                          v1::GetStatusResponse* response) {
+  *response = status_->Snapshot();
+  return grpc::Status::OK;
+}
+
 namespace {
 
 constexpr int kMaxThreads = 4;

@@ -9,9 +9,25 @@
 
 #include "absl/status/statusor.h"
 
+#include "common/operations/run_status.h"
+
+#include "splitveil/v1/operations.grpc.pb.h"
 #include "splitveil/v1/party.pb.h"
 
 namespace splitveil {
+
+// splitveil.v1.Operations over a RunStatus. Thread-safe.
+class OperationsService final : public v1::Operations::Service {
+ public:
+  // `status`: not owned; must outlive this.
+  explicit OperationsService(const RunStatus* status) : status_(status) {}
+
+  grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest* request,
+                         v1::GetStatusResponse* response) override;
+
+ private:
+  const RunStatus* status_;
+};
 
 // The party's status_socket, resolved against the folder of its configuration; LEDGER.sock where none is configured.
 std::string StatusSocketPath(const v1::PartyCommon& party, const std::string& config_path);

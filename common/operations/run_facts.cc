@@ -12,7 +12,7 @@
 
 #include "common/config/agreement.h"
 #include "common/crypto/secure_random.h"
-#include "common/process/version.h"
+#include "common/process/runtime.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/process/version.h"
+#include "common/process/runtime.h"
 
 namespace splitveil {
 namespace {

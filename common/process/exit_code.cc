@@ -7,8 +7,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 
-#include "common/telemetry/line_output.h"
-#include "common/telemetry/one_line.h"
+#include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-#include "common/storage/file_mode.h"
+#include "common/storage/file_system.h"
 
 namespace splitveil {
 

@@ -1,8 +1,11 @@
-// What every program does first: memory and BLAS settings, signals.
+// What every program does first: memory and BLAS settings, signals; and its version.
 #ifndef SPLITVEIL_COMMON_PROCESS_RUNTIME_H_
 #define SPLITVEIL_COMMON_PROCESS_RUNTIME_H_
 
+#include <string>
+
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace splitveil {
 
@@ -12,7 +15,7 @@ namespace splitveil {
 // again, once, with the same `argv`: OPENBLAS_NUM_THREADS=1; on a CPU with AVX-512 OPENBLAS_CORETYPE=SKYLAKEX (OpenBLAS
 // picks AVX2 kernels on new AMD CPUs); OMP_WAIT_POLICY=passive and OPENBLAS_THREAD_TIMEOUT=17, so that threads that
 // wait sleep and leave the cores to those that compute. Values the user has set stay. Where the program cannot be
-// executed again it goes on with what it has. More threads after the configuration is read: SetBlasThreads (blas.h).
+// executed again it goes on with what it has. More threads after the configuration is read: SetBlasThreads.
 void TuneRuntime(char** argv);
 
 // A core dump would leave keys, ids and labels on the disk, or with whoever collects dumps: from now on the kernel
@@ -47,6 +50,21 @@ void HandleReloadSignal();
 // Lock-free; any thread.
 bool StopRequested();
 int ReloadRequests();
+
+// File that answers this process's calls of sgemm (single-precision matrix product), with symbolic links followed:
+// Debian's libblas.so.3 is a link of a link to whichever implementation is chosen. Empty where none is loaded.
+std::string LoadedBlasPath();
+
+// Whether `resolved_path` is the unoptimised reference BLAS (Netlib): a libblas.so that is in no folder of an optimised
+// implementation (OpenBLAS, MKL, BLIS, ATLAS).
+bool IsReferenceBlas(absl::string_view resolved_path);
+
+// Sets the threads of OpenBLAS's products, whatever OPENBLAS_NUM_THREADS said at start (LibTorch's own setting does not
+// reach it). `threads`: at least 1. False where no OpenBLAS is loaded. Not while products run.
+bool SetBlasThreads(int threads);
+
+// The version of the programs, for example "0.1.0": CMakeLists.txt's project(VERSION).
+const char* Version();
 
 }  // namespace splitveil
 

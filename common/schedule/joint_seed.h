@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_COMMON_SCHEDULE_JOINT_SEED_H_
 #define SPLITVEIL_COMMON_SCHEDULE_JOINT_SEED_H_
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -58,6 +59,16 @@ class SeedExchange {
   SeedRole role_;
   std::string contribution_;  // On the heap, being longer than any short string: a move leaves no copy of it.
 };
+
+// 32 bytes: from the operating system where `reproducible_seed` is 0, else derived from it and the role (research: the
+// same configuration repeats the same schedule).
+std::string SeedContribution(SeedRole role, uint64_t reproducible_seed);
+
+// Seed of a party's weight initialisation, likewise. Not secret: it touches no label.
+uint64_t WeightSeed(SeedRole role, uint64_t reproducible_seed);
+
+// OpenRequest.nonce: 32 bytes, always from the operating system.
+std::string OpenNonce();
 
 }  // namespace splitveil
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
@@ -83,6 +84,17 @@ class MarkRule {
   Digest salt_;
   uint64_t end_;
 };
+
+// Whether the parties share enough examples for a run.
+
+struct SharedExamples {
+  int64_t shared = 0;  // In both sets.
+  int64_t own_ids = 0, peer_ids = 0;
+};
+
+// InvalidArgument, with the counts and what to look at, where fewer are shared than the smallest batch has. Both
+// parties know the counts, so each refuses by itself.
+absl::Status CheckSharedExamples(const SharedExamples& examples, int64_t minimum_batch_size);
 
 }  // namespace splitveil
 

@@ -12,8 +12,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
-#include "common/storage/sync_folder.h"
-#include "common/storage/unnamed_file.h"
+#include "common/storage/file_system.h"
 
 namespace splitveil {
 namespace {

@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-#include "common/storage/file_mode.h"
+#include "common/storage/file_system.h"
 
 namespace splitveil {
 

@@ -16,8 +16,8 @@
 
 #include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
+#include "common/storage/file_system.h"
 #include "common/storage/mapped_files.h"
-#include "common/storage/unnamed_file.h"
 
 namespace splitveil {
 namespace {

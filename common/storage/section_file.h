@@ -22,7 +22,7 @@
 #include "absl/types/span.h"
 
 #include "common/crypto/digest.h"
-#include "common/storage/file_mode.h"
+#include "common/storage/file_system.h"
 #include "common/storage/pending_file.h"
 
 namespace splitveil {

@@ -7,9 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 
-#include "common/telemetry/line_output.h"
 #include "common/telemetry/log.h"
-#include "common/telemetry/one_line.h"
 
 namespace splitveil {
 namespace {

@@ -13,15 +13,60 @@
 #include <optional>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 #include "common/telemetry/log.h"
-#include "common/transport/identity_reloader.h"
 
 namespace splitveil {
+
+ReloadedChannel::ReloadedChannel(std::string address, const TlsIdentity& identity, int64_t max_message_bytes,
+                                 int (*requests)())
+    : address_(std::move(address)), max_message_bytes_(max_message_bytes), reloader_(identity, requests) {}
+
+std::shared_ptr<grpc::Channel> ReloadedChannel::Get() {
+  const absl::MutexLock lock(&mutex_);
+  Renew();
+  return channel_;
+}
+
+TlsIdentity ReloadedChannel::identity() {
+  const absl::MutexLock lock(&mutex_);
+  Renew();
+  return identity_;
+}
+
+void ReloadedChannel::Renew() {
+  if (std::optional<TlsIdentity> identity = reloader_.Next(); identity.has_value()) {
+    identity_ = *std::move(identity);
+    channel_ = TlsChannel(address_, identity_, identity_.peer_name, max_message_bytes_);
+  }
+}
+
+IdentityReloader::IdentityReloader(const TlsIdentity& identity, int (*requests)())
+    : requests_(requests), identity_(identity), seen_(requests()) {}
+
+std::optional<TlsIdentity> IdentityReloader::Next() {
+  const absl::MutexLock lock(&mutex_);
+  const int requests = requests_();
+  if (std::exchange(seen_, requests) != requests && !identity_.certificate_path.empty()) {
+    absl::StatusOr<TlsIdentity> again =
+        LoadTlsIdentity(identity_.own_name, identity_.peer_name, identity_.certificate_path, identity_.private_key_path,
+                        identity_.authority_path);
+    if (again.ok()) {
+      LogInfo("certificates read again from ", identity_.certificate_path);
+      identity_ = *std::move(again);
+      told_ = false;
+    } else {
+      LogWarning("certificates stay as they were: ", again.status().message());
+    }
+  }
+  return std::exchange(told_, true) ? std::nullopt : std::optional<TlsIdentity>(identity_);
+}
+
 namespace {
 
 // A connection that carries a call and is silent this long is asked for a sign of life, and given up without one.

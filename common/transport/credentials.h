@@ -1,4 +1,4 @@
-// Mutual TLS 1.3 and the check of who the peer is.
+// Mutual TLS 1.3, the check of who the peer is, and certificates that are renewed while a program runs.
 //
 // Who is checked where: the handshake verifies the chain of both certificates against the authority, the caller
 // verifies the server's name in the handshake, and the server verifies the caller's name before any handler of a call
@@ -11,7 +11,11 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 #include <memory>
+#include <optional>
 #include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 
 #include "common/process/runtime.h"
 #include "common/transport/tls_identity.h"
@@ -34,6 +38,50 @@ void LimitServer(grpc::ServerBuilder& builder, int64_t max_message_bytes);
 // Channel to the server that must prove to be `server_name` (peer_name, or own_name to ask one's own party for status).
 std::shared_ptr<grpc::Channel> TlsChannel(const std::string& address, const TlsIdentity& identity,
                                           const std::string& server_name, int64_t max_message_bytes);
+
+// Reads an identity's files again once that has been asked for. Thread-safe.
+class IdentityReloader {
+ public:
+  // `requests`: how often it has been asked for so far (ReloadRequests); from any thread. An identity that is not of
+  // files stays as it is.
+  IdentityReloader(const TlsIdentity& identity, int (*requests)());
+
+  // The identity, the first time and whenever its files were read again since the latest call; nullopt: as before.
+  // Files that are no valid identity of the same name leave it as it was, with a warning in the log.
+  std::optional<TlsIdentity> Next() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  int (*const requests_)();
+  absl::Mutex mutex_;
+  TlsIdentity identity_ ABSL_GUARDED_BY(mutex_);
+  int seen_ ABSL_GUARDED_BY(mutex_);
+  bool told_ ABSL_GUARDED_BY(mutex_) = false;  // Of the identity as it was given.
+};
+
+// gRPC's credentials of a channel are what they were when it was made, so another identity is another channel: calls
+// under way go on over the one they began on. Thread-safe.
+class ReloadedChannel {
+ public:
+  // As TlsChannel, to a server of the name identity.peer_name. `requests`: how often the identity's files were asked to
+  // be read again.
+  ReloadedChannel(std::string address, const TlsIdentity& identity, int64_t max_message_bytes,
+                  int (*requests)() = &ReloadRequests);
+
+  // The channel for a call that begins now.
+  std::shared_ptr<grpc::Channel> Get() ABSL_LOCKS_EXCLUDED(mutex_);
+  // What that channel shows, for whoever reaches the peer by other means.
+  TlsIdentity identity() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  void Renew() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string address_;
+  const int64_t max_message_bytes_;
+  IdentityReloader reloader_;
+  absl::Mutex mutex_;
+  TlsIdentity identity_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mutex_);
+};
 
 }  // namespace splitveil
 

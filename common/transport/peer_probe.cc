@@ -20,9 +20,9 @@
 #include "absl/time/clock.h"
 
 #include "common/status/status_macros.h"
+#include "common/transport/certificate.h"
 #include "common/transport/jitter.h"
 #include "common/transport/status_mapper.h"
-#include "common/transport/x509.h"
 
 namespace splitveil {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/cord.h"
 
-#include "common/telemetry/one_line.h"
+#include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {

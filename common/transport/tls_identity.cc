@@ -20,7 +20,7 @@
 
 #include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
-#include "common/transport/x509.h"
+#include "common/transport/certificate.h"
 
 namespace splitveil {
 namespace {

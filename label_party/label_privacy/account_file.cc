@@ -17,8 +17,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
-#include "common/storage/file_mode.h"
-#include "common/storage/sqlite_application.h"
+#include "common/storage/file_system.h"
+#include "common/storage/sqlite_database.h"
 
 namespace splitveil {
 namespace {

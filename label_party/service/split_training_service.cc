@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/transport/message_reader.h"
+#include "common/transport/server_stream.h"
 #include "common/transport/status_mapper.h"
 
 namespace splitveil {

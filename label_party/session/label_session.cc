@@ -7,9 +7,9 @@
 
 #include "common/config/agreement.h"
 #include "common/model/export.h"
-#include "common/operations/alignment_progress.h"
+#include "common/operations/run_progress.h"
 #include "common/process/exit_code.h"
-#include "common/schedule/party_seed.h"
+#include "common/schedule/joint_seed.h"
 #include "common/status/status_macros.h"
 #include "label_party/session/prediction_file.h"
 #include "label_party/session/run_prediction.h"

@@ -7,7 +7,6 @@
 
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
-#include "common/telemetry/one_line.h"
 
 namespace splitveil {
 

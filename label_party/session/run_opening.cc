@@ -11,8 +11,7 @@
 #include "common/config/canonical_message.h"
 #include "common/crypto/digest.h"
 #include "common/operations/run_facts.h"
-#include "common/process/version.h"
-#include "common/schedule/shared_examples.h"
+#include "common/process/runtime.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
@@ -176,7 +175,8 @@ absl::Status RunOpening::Aligned(const std::string& detail) {
 absl::StatusOr<v1::MeasureLinkResponse> RunOpening::MeasureLink(const v1::MeasureLinkRequest& request) {
   const v1::RunAgreement& agreement = run_->context.agreement;
   if (agreement.in_flight_batches() != 0) {
-    return absl::FailedPreconditionError("MeasureLink: the agreement fixes in_flight_batches, so the link is not measured");
+    return absl::FailedPreconditionError(
+        "MeasureLink: the agreement fixes in_flight_batches, so the link is not measured");
   }
   if (++measurements_ > kMostMeasurements) {
     return absl::ResourceExhaustedError(

@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 
 #include "common/model/model_state.h"
-#include "common/operations/training_progress.h"
+#include "common/operations/run_progress.h"
 #include "label_party/audit/completion_audit.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/session/replay_cache.h"

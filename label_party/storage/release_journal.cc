@@ -19,7 +19,7 @@
 
 #include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
-#include "common/storage/sync_folder.h"
+#include "common/storage/file_system.h"
 
 namespace splitveil {
 namespace {

@@ -13,7 +13,6 @@
 #include "common/operations/run_facts.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
-#include "common/telemetry/one_line.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/protection_factory.h"
 #include "label_party/storage/label_state.h"

@@ -12,7 +12,6 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/checkpoint/checkpoint_writer.h"
-#include "common/checkpoint/continuation.h"
 #include "common/ledger/ledger.h"
 #include "label_party/storage/release_journal.h"
 #include "label_party/storage/run_context.h"

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/leakage/attack_traits.h"
-#include "common/leakage/conditional_bound.h"
+#include "common/leakage/conditional_likelihood.h"
 #include "common/leakage/leak_auc.h"
 #include "common/leakage/scores.h"
 #include "common/status/status_macros.h"

@@ -15,7 +15,7 @@
 #include "common/checkpoint/progress_archive.h"
 #include "common/leakage/bounds.h"
 #include "common/process/runtime.h"
-#include "common/schedule/party_seed.h"
+#include "common/schedule/joint_seed.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"

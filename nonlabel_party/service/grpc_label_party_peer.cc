@@ -16,10 +16,9 @@
 #include "common/config/agreement.h"
 #include "common/crypto/invariant.h"
 #include "common/status/status_macros.h"
-#include "common/transport/grpc_deadline.h"
+#include "common/transport/client_call.h"
 #include "common/transport/status_mapper.h"
 #include "common/transport/stream_watchdog.h"
-#include "common/transport/unary_call.h"
 
 namespace splitveil {
 namespace {

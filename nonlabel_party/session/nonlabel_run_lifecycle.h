@@ -13,8 +13,8 @@
 #include "absl/status/statusor.h"
 
 #include "common/alignment/private_set_intersection.h"
+#include "common/checkpoint/checkpoint_plan.h"
 #include "common/checkpoint/checkpoint_writer.h"
-#include "common/checkpoint/continuation.h"
 #include "common/ledger/ledger.h"
 #include "common/model/model_state.h"
 #include "common/schedule/joint_seed.h"

@@ -14,7 +14,7 @@
 #include "common/process/exit_code.h"
 #include "common/process/runtime.h"
 #include "common/process/steady_time.h"
-#include "common/schedule/party_seed.h"
+#include "common/schedule/joint_seed.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "nonlabel_party/session/completion_attack_runner.h"

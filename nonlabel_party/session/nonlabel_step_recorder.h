@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 
 #include "common/ledger/ledger.h"
+#include "common/operations/run_progress.h"
 #include "common/operations/run_status.h"
 #include "common/operations/step_stopwatch.h"
-#include "common/operations/training_progress.h"
 #include "nonlabel_party/protection/protected_bottom_model.h"
 
 namespace splitveil {

@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/ledger/ledger_reader.h"
-#include "common/schedule/party_seed.h"
+#include "common/schedule/joint_seed.h"
 #include "common/schedule/slice_assembler.h"
 #include "common/schedule/train_test_split.h"
 #include "tests/testing/local_label_party.h"

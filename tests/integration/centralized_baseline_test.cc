@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/schedule/party_seed.h"
+#include "common/schedule/joint_seed.h"
 #include "common/schedule/train_test_split.h"
 #include "tests/testing/centralized_baseline_model.h"
 #include "tests/testing/local_label_party.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/operations/alignment_progress.h"
+#include "common/operations/run_progress.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 

@@ -11,7 +11,7 @@
 #include "deploy/operator/records/run_promise.h"
 #include "deploy/operator/records/run_ranking.h"
 
-#include "common/telemetry/one_line.h"
+#include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {

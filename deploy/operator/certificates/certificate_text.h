@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "common/transport/certificate_facts.h"
+#include "common/transport/certificate.h"
 
 namespace splitveil {
 

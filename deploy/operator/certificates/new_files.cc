@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/process/file.h"
-#include "common/storage/make_folders.h"
+#include "common/storage/file_system.h"
 
 namespace splitveil {
 

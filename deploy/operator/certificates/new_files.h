@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 
-#include "common/storage/file_mode.h"
+#include "common/storage/file_system.h"
 
 namespace splitveil {
 

@@ -13,7 +13,7 @@
 
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
-#include "common/transport/certificate_facts.h"
+#include "common/transport/certificate.h"
 #include "common/transport/tls_identity.h"
 
 namespace splitveil {

@@ -24,7 +24,7 @@
 #include "common/crypto/spoken_fingerprint.h"
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
-#include "common/transport/certificate_facts.h"
+#include "common/transport/certificate.h"
 #include "label_party/policy/label_config.h"
 
 #include "splitveil/v1/party.pb.h"

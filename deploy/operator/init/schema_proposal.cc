@@ -13,7 +13,7 @@
 #include "deploy/operator/preparation/quoted_names.h"
 
 #include "common/status/status_macros.h"
-#include "common/telemetry/one_line.h"
+#include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/storage/make_folders.h"
+#include "common/storage/file_system.h"
 
 namespace splitveil {
 

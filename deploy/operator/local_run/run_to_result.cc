@@ -11,7 +11,7 @@
 #include "common/process/file.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
-#include "common/storage/make_folders.h"
+#include "common/storage/file_system.h"
 
 namespace splitveil {
 namespace {

@@ -20,7 +20,7 @@
 #include "deploy/operator/preparation/shuffled_rows.h"
 
 #include "common/status/status_macros.h"
-#include "common/storage/make_folders.h"
+#include "common/storage/file_system.h"
 #include "common/storage/section_file.h"
 
 namespace splitveil {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "deploy/operator/preparation/preprocessor.h"
 
-#include "common/telemetry/one_line.h"
+#include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {

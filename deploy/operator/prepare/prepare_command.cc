@@ -12,7 +12,7 @@
 
 #include "common/config/text_config.h"
 #include "common/status/status_macros.h"
-#include "common/telemetry/one_line.h"
+#include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {

@@ -25,9 +25,8 @@
 #include "common/operations/party_program.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
-#include "common/telemetry/one_line.h"
-#include "common/transport/grpc_deadline.h"
-#include "common/transport/unary_call.h"
+#include "common/telemetry/log.h"
+#include "common/transport/client_call.h"
 
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "splitveil/v1/operations.grpc.pb.h"

@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "deploy/operator/party_config/party_config.h"
 
-#include "common/telemetry/one_line.h"
+#include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {

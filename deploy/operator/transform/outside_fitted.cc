@@ -11,7 +11,7 @@
 #include "deploy/operator/preparation/preprocessor.h"
 
 #include "common/dataset/features.h"
-#include "common/telemetry/one_line.h"
+#include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {

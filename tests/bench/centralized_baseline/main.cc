@@ -8,8 +8,8 @@
 #include "deploy/operator/local_run/local_run.h"
 
 #include "common/command_line/command_line.h"
-#include "common/model/compute_threads.h"
-#include "common/model/tensor_memory.h"
+#include "common/matrix/matrix.h"
+#include "common/model/torch_settings.h"
 #include "common/process/runtime.h"
 #include "common/status/status_macros.h"
 #include "tests/bench/centralized_baseline/centralized_baseline.h"

@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 
 #include "common/config/agreement.h"
-#include "common/schedule/party_seed.h"
+#include "common/schedule/joint_seed.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/session/label_session.h"
 #include "label_party/session/refusal_log.h"

@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "common/architecture/model_presets.h"
-
 namespace splitveil {
 namespace {
 

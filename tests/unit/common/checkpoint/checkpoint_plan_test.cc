@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/checkpoint/continuation.h"
 #include "common/crypto/sha256.h"
 #include "common/process/file.h"
 #include "tests/testing/process/temp_folder.h"

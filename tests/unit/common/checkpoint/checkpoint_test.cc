@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "common/process/file.h"
-#include "common/process/version.h"
+#include "common/process/runtime.h"
 #include "tests/testing/process/temp_folder.h"
 
 namespace splitveil::testing {

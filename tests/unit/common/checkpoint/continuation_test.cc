@@ -1,12 +1,11 @@
 // What a broken run may be continued from, and what begins anew.
-#include "common/checkpoint/continuation.h"
-
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
 
+#include "common/checkpoint/checkpoint_plan.h"
 #include "common/crypto/sha256.h"
 #include "tests/testing/process/temp_folder.h"
 #include "tests/testing/small_table.h"

@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include "common/matrix/matrix.h"
+
 namespace splitveil {
 namespace {
 

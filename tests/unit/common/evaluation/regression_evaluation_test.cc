@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/evaluation/evaluation.h"
+#include "common/matrix/matrix.h"
 
 namespace splitveil {
 namespace {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <vector>
 
+#include "common/matrix/matrix.h"
+
 namespace splitveil {
 namespace {
 

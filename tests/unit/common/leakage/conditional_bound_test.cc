@@ -1,5 +1,3 @@
-#include "common/leakage/conditional_bound.h"
-
 #include <cmath>
 #include <cstdint>
 #include <gtest/gtest.h>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "common/leakage/bounds.h"
+#include "common/leakage/conditional_likelihood.h"
 #include "common/leakage/leak_auc.h"
 #include "common/matrix/matrix.h"
 

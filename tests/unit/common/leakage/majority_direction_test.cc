@@ -1,5 +1,3 @@
-#include "common/leakage/majority_direction.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -7,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "common/leakage/gradient_groups.h"
 #include "common/leakage/inner_product.h"
 #include "common/leakage/leak_auc.h"
 #include "common/matrix/matrix.h"

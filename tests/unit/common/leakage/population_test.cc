@@ -122,7 +122,7 @@ TEST(LikelihoodRatioScoresTest, IsTheDifferenceOfTheLogDensities) {
   const Batch batch = Draw(60, 5);
   const auto population = EstimatePopulation(batch.clean, batch.released, batch.labels);
   const std::vector<float> modelled = LikelihoodRatioScores(batch.released, *population);
-  const std::vector<float> measured = LikelihoodRatioScores(batch.released, *population, Spread::kMeasured);
+  const std::vector<float> measured = LikelihoodRatioScores(batch.released, *population, ClassSpread::kMeasured);
   for (int64_t j = 0; j < 60; ++j) {
     const auto row = static_cast<const Matrix&>(batch.released).row(j);
     EXPECT_NEAR(modelled[j],

@@ -10,7 +10,7 @@
 
 #include "deploy/operator/certificates/certificate_request.h"
 
-#include "common/transport/certificate_facts.h"
+#include "common/transport/certificate.h"
 #include "common/transport/tls_identity.h"
 #include "tests/testing/process/temp_folder.h"
 

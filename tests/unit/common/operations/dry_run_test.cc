@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/operations/run_expectation.h"
-
 namespace splitveil {
 namespace {
 

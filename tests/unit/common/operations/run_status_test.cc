@@ -7,7 +7,7 @@
 
 #include "common/config/agreement.h"
 #include "common/operations/run_facts.h"
-#include "common/process/version.h"
+#include "common/process/runtime.h"
 #include "tests/testing/process/temp_folder.h"
 
 namespace splitveil {

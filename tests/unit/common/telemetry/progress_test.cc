@@ -18,7 +18,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "common/telemetry/line_output.h"
 #include "common/telemetry/log.h"
 
 namespace splitveil {

@@ -19,7 +19,7 @@
 
 #include "common/process/exit_code.h"
 #include "common/process/steady_time.h"
-#include "common/transport/grpc_deadline.h"
+#include "common/transport/client_call.h"
 #include "common/transport/peer_probe.h"
 #include "common/transport/status_mapper.h"
 #include "tests/unit/common/transport/tls_fixture.h"

@@ -26,10 +26,10 @@
 
 #include "common/process/runtime.h"
 #include "common/process/steady_time.h"
-#include "common/transport/grpc_deadline.h"
+#include "common/transport/client_call.h"
+#include "common/transport/credentials.h"
 #include "common/transport/listener_watch.h"
 #include "common/transport/peer_probe.h"
-#include "common/transport/reloaded_channel.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/unit/common/transport/tls_fixture.h"
 

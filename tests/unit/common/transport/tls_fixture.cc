@@ -14,7 +14,7 @@
 
 #include "deploy/operator/certificates/certificate_parts.h"
 
-#include "common/transport/x509.h"
+#include "common/transport/certificate.h"
 
 namespace splitveil {
 namespace {

@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "common/transport/x509.h"
+#include "common/transport/certificate.h"
 #include "tests/unit/common/transport/tls_fixture.h"
 
 namespace splitveil {

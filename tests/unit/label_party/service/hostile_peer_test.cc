@@ -17,7 +17,7 @@
 #include "absl/time/time.h"
 
 #include "common/process/steady_time.h"
-#include "common/transport/grpc_deadline.h"
+#include "common/transport/client_call.h"
 #include "common/transport/tensor_codec.h"
 #include "tests/unit/label_party/service/split_training_service_fixture.h"
 
