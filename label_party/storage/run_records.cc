@@ -120,12 +120,8 @@ absl::Status RunRecords::KeepReleases() {
     return absl::OkStatus();
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::LabelReleases releases, LabelReleasesOf(*run_));
-  if (continues_ && checkpoint_->header().has_label_releases()) {
+  if (continues_) {
     SPLITVEIL_RETURN_IF_ERROR(CheckSameReleases(checkpoint_->header().label_releases(), releases));
-  } else if (continues_) {
-    LogWarning(checkpoint_->path(),
-               ": an earlier build wrote it, which does not say with which noise of labels the run began: nobody has "
-               "checked that it goes on with the same");
   }
   *checkpoints_.facts.mutable_label_releases() = releases;
   return absl::OkStatus();
