@@ -185,7 +185,7 @@ absl::Status IntersectionProtocol::SendAnswers(const std::deque<Point>& answers)
   std::vector<Point> chunk;
   uint64_t first = 0;
   for (uint64_t number = 0; number < chunks.count(); ++number, first += chunk.size()) {
-    // As large a share of the answers that are owed must have come as have left before the latest message.
+    // As large a share of the answers that are owed must have come as were sent before the latest message.
     const uint64_t awaited = number == 0 ? 0 : (number - 1) * owed.count() / chunks.count() * owed.chunk;
     SPLITVEIL_RETURN_IF_ERROR(inbox_.WaitForAnswers(awaited));
     SPLITVEIL_RETURN_IF_ERROR(check_.Check([&](uint64_t position) { return inbox_.Answer(position); }));

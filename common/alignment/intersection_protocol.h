@@ -50,7 +50,7 @@ struct AlignmentOptions {
   uint64_t max_ids = 100'000'000;  // Largest set of either party; memory is about 100 bytes per id.
   int chunk_ids = 4096;            // Ids a message, the same at both parties.
   int threads = 0;                 // 0: all cores.
-  // Shared ids with which this party goes on.
+  // Number of shared ids with which this party continues; fewer or more end the alignment.
   uint64_t min_shared_ids = 0;
   uint64_t max_shared_ids = std::numeric_limits<uint64_t>::max();
   // Told (masked and double-masked ids so far, total), after each block, on the calling thread. May be empty.

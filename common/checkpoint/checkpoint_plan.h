@@ -51,8 +51,8 @@ struct CheckpointPlan {
   std::vector<std::shared_ptr<const Checkpoint>> initial;
   // What is there at `path`, the latest first, and may be of a run to be continued.
   std::vector<std::shared_ptr<const Checkpoint>> unfinished;
-  // The latest at `path`, of whatever agreement, model and data, where its run was interrupted; null: it is complete,
-  // none is there, or the party is told to start anew.
+  // The latest at `path`, of any agreement, model and data, if its run was interrupted; null: it is complete,
+  // none is there, or the party is told to `restart`.
   std::shared_ptr<const Checkpoint> interrupted;
 
   bool resumes() const { return !initial.empty(); }
@@ -70,7 +70,7 @@ struct CheckpointPlan {
   // facts. Errors: Checkpoint::Write.
   absl::Status Write(const v1::CheckpointHeader& place, const NamedParameters& state, absl::string_view progress) const;
 
-  // For a run that goes on from `chosen`, one of `unfinished`: makes it the latest at `path`. Those beyond it go: the
+  // For a run that resumes from `chosen`, one of `unfinished`: makes it the latest at `path`. Those beyond it go: the
   // ledger no longer has their rows, and as they are written again they would push out the one that both parties have.
   // To be called before anything else is recorded; a crash before or after leaves `chosen` there. Errors: Internal.
   absl::Status GoBackTo(const Checkpoint& chosen) const;

@@ -1,4 +1,4 @@
-// Writes a party's checkpoints, those within an epoch while its training goes on.
+// Writes a party's checkpoints, those within an epoch while it trains.
 #ifndef SPLITVEIL_COMMON_CHECKPOINT_CHECKPOINT_WRITER_H_
 #define SPLITVEIL_COMMON_CHECKPOINT_CHECKPOINT_WRITER_H_
 
@@ -21,9 +21,9 @@ namespace splitveil {
 
 // A checkpoint within an epoch costs training a copy of the state; hashing it and waiting for the disk is another
 // thread's, of a lower priority, and training waits for that only where the next checkpoint is due before it is done. A
-// crash meanwhile leaves the one before, and both parties go on from there: neither trains past a checkpoint's place
+// crash meanwhile leaves the one before, and both parties resume from there: neither trains past a checkpoint's place
 // before its own checkpoint before that one is on the disk, so that what one lacks is at most two of the other's three;
-// and a run that goes on begins with what both have as their latest (CheckpointPlan::GoBackTo). Not thread-safe.
+// and a run that resumes begins with what both have as their latest (CheckpointPlan::GoBackTo). Not thread-safe.
 class CheckpointWriter {
  public:
   // Not owned; all must outlive this, and `plan` stays as it is until Wait. `sync`: makes durable what a checkpoint

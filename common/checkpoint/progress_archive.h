@@ -31,7 +31,7 @@
 
 namespace cereal {
 
-// Where cereal looks for it: a generator goes on with the numbers that it would have drawn.
+// Where cereal looks for it: a generator continues with the numbers that it would have drawn.
 template <typename Archive>
 void save(Archive& archive, const std::mt19937_64& generator) {
   std::ostringstream text;

@@ -53,7 +53,7 @@ class NoiseRow {
 // Of the indices 0 to rows - 1.
 std::vector<NoiseRow> NumberedNoiseRows(size_t rows);
 
-// Protects a label against whoever sees label + sigma xi, xi from here: the discrete counterpart of the Gaussian
+// Protects a label against anyone who sees label + sigma xi, xi from here: the discrete counterpart of the Gaussian
 // mechanism, how near to it see common/privacy/label_privacy.h. Each release of an example draws new noise and is to be
 // composed with the others; asking for the same noise again, however often and in whatever order, gives the same bits
 // and discloses nothing.

@@ -11,8 +11,9 @@
 
 namespace splitveil {
 
-// PUBLIC randomness: whoever holds the seed knows every number, and the peer holds it. For schedules and splits; never
-// for keys or protection, which take a SecretKey (SecureGaussian). The two types share no base and do not convert.
+// PUBLIC randomness: anyone who holds the seed knows every number, and the peer holds it. For schedules and splits;
+// never for keys or protection, which take a SecretKey (SecureGaussian). The two types share no base and do not
+// convert.
 //
 // The stream is the AES-256-CTR keystream under the seed, read as little-endian words, so it is the same on every
 // machine and of cryptographic quality. Movable; not thread-safe.

@@ -23,11 +23,11 @@ absl::Status CheckPredictions(ConstMatrixView logits, absl::Span<const uint8_t> 
   }
   const absl::Span<const float> values = logits.values();
   if (!std::all_of(values.begin(), values.end(), [](float logit) { return std::isfinite(logit); })) {
-    return absl::InvalidArgumentError("evaluation: expected finite logits, found another");
+    return absl::InvalidArgumentError("evaluation: expected finite logits, found one that is not finite");
   }
   if (std::any_of(labels.begin(), labels.end(), [&](uint8_t label) { return label >= logits.cols(); })) {
     return absl::InvalidArgumentError(
-        absl::StrCat("evaluation: expected labels below ", logits.cols(), ", found another"));
+        absl::StrCat("evaluation: expected labels below ", logits.cols(), ", found a larger one"));
   }
   return absl::OkStatus();
 }

@@ -19,7 +19,8 @@ absl::StatusOr<Evaluation> EvaluateRegression(absl::Span<const float> prediction
   double mean = 0;
   for (size_t i = 0; i < targets.size(); ++i) {
     if (!std::isfinite(predictions[i]) || !std::isfinite(targets[i])) {
-      return absl::InvalidArgumentError("evaluation: expected finite predictions and targets, found another");
+      return absl::InvalidArgumentError(
+          "evaluation: expected finite predictions and targets, found one that is not finite");
     }
     mean += targets[i] / rows;
   }

@@ -21,7 +21,7 @@ class ActivationFeatures {
   static constexpr int64_t kLargestWidth = 128;
 
   // Features of the next batch's `activations` [rows, cut_width], [rows, width()]; empty where they are not finite, and
-  // then nothing is remembered. Starts anew where they are of another width than those before.
+  // then nothing is remembered. Restarts if they are of a different width than those before.
   Matrix Take(ConstMatrixView activations);
   int64_t width() const { return second_moments_.rows(); }
 

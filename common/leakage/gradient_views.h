@@ -36,7 +36,7 @@ class GradientSplitter {
   // Directions that are kept across the main one; fewer where gradients have fewer components.
   static constexpr int64_t kDirections = 16;
 
-  // `gradients` [rows, units]; as wide as those before, else it starts anew.
+  // `gradients` [rows, units]; as wide as those before, else it restarts.
   GradientViews Split(ConstMatrixView gradients);
 
  private:

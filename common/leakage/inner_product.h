@@ -78,7 +78,7 @@ inline double SquaredDistance(absl::Span<const float> a, absl::Span<const float>
 inline double SquaredNorm(absl::Span<const float> a) { return InnerProduct(a, a); }
 
 // The nearest finite float, so that no finite gradient gives an infinite score. What is not finite stays so: it must
-// reach whoever refuses it.
+// reach the code that refuses it.
 inline float Saturated(double score) {
   constexpr double kLargest = std::numeric_limits<float>::max();
   return static_cast<float>(std::isfinite(score) ? std::clamp(score, -kLargest, kLargest) : score);

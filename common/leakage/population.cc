@@ -62,7 +62,7 @@ absl::Status CheckClasses(ConstMatrixView clean, ConstMatrixView released, absl:
   }
   for (uint8_t label : labels) {
     if (label > 1) {
-      return absl::InvalidArgumentError("population: expected labels 0 and 1, found another");
+      return absl::InvalidArgumentError("population: expected labels 0 and 1, found a different one");
     }
   }
   const auto positives = std::count(labels.begin(), labels.end(), 1);

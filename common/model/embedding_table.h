@@ -62,9 +62,9 @@ class EmbeddingTable {
   StridedRows moment(int index) { return Part(1 + index); }
   int moments() const { return optimizer_.moments(); }
   bool has_average() const { return optimizer_.has_average(); }
-  // The average, where there is one, starts anew from the values.
+  // The average, where there is one, restarts from the values.
   void RestartAverage();
-  // Updates so far, where training goes on from another's state.
+  // Updates so far, where training resumes from a saved state.
   void set_steps(int64_t steps) { steps_ = steps; }
 
  private:

@@ -58,11 +58,11 @@ class InputLayer {
 
   // "`prefix`embedding", or none.
   std::vector<ParameterView> parameters(const std::string& prefix, ParameterUse use = ParameterUse::kTraining);
-  // What else training goes on from: its moments under MomentName and its average under AverageName.
+  // What else training resumes from: its moments under MomentName and its average under AverageName.
   std::vector<ParameterView> optimizer_state(const std::string& prefix);
-  // The average, where there is one, starts anew from the embeddings.
+  // The average, where there is one, restarts from the embeddings.
   void RestartAverage();
-  // Steps of the optimiser so far, where training goes on from another's state.
+  // Steps of the optimiser so far, where training resumes from a saved state.
   void set_steps(int64_t steps);
 
  private:

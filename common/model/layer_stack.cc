@@ -155,7 +155,7 @@ struct LayerStack::State {
     return found.input.defined() ? CopyToMatrix(found.input) : Matrix();
   }
 
-  // Does what Backward has left for Update.
+  // Does the part of Backward that was left for Update.
   void FinishBackward() {
     for (const LayerEnd& end : ends) {
       Accumulate(end);

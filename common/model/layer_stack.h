@@ -114,9 +114,9 @@ class LayerStack {
   // "`prefix`NAME.weight" ([units, inputs], of a convolution [channels, input channels, kernel, kernel]) and
   // "`prefix`NAME.bias" ([units]) of each layer. To be read or written at once: training moves them.
   std::vector<ParameterView> parameters(const std::string& prefix, ParameterUse use = ParameterUse::kTraining);
-  // What else training goes on from: their moments under MomentName and averages under AverageName.
+  // What else training resumes from: their moments under MomentName and averages under AverageName.
   std::vector<ParameterView> optimizer_state(const std::string& prefix);
-  // The average, where there is one, starts anew from the parameters.
+  // The average, where there is one, restarts from the parameters.
   void RestartAverage();
   // Steps of the optimiser so far.
   int64_t steps() const;

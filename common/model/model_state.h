@@ -19,11 +19,11 @@ class ModelState {
   // Copies of all parameters as Predict uses them: their averages where there are any (v1::Optimizer.average_decay).
   // The optimiser's moments are not among them.
   virtual NamedParameters Parameters() const = 0;
-  // Overwrites all parameters, from which their averages start anew; pending passes keep theirs. Errors:
+  // Overwrites all parameters, from which their averages restart; pending passes keep theirs. Errors:
   // InvalidArgument where names or sizes differ, then nothing is changed.
   virtual absl::Status SetParameters(const NamedParameters& parameters) = 0;
 
-  // All that training goes on from: the parameters as trained, under the names of Parameters(); "NAME.moment1" and
+  // All that training resumes from: the parameters as trained, under the names of Parameters(); "NAME.moment1" and
   // "NAME.moment2" for each name among them, as many as the optimiser remembers (ParameterOptimizer::moment), and
   // "NAME.average", where there is one; "steps" (CopyTrainingState). Only where no batch is between its gradients and
   // its Update.

@@ -62,7 +62,7 @@ NamedParameters CopyParameters(absl::Span<const ParameterView> parameters);
 // is missing, repeated or unknown or a size differs; then nothing is changed.
 absl::Status AssignParameters(const NamedParameters& values, absl::Span<const ParameterView> parameters);
 
-// What training goes on from: copies of `state` (parameters, moments and averages) and "steps", the optimiser's steps
+// What training resumes from: copies of `state` (parameters, moments and averages) and "steps", the optimiser's steps
 // so far as two numbers that a float holds exactly, [steps mod 2^24, steps div 2^24].
 NamedParameters CopyTrainingState(absl::Span<const ParameterView> state, int64_t steps);
 

@@ -73,7 +73,7 @@ absl::Status TorchScriptState::SetParameters(const NamedParameters& parameters) 
     embedding_->RestartAverage();
   }
   absl::Status status = module_->SetValues(Part::kModel, module);
-  status.Update(module_->SetValues(Part::kPrediction, module));  // The averages start anew.
+  status.Update(module_->SetValues(Part::kPrediction, module));  // The averages restart.
   return status;
 }
 

@@ -15,7 +15,7 @@ class DryRun {
  public:
   // What has been looked at, and how it stands: `detail` where `status` is OK, else its message. Returns whether it is.
   bool Check(absl::string_view what, const absl::Status& status, absl::string_view detail = "");
-  // Something that a run goes on with, but that a person should know.
+  // Something that does not stop a run, but that a person should know.
   void Warn(absl::string_view what, absl::string_view text);
   void Problem(absl::string_view what, absl::string_view text);
 

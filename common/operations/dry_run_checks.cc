@@ -200,7 +200,7 @@ void DryRunAlignments(const v1::PartyCommon& party, const std::string& config_pa
   if (*begun < party.max_alignments()) {
     dry_run.Check(kAlignments, absl::OkStatus(), text);
   } else if (!checkpoint.empty() && std::filesystem::exists(checkpoint, ignored)) {
-    dry_run.Warn(kAlignments, absl::StrCat(text, ": only a run that goes on from the checkpoint is left"));
+    dry_run.Warn(kAlignments, absl::StrCat(text, ": only a run that resumes from the checkpoint is left"));
   } else {
     dry_run.Problem(kAlignments, absl::StrCat(text, ": one more is refused"));
   }

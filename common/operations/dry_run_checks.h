@@ -25,7 +25,7 @@ void DryRunCertificates(const v1::Identity& identity, const std::string& config_
 std::shared_ptr<const Dataset> DryRunData(const v1::PartyCommon& party, const std::string& config_path,
                                           const v1::RunAgreement& agreement, PreparedFor owner, DryRun& dry_run);
 // Whether the ledger has room for one more alignment (PartyCommon.max_alignments); nothing where there is no limit. A
-// run that goes on from a checkpoint needs none.
+// run that resumes from a checkpoint needs none.
 void DryRunAlignments(const v1::PartyCommon& party, const std::string& config_path, DryRun& dry_run);
 // What the run will need, against what the machine has.
 void DryRunExpectation(const v1::RunAgreement& agreement, const Dataset& data, DryRun& dry_run);

@@ -30,7 +30,7 @@ class RunStatus {
     change(status_);
   }
 
-  // Figures begin anew, with what `ledger` records from now on, and with its events. Not owned; this must outlive it.
+  // Figures restart, with what `ledger` records from now on, and with its events. Not owned; this must outlive it.
   // Errors: as Ledger::Observe.
   absl::Status Watch(Ledger& ledger) ABSL_LOCKS_EXCLUDED(mutex_);
 

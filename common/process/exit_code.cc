@@ -47,7 +47,7 @@ bool IsStoppedOnRequest(const absl::Status& status) {
 
 absl::Status PeerStartedAgain(absl::string_view peer) {
   return absl::AbortedError(
-      absl::StrCat(peer, " has been started again: the run goes on from a checkpoint, where both have one"));
+      absl::StrCat(peer, " has been started again: the run resumes from a checkpoint if both have one"));
 }
 
 ExitCode ExitCodeFor(const absl::Status& status) {

@@ -37,7 +37,7 @@ bool IsHalt(const absl::Status& status);
 absl::Status StoppedOnRequest(absl::string_view what = "the run");
 bool IsStoppedOnRequest(const absl::Status& status);
 
-// The peer's process has lost the run and another one has taken its place: Aborted. The run goes on from the latest
+// The peer's process lost the run and a new one has taken its place: Aborted. The run resumes from the latest
 // checkpoint that both parties have, where they keep any; else exit 3.
 absl::Status PeerStartedAgain(absl::string_view peer);
 

@@ -15,16 +15,16 @@ namespace splitveil {
 // again, once, with the same `argv`: OPENBLAS_NUM_THREADS=1; on a CPU with AVX-512 OPENBLAS_CORETYPE=SKYLAKEX (OpenBLAS
 // picks AVX2 kernels on new AMD CPUs); OMP_WAIT_POLICY=passive and OPENBLAS_THREAD_TIMEOUT=17, so that threads that
 // wait sleep and leave the cores to those that compute. Values the user has set stay. Where the program cannot be
-// executed again it goes on with what it has. More threads after the configuration is read: SetBlasThreads.
+// executed again it continues with what it has. More threads after the configuration is read: SetBlasThreads.
 void TuneRuntime(char** argv);
 
-// A core dump would leave keys, ids and labels on the disk, or with whoever collects dumps: from now on the kernel
-// makes none, and no other process of the user reads this one's memory. SPLITVEIL_CORE_DUMPS=1 in the environment
-// allows both, to look for a bug. Executing another program ends it.
+// A core dump would leave keys, ids and labels on the disk, or with the service that collects dumps: from now on the
+// kernel makes none, and no other process of the user reads this one's memory. SPLITVEIL_CORE_DUMPS=1 in the
+// environment allows both, to look for a bug. Executing another program ends it.
 void ForbidCoreDumps();
 
-// Lets the process open as many files as the system allows it: whoever reaches the port of a server holds some of them.
-// TuneRuntime does.
+// Lets the process open as many files as the system allows it: anyone who reaches the port of a server holds some of
+// them. TuneRuntime does.
 void RaiseFileLimit();
 
 // Keeps gRPC's own log lines, which no person can act on, off standard error: errors reach the user as ours do. The
@@ -43,7 +43,7 @@ void GiveWayToOtherThreads();
 void WarnIfSlowBlas();
 
 // From now on SIGTERM and SIGINT set the flag StopRequested() instead of killing the process; a second one kills.
-// SIGPIPE is ignored: a run outlives whoever reads its log.
+// SIGPIPE is ignored: a run outlives the reader of its log.
 void HandleStopSignals();
 // From now on SIGHUP asks for certificates to be read again, which ReloadRequests() counts, instead of killing.
 void HandleReloadSignal();

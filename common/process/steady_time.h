@@ -1,4 +1,4 @@
-// Time for durations and deadlines. The wall clock may be set while a run goes on; whether a peer has been silent for
+// Time for durations and deadlines. The wall clock may be set during a run; whether a peer has been silent for
 // too long must not depend on that.
 #ifndef SPLITVEIL_COMMON_PROCESS_STEADY_TIME_H_
 #define SPLITVEIL_COMMON_PROCESS_STEADY_TIME_H_

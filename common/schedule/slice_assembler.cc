@@ -46,7 +46,7 @@ SliceAssembler::SliceAssembler(const SliceFormat& format, BatchSlices slices, bo
 absl::Status SliceAssembler::Add(int64_t first_row, const v1::Tensor& tensor) {
   if (complete()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(format_.field, ": expected no more rows of this batch, found some from row ", first_row));
+        absl::StrCat(format_.field, ": this batch is complete, but more rows came, from row ", first_row));
   }
   const RowRange& due = slices_.all()[received_];
   if (first_row != due.first) {

@@ -15,12 +15,13 @@ namespace splitveil {
 // Permissions of a file that its owner alone reads and writes: most of them tell of ids, labels or what leaks of them.
 inline constexpr mode_t kOwnerOnly = 0600;
 
-// Of what others may read: whatever the umask, none but the owner may put another certificate or agreement there.
+// Permissions of a file that others may read. Whatever the umask, only the owner may put another certificate or
+// agreement there.
 inline constexpr mode_t kPublicMode = 0644;
 
-// Makes `path` and the folders above it that are missing, with mode 0755 less the umask: whoever may write to a folder
-// may replace a key or a trust anchor in it. As std::filesystem::create_directories otherwise: what is there stays as
-// it is.
+// Makes `path` and the folders above it that are missing, with mode 0755 less the umask: anyone who may write to a
+// folder may replace a key or a trust anchor in it. As std::filesystem::create_directories otherwise: what is there
+// stays as it is.
 std::error_code MakeFolders(const std::filesystem::path& path);
 
 // A name is on the disk once its folder is: syncs that of `path`. OK where the file system cannot sync folders.

@@ -33,8 +33,9 @@ absl::Status CheckOwnTable(const std::string& path, absl::string_view header) {
   if (found.type() == fs::file_type::not_found || (fs::is_regular_file(found) && BeginsWith(path, header))) {
     return absl::OkStatus();
   }
-  return absl::AlreadyExistsError(absl::StrCat(
-      path, ": expected no file of this name, or an earlier table with the same first line, found another; it stays"));
+  return absl::AlreadyExistsError(absl::StrCat(path,
+                                               ": expected no file of this name, or an earlier table with the same "
+                                               "first line, found a different file; it stays"));
 }
 
 bool NameSameFile(const std::string& path, const std::string& other) {

@@ -233,8 +233,8 @@ absl::Status SectionFileWriter::CheckSame(const Digest& digest) const {
   const absl::StatusOr<std::unique_ptr<SectionFile>> found = SectionFile::Open(path_, SectionFile::Check::kStructure);
   return found.ok() && (*found)->digest() == digest
              ? absl::OkStatus()
-             : absl::AlreadyExistsError(
-                   absl::StrCat(path_, ": expected no file of this name, or one of the same bytes, found another"));
+             : absl::AlreadyExistsError(absl::StrCat(
+                   path_, ": expected no file of this name, or one of the same bytes, found a different one"));
 }
 
 absl::StatusOr<std::unique_ptr<PendingFile>> SectionFileWriter::Join(Digest& digest) {

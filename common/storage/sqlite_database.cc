@@ -31,7 +31,8 @@ absl::StatusOr<SqliteFinding> FindApplication(SqliteDatabase& database, const Sq
     return SqliteFinding();
   }
   if (id != application.id) {
-    return absl::InvalidArgumentError(absl::StrCat("expected ", application.name, ", found another SQLite database"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected ", application.name, ", found a different SQLite database"));
   }
   return SqliteFinding{version == application.version ? SqliteContent::kApplication : SqliteContent::kOtherVersion,
                        version};
@@ -89,7 +90,7 @@ bool IsDamagedHeader(int code, absl::string_view message) {
 absl::Status LastError(sqlite3* connection) {
   const int code = sqlite3_extended_errcode(connection);
   if ((code & 0xff) == SQLITE_NOTADB) {
-    return absl::InvalidArgumentError("expected a SQLite database, found another kind of file");
+    return absl::InvalidArgumentError("expected a SQLite database, found a different kind of file");
   }
   // A refused CHECK or NOT NULL is a row that must not exist, not one that does.
   const bool duplicate = code == SQLITE_CONSTRAINT_PRIMARYKEY || code == SQLITE_CONSTRAINT_UNIQUE;

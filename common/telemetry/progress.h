@@ -1,4 +1,4 @@
-// The line a person watches while work goes on: the only printer of progress.
+// The line a person watches during long work: the only printer of progress.
 #ifndef SPLITVEIL_COMMON_TELEMETRY_PROGRESS_H_
 #define SPLITVEIL_COMMON_TELEMETRY_PROGRESS_H_
 

@@ -45,8 +45,8 @@ std::string DnsNames(X509* certificate);
 // Whether `certificate` carries `name` as a DNS subject alternative name. No wildcards, no common name.
 bool CarriesDnsName(X509* certificate, const std::string& name);
 
-// Empties this thread's OpenSSL error queue and returns the reason of its oldest error. gRPC shares the queue: whoever
-// leaves errors in it breaks gRPC's handshakes on the same thread.
+// Empties this thread's OpenSSL error queue and returns the reason of its oldest error. gRPC shares the queue: code
+// that leaves errors in it breaks gRPC's handshakes on the same thread.
 std::string TakeOpenSslError();
 
 // Certificates that end sooner are worth a warning.

@@ -325,7 +325,7 @@ absl::Status ConnectionListener::CheckAccepts(absl::Duration limit) {
   OfThisMachine(target);
   own = target;
   PortIn(own) = 0;
-  // The name is taken before it connects, so that whoever accepts knows it.
+  // The name is taken before it connects, so that the accepting side knows it.
   const Descriptor check(socket(target.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (check.number() < 0 || bind(check.number(), reinterpret_cast<const sockaddr*>(&own), size) != 0 ||
       getsockname(check.number(), reinterpret_cast<sockaddr*>(&own), &size) != 0) {

@@ -1,8 +1,8 @@
 // The listening socket of a server, in place of gRPC's own.
 //
 // gRPC 1.51 gives a listening socket up for good once the process has no file descriptor left for a connection
-// (CVE-2023-4785), and it counts no connections: whoever reaches the port, without a certificate, ends a run that way.
-// So this class accepts connections, and hands them to gRPC, which does all the rest.
+// (CVE-2023-4785), and it counts no connections: anyone who reaches the port, without a certificate, ends a run that
+// way. So this class accepts connections, and hands them to gRPC, which does all the rest.
 #ifndef SPLITVEIL_COMMON_TRANSPORT_CONNECTION_LISTENER_H_
 #define SPLITVEIL_COMMON_TRANSPORT_CONNECTION_LISTENER_H_
 

@@ -59,7 +59,7 @@ class IdentityReloader {
 };
 
 // gRPC's credentials of a channel are what they were when it was made, so another identity is another channel: calls
-// under way go on over the one they began on. Thread-safe.
+// under way stay on the one they began on. Thread-safe.
 class ReloadedChannel {
  public:
   // As TlsChannel, to a server of the name identity.peer_name. `requests`: how often the identity's files were asked to
@@ -69,7 +69,7 @@ class ReloadedChannel {
 
   // The channel for a call that begins now.
   std::shared_ptr<grpc::Channel> Get() ABSL_LOCKS_EXCLUDED(mutex_);
-  // What that channel shows, for whoever reaches the peer by other means.
+  // What that channel shows, for code that reaches the peer by other means.
   TlsIdentity identity() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -14,8 +14,8 @@
 namespace splitveil {
 
 // Asks every `period`, in a thread of its own, whether the port accepts, and says so in the log when it no longer does
-// and when it does again. A run goes on: its connection may be well, and a peer that has lost it and finds no way back
-// ends the run by the agreement's limits, at both parties. Thread-safe.
+// and when it does again. A run continues: its connection may be well, and a peer that has lost it and finds no way
+// back ends the run by the agreement's limits, at both parties. Thread-safe.
 class ListenerWatch {
  public:
   // `check`: ConnectionListener::CheckAccepts; must stay callable as long as this lives. `port`: for the log. Without a

@@ -88,7 +88,7 @@ class CallLimit {
     grpc::Status Refusal(const char* method) const {
       return grpc::Status(
           grpc::StatusCode::RESOURCE_EXHAUSTED,
-          absl::StrCat(method, ": expected at most ", limit_->most_, " calls at a time, found another"));
+          absl::StrCat(method, ": expected at most ", limit_->most_, " calls at a time, found one more"));
     }
 
    private:

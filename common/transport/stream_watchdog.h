@@ -19,7 +19,7 @@ class StreamWatchdog {
   StreamWatchdog(const StreamWatchdog&) = delete;
   StreamWatchdog& operator=(const StreamWatchdog&) = delete;
 
-  // Starts the time anew, also where it runs already.
+  // Restarts the time, even if it runs already.
   void Arm();
   void Disarm();
   // Whether it has fired.

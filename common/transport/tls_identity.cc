@@ -82,7 +82,7 @@ absl::Status CheckChain(const std::vector<X509Ptr>& chain, X509_STORE* store, co
   return absl::OkStatus();
 }
 
-// That the first of `chain` holds today for both ends of TLS, whoever has signed it.
+// That the first of `chain` holds today for both ends of TLS, whoever signed it.
 absl::Status CheckAlone(const std::vector<X509Ptr>& chain, const std::string& path) {
   const X509StorePtr store(X509_STORE_new());
   if (store == nullptr || X509_STORE_add_cert(store.get(), chain[0].get()) != 1 ||
@@ -178,7 +178,8 @@ absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const s
   X509* certificate = (*chain)[0].get();
   if (X509_check_private_key(certificate, key->get()) != 1) {
     ERR_clear_error();
-    return Invalid(private_key_path, absl::StrCat("the private key of ", certificate_path), "another one");
+    return Invalid(private_key_path, absl::StrCat("the private key of ", certificate_path),
+                   "the key of a different certificate");
   }
   if (!CarriesDnsName(certificate, own_name)) {
     return Invalid(certificate_path, absl::StrCat("a certificate with the DNS name ", own_name), DnsNames(certificate));

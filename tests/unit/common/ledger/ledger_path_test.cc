@@ -78,7 +78,8 @@ TEST_F(LedgerPathTest, RefusesAnotherVersion) {
 
 TEST_F(LedgerPathTest, RefusesWhatIsNoLedger) {
   WriteFile(std::string(4096, 'x'));
-  ExpectRefused(path_, absl::StatusCode::kInvalidArgument, "expected a SQLite database, found another kind of file");
+  ExpectRefused(path_, absl::StatusCode::kInvalidArgument,
+                "expected a SQLite database, found a different kind of file");
   ExpectRefused(folder_, absl::StatusCode::kInvalidArgument, "expected a file, found a folder");
 }
 

@@ -170,7 +170,7 @@ TEST_F(SliceAssemblerTest, NothingFollowsACompleteBatch) {
   }
   const absl::Status refused = assembler.Add(700, Rows(0, 1));
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("expected no more rows of this batch"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("this batch is complete, but more rows came"));
   EXPECT_TRUE(assembler.complete());
 }
 

@@ -148,9 +148,9 @@ TEST_F(SqliteApplicationTest, TellsAnotherVersion) {
 TEST_F(SqliteApplicationTest, RefusesAnother) {
   const auto refused = [&] { return std::string(FindApplication(*Open(), kNotes).status().message()); };
   ASSERT_TRUE(Open()->Execute("CREATE TABLE t(a)").ok());
-  EXPECT_EQ(refused(), "expected a book of notes, found another SQLite database");
+  EXPECT_EQ(refused(), "expected a book of notes, found a different SQLite database");
   ASSERT_TRUE(SignApplication(*Open(), {"a list", 7, kNotes.version}).ok());
-  EXPECT_EQ(refused(), "expected a book of notes, found another SQLite database");
+  EXPECT_EQ(refused(), "expected a book of notes, found a different SQLite database");
   std::filesystem::remove(path_);
   folder_.Write("notes.db", std::string(5000, 'x'));
   EXPECT_THAT(refused(), HasSubstr("expected a SQLite database"));

@@ -105,7 +105,7 @@ TEST_F(TlsIdentityTest, FailsForATruncatedCertificate) {
 
 TEST_F(TlsIdentityTest, FailsForTheKeyOfAnotherCertificate) {
   Write("key.pem", NewCertificate(authority_, kLabelName).private_key_pem);
-  ExpectInvalid("key.pem", "found another one");
+  ExpectInvalid("key.pem", "found the key of a different certificate");
 }
 
 TEST_F(TlsIdentityTest, FailsForAKeyWithPassphraseWithoutAskingForIt) {

@@ -316,7 +316,7 @@ TEST_F(PrivacyAccountTest, RefusesWhatIsNoAccount) {
   auto other = SqliteDatabase::Open(folder_.Path("other.db"), SqliteDatabase::Mode::kCreate);
   ASSERT_TRUE((*other)->Execute("CREATE TABLE t(a)").ok());
   ASSERT_EQ(chmod(folder_.Path("other.db").c_str(), 0600), 0);
-  EXPECT_THAT(std::string(open(folder_.Path("other.db")).message()), HasSubstr("found another SQLite database"));
+  EXPECT_THAT(std::string(open(folder_.Path("other.db")).message()), HasSubstr("found a different SQLite database"));
   Open().reset();
   auto account = SqliteDatabase::Open(path_, SqliteDatabase::Mode::kCreate);
   for (const std::string version : {"2", "4"}) {

@@ -184,7 +184,7 @@ TEST(PrepareTest, ReplacesNoneButTheSameDataWhereOthersAreKept) {
   EXPECT_EQ(others.code(), absl::StatusCode::kAlreadyExists) << others;
   EXPECT_EQ(others.message(),
             folder.Path("out/label_party.data") +
-                ": expected no file of this name, or one of the same bytes, found another: give another --out");
+                ": expected no file of this name, or one of the same bytes, found a different one: give another --out");
   EXPECT_EQ(folder.Read("out/label_party.data"), label);
   EXPECT_EQ(folder.Read("out/nonlabel_party.data"), nonlabel);
   // One of both is enough, and so is a file that is no data.

@@ -125,7 +125,7 @@ TEST_F(PrepareCommandTest, KeepsOtherDataWhereTold) {
   const std::string before = ReadFile(folder_.File("d/label_party.data")).value();
   words.insert(words.end(), {"--hash_buckets=100", "--keep"});
   EXPECT_THAT(ExpectError(2, words), HasSubstr("d/label_party.data: expected no file of this name, or one of the same "
-                                               "bytes, found another: give another --out"));
+                                               "bytes, found a different one: give another --out"));
   EXPECT_EQ(ReadFile(folder_.File("d/label_party.data")).value(), before);
   words.pop_back();
   EXPECT_THAT(ExpectDone(words), HasSubstr("NOTE: replaced other data; a model that was trained on those needs"));

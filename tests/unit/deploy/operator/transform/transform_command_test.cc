@@ -79,9 +79,10 @@ TEST_F(TransformCommandTest, ReplacesItsOwnEarlierOutcome) {
   WriteText(new_, "id,n\nd,2\ne,3\n");
   std::vector<std::string> keeping = Transform("d", folder_.File("d.csv"));
   keeping.emplace_back("--keep");
-  EXPECT_THAT(ExpectError(2, keeping),
-              HasSubstr("d/label_party.data: expected no file of this name, or one of the same bytes, found another: "
-                        "give another --out"));
+  EXPECT_THAT(
+      ExpectError(2, keeping),
+      HasSubstr("d/label_party.data: expected no file of this name, or one of the same bytes, found a different one: "
+                "give another --out"));
   EXPECT_EQ(ReadFile(folder_.File("d.csv")).value(), "id,n\nd,0.5\n");
   EXPECT_THAT(ExpectDone(Transform("d", folder_.File("d.csv"))), HasSubstr(": 2 rows, without labels"));
   EXPECT_EQ(ReadFile(folder_.File("d.csv")).value(), "id,n\nd,0.5\ne,1\n");
