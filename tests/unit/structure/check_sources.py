@@ -102,6 +102,37 @@ def classes_in(code):
         yield match.group(1).split("::")[-1], "".join(flat), code.count("\n", 0, match.start()) + 1
 
 
+SCOPE = re.compile(r"\b(namespace|class|struct|union|enum(?:\s+(?:class|struct))?)\s+((?:\[\[\w+\]\]\s*)?(?:\w+::)*\w+)?"
+                   r"(?:\s+final)?\s*(?::(?!:)[^;{}()]*)?$")
+
+
+def defined_names(code):
+    """(qualified name, line) of each class, struct, union and enum that others may see: not those in functions or in
+    unnamed namespaces, of which every file may have its own."""
+    scopes, begin = [], 0
+    for match in re.finditer(r"[{};]", code):
+        if match.group() == "{":
+            found = SCOPE.search(code[begin:match.start()].rstrip())
+            name = (found.group(2) or "") if found else ""
+            if name and all(scopes) and found.group(1) != "namespace":
+                yield "::".join([*scopes, name]), code.count("\n", 0, match.start()) + 1
+            scopes.append(name)
+        elif match.group() == "}" and scopes:
+            scopes.pop()
+        begin = match.end()
+
+
+def check_one_definition(codes):
+    """Two types of one qualified name: in one binary the linker keeps one of their functions, silently."""
+    places = collections.defaultdict(list)
+    for path, code in codes.items():
+        for name, line in defined_names(code):
+            places[name].append(f"{path}:{line}")
+    for name, found in sorted(places.items()):
+        if len(found) > 1:
+            violation(f"{name}: expected one definition, found {', '.join(found)}")
+
+
 def count_parameters(text):
     """How many parameters a list without its parentheses has."""
     text = without_templates(text.replace("->", ""))
@@ -286,6 +317,7 @@ def main(repository):
     check_cycles(includes)
     check_dependencies(includes)
     check_one_source_per_class(codes, includes)
+    check_one_definition(codes)
     for path in paths:
         check_classes(path, codes[path])
         locks = list(STANDARD_LOCKS.finditer(codes[path]))

@@ -77,9 +77,16 @@ expect 1 'include cycle of the folders common/crypto, common/matrix' 'folders th
 make_repository; printf '#include "common/crypto/key.h"\n\nint\nKey::bits() const { return 2; }\n' >common/crypto/bits.cc
 echo 'bits.cc' >common/crypto/CMakeLists.txt
 expect 1 'key.h: Key: expected one .cc, found common/crypto/bits.cc, common/crypto/key.cc' 'a class in two sources'
-make_repository; echo 'class Key { void Use(); };' >nonlabel_party/bottom/key.h
+make_repository; echo 'namespace bottom { class Key { void Use(); }; }' >nonlabel_party/bottom/key.h
 printf '#include "nonlabel_party/bottom/key.h"\nvoid Key::Use() { Other::Call(); }\n' >nonlabel_party/bottom/bottom.cc
-expect 0 '^$' 'two classes of one name'
+expect 0 '^$' 'two classes of one name in two namespaces'
+
+make_repository; printf 'namespace veil {\nstruct Row {\n  enum class Kind { kOne };\n};\n}\n' >>common/crypto/key.h
+printf 'namespace veil {\nclass Row final : public Key {};\n}\n' >label_party/top/row.h
+expect 1 'veil::Row: expected one definition, found common/crypto/key.h:8, label_party/top/row.h:2' 'a class defined twice'
+printf 'namespace veil {\nclass Row;\nnamespace {\nclass Row {};\n}\nvoid Use() { struct Row {}; }\nstruct Other { struct Row {}; };\n}\n' \
+  >label_party/top/row.h
+expect 0 '^$' 'a class of one name declared, in an unnamed namespace, in a function and in a class'
 
 interface() {  # interface METHODS
   echo 'class Model {'
