@@ -43,16 +43,16 @@ RunTraining::RunTraining(Run* run, std::unique_ptr<LeakAuditor> auditor, Trainin
       training_(std::move(training)),
       replay_(MostInFlight(run->context.agreement)),
       checkpoint_due_(!is_continued && !run->context.agreement.progressive_validation()) {
-  const RunContext& run = run_->context;
-  if (run.config.has_early_stopping()) {
+  const RunContext& context = run_->context;
+  if (context.config.has_early_stopping()) {
     early_stopper_ = std::make_unique<EarlyStopper>(
-        run.config.early_stopping(), training_.source->validation_examples() > 0 ? "validation" : "test");
+        context.config.early_stopping(), training_.source->validation_examples() > 0 ? "validation" : "test");
     for (const TestMetrics& epoch :
          training_.result().choosing()) {  // Of a run that is continued: none has stopped it.
       (void)early_stopper_->ShouldStop(epoch);
     }
   }
-  progress_.emplace(run.status, run.agreement.epochs(), training_.source->batches_per_epoch());
+  progress_.emplace(context.status, context.agreement.epochs(), training_.source->batches_per_epoch());
   ShowDisclosure();
 }
 
