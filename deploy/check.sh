@@ -66,7 +66,7 @@ stages=("$@")
 for stage in "${stages[@]}"; do
   case " ${all_stages[*]} " in
     *" $stage "*) ;;
-    *) echo "check.sh: expected stages among ${all_stages[*]}, found $stage" >&2; exit 2 ;;
+    *) echo "check.sh: unknown stage $stage: use one of ${all_stages[*]}" >&2; exit 2 ;;
   esac
 done
 deploy/install_dependencies.sh --tests </dev/null || exit

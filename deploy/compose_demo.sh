@@ -8,7 +8,7 @@ out=$root/out/compose_demo
 for argument in "$@"; do
   case $argument in
     --out=?*) out=$(realpath -m "${argument#*=}") ;;
-    *) echo "compose_demo.sh: error: expected --out=DIR, found $argument" >&2; exit 2 ;;
+    *) echo "compose_demo.sh: error: unknown argument $argument: use --out=DIR" >&2; exit 2 ;;
   esac
 done
 cd "$root"
@@ -18,11 +18,11 @@ if docker compose version >/dev/null 2>&1; then
 elif command -v docker-compose >/dev/null; then
   compose=(docker-compose)
 else
-  echo "compose_demo.sh: error: expected docker compose or docker-compose, found neither" >&2
+  echo "compose_demo.sh: error: neither docker compose nor docker-compose is installed: install one of them" >&2
   exit 2
 fi
 docker info >/dev/null 2>&1 || {
-  echo "compose_demo.sh: error: expected a Docker engine at ${DOCKER_HOST:-the default socket}, found none" >&2
+  echo "compose_demo.sh: error: no Docker engine at ${DOCKER_HOST:-the default socket}: start it, or set DOCKER_HOST" >&2
   exit 2
 }
 compose+=(--project-name "splitveil-demo-$$")

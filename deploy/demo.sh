@@ -14,7 +14,7 @@ for argument in "$@"; do
     --data=?*) data=$(realpath -m "${argument#*=}") ;;
     --out=?*) out=$(realpath -m "${argument#*=}") ;;
     --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) echo "demo.sh: error: expected --data=FILE, --out=DIR or --help, found $argument" >&2; exit 2 ;;
+    *) echo "demo.sh: error: unknown argument $argument: use --data=FILE, --out=DIR or --help" >&2; exit 2 ;;
   esac
 done
 [ -z "$data" ] || [ -r "$data" ] || { echo "demo.sh: error: --data: no readable file $data" >&2; exit 2; }
@@ -153,9 +153,9 @@ say "Guaranteed: proved, and no attack exceeds it. Broken: an attack exceeds the
 say "Strongest and worst case are measured, so an attack exceeds a bound only if it does so by more than chance."
 say "Why, criterion by criterion: $logs/audit.RUN.guarantee.log"
 if [ "$verdicts" != '10, 10, 0' ]; then
-  say "" "demo.sh: error: $root/deploy/demo/guarantee.textproto: expected audits that end with 10, 10, 0, found $verdicts"
-  say "What the run with noised labels does not meet:"
-  grep '^FAIL' "$logs/audit.gaussian_label_dp.guarantee.log" | sed 's/^/    /' >&2 || say "    nothing: one of the others does meet it"
+  say "" "demo.sh: error: $root/deploy/demo/guarantee.textproto: only gaussian_label_dp should meet it (exit codes 10, 10, 0), but the audits ended with $verdicts"
+  say "Criteria that the run with noised labels does not meet:"
+  grep '^FAIL' "$logs/audit.gaussian_label_dp.guarantee.log" | sed 's/^/    /' >&2 || say "    none: a different run meets it, but should not"
   exit 1
 fi
 # figure RUN: its best test AUC.

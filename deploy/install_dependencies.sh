@@ -21,11 +21,11 @@ test_packages=(
 case ${1:-} in
   '') ;;
   --tests) packages+=("${test_packages[@]}") ;;
-  *) echo "install_dependencies.sh: expected --tests or nothing, found $1" >&2; exit 2 ;;
+  *) echo "install_dependencies.sh: unknown argument $1: use --tests or nothing" >&2; exit 2 ;;
 esac
 
 command -v dpkg-query >/dev/null && command -v apt-get >/dev/null || {
-  echo "install_dependencies.sh: expected Debian 12 or 13, found no apt; install by hand: ${packages[*]}" >&2
+  echo "install_dependencies.sh: apt is missing, so this is not Debian 12 or 13; install by hand: ${packages[*]}" >&2
   exit 2
 }
 
@@ -38,7 +38,7 @@ done
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then
   command -v sudo >/dev/null || {
-    echo "install_dependencies.sh: expected root or sudo to install: ${missing[*]}" >&2
+    echo "install_dependencies.sh: run it as root, or install sudo, to install: ${missing[*]}" >&2
     exit 2
   }
   as_root=(sudo)

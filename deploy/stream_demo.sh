@@ -13,7 +13,7 @@ for argument in "$@"; do
     --data=?*) data=$(realpath -m "${argument#*=}") ;;
     --out=?*) out=$(realpath -m "${argument#*=}") ;;
     --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) echo "stream_demo.sh: error: expected --data=FILE, --out=DIR or --help, found $argument" >&2; exit 2 ;;
+    *) echo "stream_demo.sh: error: unknown argument $argument: use --data=FILE, --out=DIR or --help" >&2; exit 2 ;;
   esac
 done
 [ -z "$data" ] || [ -r "$data" ] || { echo "stream_demo.sh: error: --data: no readable file $data" >&2; exit 2; }

@@ -55,5 +55,5 @@ train() {
 case $role in
   prepare) prepare ;;
   label_party | nonlabel_party) train ;;
-  *) echo "container.sh: expected prepare, label_party or nonlabel_party, found $role" >&2; exit 2 ;;
+  *) echo "container.sh: unknown role $role: use prepare, label_party or nonlabel_party" >&2; exit 2 ;;
 esac

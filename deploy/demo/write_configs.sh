@@ -20,7 +20,7 @@ case $run in
     labels=$(sha256sum "$out/label_party.data" | cut -c1-16)
     more="privacy_account { path: \"labels.account.db\" label_set: \"demo, data $labels\" }"
     ;;
-  *) echo "write_configs.sh: expected none, frozen, marvell or gaussian_label_dp, found $run" >&2; exit 2 ;;
+  *) echo "write_configs.sh: unknown run $run: use none, frozen, marvell or gaussian_label_dp" >&2; exit 2 ;;
 esac
 disclosure=oracle
 [ "$run" != gaussian_label_dp ] || disclosure=label_side_only  # Its guarantee excludes an oracle.

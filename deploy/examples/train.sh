@@ -32,7 +32,7 @@ else
 fi
 for file in run label_party nonlabel_party sweep; do
   [ -e "$here/$file.textproto" ] || {
-    echo "train.sh: expected $file.textproto in $here, found no such file: copy the example nearest to yours" >&2
+    echo "train.sh: $here has no $file.textproto: copy the example nearest to yours" >&2
     exit 2
   }
 done
