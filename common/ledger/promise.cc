@@ -51,12 +51,20 @@ std::string Proved(const Promise& promise) {
       BoundCertainty(promise.run_auc_bound), " certainty", all_runs);
 }
 
+bool IsProvedForStepsOnly(const Promise& promise) {
+  return (promise.standing == RunStanding::kGuaranteed || promise.standing == RunStanding::kUnchecked) &&
+         !(promise.run_auc_bound < kNoPromise);
+}
+
 }  // namespace
 
 std::string MeasuredCertainty(double auc) { return Percent(Tenths(auc)); }
 std::string BoundCertainty(double auc_bound) { return Percent(BoundTenths(auc_bound)); }
 
 std::string PromiseSentence(const Promise& promise) {
+  if (IsProvedForStepsOnly(promise)) {
+    return "Not a promise: what is proved limits single steps, and nothing limits the whole run.";
+  }
   switch (promise.standing) {
     case RunStanding::kNotKnown:
       return "This ledger cannot answer: only the label party's states what its run promises.";
@@ -90,8 +98,11 @@ std::string PromiseSentence(const Promise& promise) {
                       ". Here ", Measured(promise), ".");
 }
 
-std::string PromiseHeadline(RunStanding standing) {
-  switch (standing) {
+std::string PromiseHeadline(const Promise& promise) {
+  if (IsProvedForStepsOnly(promise)) {
+    return "Promise to nobody: single steps only";
+  }
+  switch (promise.standing) {
     case RunStanding::kNotKnown:
       return "Not known from this ledger";
     case RunStanding::kNothingReleased:

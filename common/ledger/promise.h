@@ -33,7 +33,7 @@ std::string BoundCertainty(double auc_bound);
 std::string PromiseSentence(const Promise& promise);
 
 // "May be promised to anyone", "Measured only, not a promise": what to do with the sentence, in a few words.
-std::string PromiseHeadline(RunStanding standing);
+std::string PromiseHeadline(const Promise& promise);
 
 }  // namespace splitveil
 

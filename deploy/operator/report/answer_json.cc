@@ -22,7 +22,9 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-bool IsPromised(const RunRanking& ranking) { return ranking.standing == RunStanding::kGuaranteed; }
+bool IsPromised(const RunRanking& ranking) {
+  return ranking.standing == RunStanding::kGuaranteed && ranking.run_auc_bound < kNoPromise;
+}
 
 bool StatesRunBound(const RunRanking& ranking) {
   return ranking.bound >= BoundState::kNotTested && ranking.run_auc_bound < kNoPromise;
@@ -150,7 +152,7 @@ ReferenceRuns FindReferences(const std::vector<RunRecords>& runs) {
 
 Json AnswerJson(const RunRecords& run, const RunRanking& ranking, const ReferenceRuns& references) {
   const bool alarming = ranking.standing == RunStanding::kBroken || ranking.standing == RunStanding::kNothingClaimed;
-  return {{"headline", PromiseHeadline(ranking.standing)},
+  return {{"headline", PromiseHeadline(PromiseOf(ranking))},
           {"tone", IsPromised(ranking) ? "good"
                    : alarming          ? "alarm"
                                        : "quiet"},

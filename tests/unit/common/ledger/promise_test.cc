@@ -49,7 +49,10 @@ TEST(PromiseTest, AConditionalBoundComesWithItsConditions) {
 
 TEST(PromiseTest, OnlyAGuaranteeMayBePromised) {
   for (RunStanding standing : kAllStandings) {
-    EXPECT_EQ(PromiseHeadline(standing) == "May be promised to anyone", standing == RunStanding::kGuaranteed);
+    EXPECT_EQ(PromiseHeadline(Of(standing, 0.7, 0.6)) == "May be promised to anyone",
+              standing == RunStanding::kGuaranteed);
+    EXPECT_NE(PromiseHeadline(Of(standing, 0.9997, 0.6)), "May be promised to anyone");  // No bound over the run.
+    EXPECT_THAT(PromiseSentence(Of(standing, 0.9997, 0.6)), Not(HasSubstr("at most")));
   }
 }
 
