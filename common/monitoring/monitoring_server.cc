@@ -20,7 +20,6 @@
 #include "absl/strings/strip.h"
 
 #include "common/crypto/sha256.h"
-#include "common/monitoring/embedded.h"
 #include "common/monitoring/http_listener.h"
 #include "common/monitoring/metrics_text.h"
 #include "common/page/embedded.h"
@@ -29,6 +28,13 @@
 #include "common/transport/certificate.h"
 
 namespace splitveil {
+
+SPLITVEIL_EMBEDDED(ConsoleHtml);
+SPLITVEIL_EMBEDDED(PageCss);
+SPLITVEIL_EMBEDDED(ConsoleCss);
+SPLITVEIL_EMBEDDED(PageJs);
+SPLITVEIL_EMBEDDED(ConsoleJs);
+SPLITVEIL_EMBEDDED(ChartJs);
 
 namespace {
 

@@ -1,6 +1,5 @@
-# cmake -DINPUTS=file|file -DOUTPUT=file.cc -DNAME=ReportJs -DHEADER=embedded.h -P embed.cmake: a C++ file that returns the bytes of INPUTS,
-# one after another, from Embedded<NAME>(), which HEADER declares. An array of numbers, since a compiler may cap the
-# length of a string literal.
+# cmake -DINPUTS=file|file -DOUTPUT=file.cc -DNAME=ReportJs -P embed.cmake: a C++ file that returns the bytes of INPUTS, one
+# after another, from EmbeddedReportJs(). An array of numbers, since a compiler may cap the length of a string literal.
 string(REPLACE "|" ";" inputs "${INPUTS}")
 set(bytes)
 foreach(input IN LISTS inputs)
@@ -13,7 +12,7 @@ endforeach()
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
 string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)" "\\1\n"
        bytes "${bytes}")
-file(WRITE "${OUTPUT}" "#include \"${HEADER}\"
+file(WRITE "${OUTPUT}" "#include \"common/page/embedded.h\"
 
 namespace splitveil {
 namespace {
@@ -23,7 +22,7 @@ ${bytes}};
 
 }  // namespace
 
-absl::string_view Embedded${NAME}() { return {reinterpret_cast<const char*>(kBytes), sizeof(kBytes)}; }
+SPLITVEIL_EMBEDDED(${NAME}) { return {reinterpret_cast<const char*>(kBytes), sizeof(kBytes)}; }
 
 }  // namespace splitveil
 ")

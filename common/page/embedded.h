@@ -1,15 +1,11 @@
-// Files put into the binary at build time by embed.cmake: what every page shares.
+// Files put into the binary at build time: `embed(NAME FILE...)` of common/page/CMakeLists.txt in a folder's
+// CMakeLists.txt, SPLITVEIL_EMBEDDED(NAME) in the source that uses them.
 #ifndef SPLITVEIL_COMMON_PAGE_EMBEDDED_H_
 #define SPLITVEIL_COMMON_PAGE_EMBEDDED_H_
 
 #include "absl/strings/string_view.h"
 
-namespace splitveil {
-
-absl::string_view EmbeddedPageCss();
-absl::string_view EmbeddedPageJs();   // elements.js and charts.js.
-absl::string_view EmbeddedChartJs();  // Chart.js.
-
-}  // namespace splitveil
+// Declares Embedded<NAME>(), the bytes of the files, in namespace splitveil.
+#define SPLITVEIL_EMBEDDED(name) absl::string_view Embedded##name()
 
 #endif  // SPLITVEIL_COMMON_PAGE_EMBEDDED_H_

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "deploy/operator/agreement/agreed_values.h"
-#include "deploy/operator/agreement/own_view.h"
 #include "deploy/operator/party_config/party_config.h"
 
 #include "common/config/agreement.h"

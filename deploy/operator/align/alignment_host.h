@@ -12,7 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "deploy/operator/align/finished_alignment.h"
+#include "deploy/operator/align/counting_channel.h"
 
 #include "common/operations/run_status.h"
 #include "common/process/steady_time.h"

@@ -5,14 +5,29 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
-#include "deploy/operator/align/finished_alignment.h"
-
 #include "common/alignment/private_set_intersection.h"
+#include "common/dataset/dataset.h"
 #include "common/operations/run_status.h"
+#include "common/transport/credentials.h"
+
+#include "splitveil/v1/agreement.pb.h"
 
 namespace splitveil {
+
+struct AlignmentSide {
+  v1::RunAgreement agreement;  // Canonical and valid.
+  TlsIdentity identity;
+  std::shared_ptr<const Dataset> data;
+};
+
+struct FinishedAlignment {
+  AlignedIds aligned;
+  double seconds = 0;  // From the opened stream to the end of the own half.
+  int64_t bytes_sent = 0, bytes_received = 0;
+};
 
 // As AlignmentChannel: Send and Receive may be called from different threads.
 class CountingChannel final : public AlignmentChannel {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "deploy/operator/certificates/certified_key.h"
+#include "deploy/operator/certificates/certificate_parts.h"
 
 namespace splitveil {
 

@@ -11,7 +11,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "deploy/operator/certificates/certified_key.h"
 
 #include "common/crypto/secure_random.h"
 #include "common/status/status_macros.h"

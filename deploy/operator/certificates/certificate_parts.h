@@ -15,6 +15,15 @@
 
 namespace splitveil {
 
+// Both PEM. The key is PKCS #8 and not encrypted: write it to a file that only its owner can read.
+struct CertifiedKey {
+  std::string certificate_pem;
+  std::string private_key_pem;
+};
+
+// The most days a certificate may be valid: ten years.
+inline constexpr int kMaxCertificateDays = 3650;
+
 template <typename T, void (*FreeFunction)(T*)>
 struct CertificateDeleter {
   void operator()(T* object) const { FreeFunction(object); }

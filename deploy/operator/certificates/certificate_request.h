@@ -7,7 +7,6 @@
 
 #include "absl/status/statusor.h"
 #include "deploy/operator/certificates/certificate_parts.h"
-#include "deploy/operator/certificates/certified_key.h"
 
 namespace splitveil {
 

@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/certificates/certificate_authority.h"
 #include "deploy/operator/certificates/certificate_request.h"
-#include "deploy/operator/certificates/certificate_text.h"
 #include "deploy/operator/certificates/new_files.h"
 
+#include "common/crypto/digest.h"
+#include "common/crypto/spoken_fingerprint.h"
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
 #include "common/transport/certificate.h"
@@ -18,6 +20,32 @@
 
 namespace splitveil {
 namespace {
+
+const char* KindOf(const CertificateFacts& facts) {
+  if (facts.is_authority) {
+    return "an authority";
+  }
+  return facts.self_signed ? "self-signed, to be pinned by the peer" : "signed by an authority";
+}
+
+std::string WarningOf(const CertificateFacts& facts) {
+  if (facts.expired) {
+    return "  warning      it has expired: both parties refuse it\n";
+  }
+  if (!facts.begun) {
+    return "  warning      it is not valid yet: both parties refuse it\n";
+  }
+  return facts.expires_soon() ? absl::StrCat("  warning      it ends in ", facts.days_left, " days\n") : "";
+}
+
+// Several lines, one a fact: what it is, subject, DNS names, issuer, dates, SHA-256 and the same as people compare it
+// by voice (common/crypto/spoken_fingerprint.h); a line "warning" where it has ended, ends soon or has not begun.
+std::string CertificateText(const std::string& path, const CertificateFacts& facts) {
+  return absl::StrCat(path, ": ", KindOf(facts), "\n  subject      ", facts.subject, "\n  DNS names    ",
+                      facts.dns_names, "\n  issuer       ", facts.issuer, "\n  valid        ", facts.not_before, " to ",
+                      facts.not_after, "\n  SHA-256      ", absl::BytesToHexString(AsBytes(facts.sha256)),
+                      "\n  fingerprint  ", SpokenFingerprint(facts.sha256), "\n", WarningOf(facts));
+}
 
 constexpr char kDefaultAuthority[] = "Splitveil authority";
 constexpr char kGroup[] = "Before a run";

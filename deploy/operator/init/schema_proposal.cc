@@ -10,7 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "deploy/operator/preparation/quoted_names.h"
+#include "deploy/operator/preparation/table_schema.h"
 
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"

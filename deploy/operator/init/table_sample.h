@@ -2,15 +2,68 @@
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_INIT_TABLE_SAMPLE_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_INIT_TABLE_SAMPLE_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
-#include "deploy/operator/init/column_summary.h"
 #include "deploy/operator/init/table_layout.h"
 
 namespace splitveil {
+
+// Of a text of a column.
+struct Occurrences {
+  int64_t rows = 0;
+  int64_t first_line = 0;
+};
+
+// Counts of a column's cells. Holds texts of the column: print counts, never them. Memory: 8 to 16 bytes per distinct
+// text, and kMaxTexts texts. Not thread-safe.
+class ColumnSummary {
+ public:
+  // Distinct texts that are kept, with their counts; of a column with more, none is.
+  static constexpr size_t kMaxTexts = 256;
+
+  explicit ColumnSummary(std::string name) : name_(std::move(name)) {}
+
+  // `line`: of the file, from 1.
+  void Add(const std::string& cell, int64_t line);
+
+  const std::string& name() const { return name_; }
+  int64_t rows() const { return rows_; }
+  int64_t empty() const { return empty_; }
+  int64_t numbers() const { return numbers_; }
+  int64_t integers() const { return integers_; }
+  int64_t dates() const { return dates_; }
+  // Numbers with zeros in front, as in "007" and "01234": codes.
+  int64_t padded() const { return padded_; }
+  // Cells that are a text which mostly means "missing", by text: kept apart from all other counts.
+  const std::map<std::string, int64_t>& markers() const { return markers_; }
+  int64_t marked() const;
+  // Texts but the empty one and markers.
+  int64_t texts() const { return rows_ - empty_ - marked(); }
+  int64_t distinct() const { return static_cast<int64_t>(hashes_.size()); }
+  // Whether every row has a text of its own.
+  bool names_rows() const { return rows_ > 1 && distinct() == rows_; }
+  // Distinct texts and where each occurs; empty where there are more than kMaxTexts.
+  const std::map<std::string, Occurrences>& counts() const { return counts_; }
+
+ private:
+  std::string name_;
+  int64_t rows_ = 0;
+  int64_t empty_ = 0;
+  int64_t numbers_ = 0;
+  int64_t integers_ = 0;
+  int64_t padded_ = 0;
+  int64_t dates_ = 0;
+  std::map<std::string, int64_t> markers_;
+  absl::flat_hash_set<uint64_t> hashes_;  // Of texts; two that share one count as one, once in 2^40 columns.
+  std::map<std::string, Occurrences> counts_;
+};
 
 struct TableSample {
   TableLayout layout;

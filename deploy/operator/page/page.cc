@@ -6,12 +6,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
-#include "deploy/operator/page/embedded.h"
 
 #include "common/crypto/sha256.h"
 #include "common/page/embedded.h"
 
 namespace splitveil {
+
+SPLITVEIL_EMBEDDED(PageCss);
+SPLITVEIL_EMBEDDED(PageDataJs);
+SPLITVEIL_EMBEDDED(PageJs);
+SPLITVEIL_EMBEDDED(ChartJs);
+SPLITVEIL_EMBEDDED(PageHtml);
+
 namespace {
 
 // A content security policy's source expression for an inline element with exactly this text.

@@ -12,12 +12,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "deploy/operator/plan/embedded.h"
 
+#include "common/page/embedded.h"
 #include "common/privacy/gaussian_privacy.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
+
+SPLITVEIL_EMBEDDED(LossCurves);
+
 namespace {
 
 constexpr absl::string_view kHeader =

@@ -35,11 +35,11 @@ void ColumnSample::Add(double number) {
   }
 }
 
-ColumnSummary ColumnSample::Summarize() const {
+NumberSummary ColumnSample::Summarize() const {
   std::vector<double> sorted = sample_;
   std::sort(sorted.begin(), sorted.end());
   const Range inner = InnerRange(sorted);
-  ColumnSummary summary{least_, inner.from, sorted[(sorted.size() - 1) / 2], inner.to, greatest_, inner.from, inner.to};
+  NumberSummary summary{least_, inner.from, sorted[(sorted.size() - 1) / 2], inner.to, greatest_, inner.from, inner.to};
   if (inner.from < inner.to) {
     return summary;
   }

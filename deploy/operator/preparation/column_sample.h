@@ -11,7 +11,7 @@
 namespace splitveil {
 
 // Of the numbers added. The least and the greatest are exact; quantiles are those of a sample.
-struct ColumnSummary {
+struct NumberSummary {
   double least = 0, lower_quantile = 0, median = 0, upper_quantile = 0, greatest = 0;
   // From where to where a scale goes that single values far out do not move: ColumnSample::Summarize.
   double robust_minimum = 0, robust_maximum = 0;
@@ -37,7 +37,7 @@ class ColumnSample {
   // lies: of three numbers or more, never the one that is farthest out. The robust range is from the lower to the upper
   // quantile; where these are equal, a column that is nearly constant, its other numbers count: from that value to
   // their quantiles, so that a column of zeros with a few ones has 0 to 1.
-  ColumnSummary Summarize() const;
+  NumberSummary Summarize() const;
 
  private:
   SeededDraws draws_;

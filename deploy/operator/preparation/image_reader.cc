@@ -1,17 +1,115 @@
 #include "deploy/operator/preparation/image_reader.h"
 
+#include <jpeglib.h>
+#include <stdio.h>
+
 #include <algorithm>
+#include <cmath>
+#include <csetjmp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/preparation/byte_source.h"
-#include "deploy/operator/preparation/decode_jpeg.h"
-#include "deploy/operator/preparation/resize_image.h"
 
 #include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
+
+// A new pixel of one axis is sum_i weights[i] old[first + i]; the weights sum to 1.
+struct Blend {
+  int64_t first = 0;
+  std::vector<float> weights;
+};
+
+std::vector<Blend> Blends(int64_t from, int64_t to) {
+  std::vector<Blend> blends(static_cast<size_t>(to));
+  const double step = static_cast<double>(from) / static_cast<double>(to);
+  for (int64_t i = 0; i < to; ++i) {
+    Blend& blend = blends[i];
+    if (to < from) {
+      const double begin = static_cast<double>(i) * step;
+      const double end = std::min(begin + step, static_cast<double>(from));
+      blend.first = static_cast<int64_t>(begin);
+      for (int64_t old = blend.first; static_cast<double>(old) < end; ++old) {
+        const auto left = static_cast<double>(old);
+        blend.weights.push_back(static_cast<float>((std::min(left + 1, end) - std::max(left, begin)) / step));
+      }
+    } else {
+      const double centre = std::clamp((static_cast<double>(i) + 0.5) * step - 0.5, 0.0, static_cast<double>(from - 1));
+      blend.first = std::min(static_cast<int64_t>(centre), std::max<int64_t>(from - 2, 0));
+      const auto right = static_cast<float>(centre - static_cast<double>(blend.first));
+      blend.weights = from > 1 ? std::vector<float>{1 - right, right} : std::vector<float>{1};
+    }
+    // The last area may reach over the end by a rounding.
+    blend.weights.resize(std::min<size_t>(blend.weights.size(), static_cast<size_t>(from - blend.first)));
+  }
+  return blends;
+}
+
+float Apply(const Blend& blend, const float* old, int64_t stride) {
+  float sum = 0;
+  for (size_t i = 0; i < blend.weights.size(); ++i) {
+    sum += blend.weights[i] * old[(blend.first + static_cast<int64_t>(i)) * stride];
+  }
+  return sum;
+}
+
+constexpr int64_t kMaxPixels = int64_t{1} << 26;
+
+// libjpeg reports errors by calls that must not return. Frames between setjmp and its calls hold nothing to destroy.
+struct Errors {
+  jpeg_error_mgr manager;
+  std::jmp_buf jump;
+};
+
+[[noreturn]] void Jump(j_common_ptr decoder) { std::longjmp(reinterpret_cast<Errors*>(decoder->err)->jump, 1); }
+
+void Ignore(j_common_ptr /*decoder*/) {}
+
+// libjpeg's state; freed whatever happened.
+class Decoder {
+ public:
+  explicit Decoder(absl::string_view bytes) : bytes_(bytes) {
+    decoder_.err = jpeg_std_error(&errors_.manager);
+    errors_.manager.error_exit = Jump;
+    errors_.manager.output_message = Ignore;
+    jpeg_create_decompress(&decoder_);
+  }
+  ~Decoder() { jpeg_destroy_decompress(&decoder_); }
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+
+  bool ReadHeader(int64_t channels) {
+    if (setjmp(errors_.jump) != 0) {
+      return false;
+    }
+    jpeg_mem_src(&decoder_, reinterpret_cast<const unsigned char*>(bytes_.data()), bytes_.size());
+    jpeg_read_header(&decoder_, TRUE);
+    decoder_.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+    return true;
+  }
+  // `rows`: [height, width, channels].
+  bool ReadRows(uint8_t* rows) {
+    if (setjmp(errors_.jump) != 0) {
+      return false;
+    }
+    jpeg_start_decompress(&decoder_);
+    while (decoder_.output_scanline < decoder_.output_height) {
+      JSAMPROW row = rows + size_t{decoder_.output_scanline} * decoder_.output_width * decoder_.output_components;
+      jpeg_read_scanlines(&decoder_, &row, 1);
+    }
+    jpeg_finish_decompress(&decoder_);
+    return errors_.manager.num_warnings == 0;
+  }
+  int64_t height() const { return decoder_.image_height; }
+  int64_t width() const { return decoder_.image_width; }
+
+ private:
+  absl::string_view bytes_;
+  Errors errors_ = {};
+  jpeg_decompress_struct decoder_ = {};
+};
 
 constexpr size_t kMaxFileBytes = size_t{64} << 20;
 
@@ -118,6 +216,60 @@ class ImageArray : public ImageReader {
 };
 
 }  // namespace
+
+std::vector<uint8_t> ChannelsFirst(absl::Span<const uint8_t> pixels, const ImageShape& shape) {
+  std::vector<uint8_t> planes(pixels.size());
+  const int64_t area = shape.height * shape.width;
+  for (int64_t i = 0; i < area; ++i) {
+    for (int64_t channel = 0; channel < shape.channels; ++channel) {
+      planes[channel * area + i] = pixels[i * shape.channels + channel];
+    }
+  }
+  return planes;
+}
+
+std::vector<uint8_t> ResizeImage(absl::Span<const uint8_t> pixels, const ImageShape& from, const ImageShape& to) {
+  const std::vector<Blend> rows = Blends(from.height, to.height);
+  const std::vector<Blend> columns = Blends(from.width, to.width);
+  std::vector<uint8_t> resized;
+  resized.reserve(static_cast<size_t>(from.channels * to.height * to.width));
+  const std::vector<float> old(pixels.begin(), pixels.end());
+  std::vector<float> wide(static_cast<size_t>(from.height * to.width));  // Of the new width, one channel.
+  for (int64_t channel = 0; channel < from.channels; ++channel) {
+    const float* const plane = old.data() + channel * from.height * from.width;
+    for (int64_t y = 0; y < from.height; ++y) {
+      for (int64_t x = 0; x < to.width; ++x) {
+        wide[y * to.width + x] = Apply(columns[x], plane + y * from.width, 1);
+      }
+    }
+    for (int64_t y = 0; y < to.height; ++y) {
+      for (int64_t x = 0; x < to.width; ++x) {
+        resized.push_back(
+            static_cast<uint8_t>(std::lround(std::min(Apply(rows[y], wide.data() + x, to.width), 255.0F))));
+      }
+    }
+  }
+  return resized;
+}
+
+absl::StatusOr<DecodedImage> DecodeJpeg(absl::string_view bytes, int64_t channels) {
+  Decoder decoder(bytes);
+  if (bytes.empty() || !decoder.ReadHeader(channels)) {
+    return absl::InvalidArgumentError("expected a JPEG image, found none");
+  }
+  DecodedImage image;
+  image.shape = {channels, decoder.height(), decoder.width()};
+  if (image.shape.height * image.shape.width > kMaxPixels) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected an image of at most 2^26 pixels, found ", image.shape.width, " x ", image.shape.height));
+  }
+  std::vector<uint8_t> rows(static_cast<size_t>(image.shape.pixels()));
+  if (!decoder.ReadRows(rows.data())) {
+    return absl::InvalidArgumentError("expected a whole JPEG image, found a damaged one");
+  }
+  image.pixels = ChannelsFirst(rows, image.shape);
+  return image;
+}
 
 absl::StatusOr<std::unique_ptr<ImageReader>> ImageReader::Open(const Options& options) {
   const ImageShape stored = {options.images.channels(), options.images.height(), options.images.width()};

@@ -10,12 +10,32 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 #include "common/dataset/feature_shape.h"
 
 #include "splitveil/v1/table_schema.pb.h"
 
 namespace splitveil {
+
+// [height, width, channels], as files store them, to [channels, height, width], as models take them. `shape`: of both.
+std::vector<uint8_t> ChannelsFirst(absl::Span<const uint8_t> pixels, const ImageShape& shape);
+
+// `pixels`: [channels, height, width] as `from` has it, at least one pixel; the result has the channels of `from` and
+// the height and width of `to`. Along an axis that shrinks, a new pixel is the mean of the area it covers; along one
+// that grows, it lies between the centres of its two neighbours (bilinear), the border repeated. Rounded to the
+// nearest.
+std::vector<uint8_t> ResizeImage(absl::Span<const uint8_t> pixels, const ImageShape& from, const ImageShape& to);
+
+struct DecodedImage {
+  ImageShape shape;
+  std::vector<uint8_t> pixels;  // [channels, height, width]
+};
+
+// `channels`: 3 for red, green, blue, or 1 for luminance. InvalidArgument where the bytes are no JPEG image that can be
+// converted so, are damaged or cut short (what a viewer would still show is refused too), or hold more than 2^26
+// pixels. Thread-safe.
+absl::StatusOr<DecodedImage> DecodeJpeg(absl::string_view bytes, int64_t channels);
 
 // Constant memory. Not thread-safe.
 class ImageReader {

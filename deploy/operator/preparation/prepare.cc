@@ -14,10 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/preparation/dataset_writer.h"
 #include "deploy/operator/preparation/preprocessor.h"
-#include "deploy/operator/preparation/row_checks.h"
+#include "deploy/operator/preparation/row_source.h"
 #include "deploy/operator/preparation/row_split.h"
 #include "deploy/operator/preparation/seeded_draws.h"
-#include "deploy/operator/preparation/shuffled_rows.h"
 
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"

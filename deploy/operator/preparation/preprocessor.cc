@@ -268,7 +268,7 @@ absl::Status Preprocessor::FinishFit() {
 void Preprocessor::FinishScales() {
   for (size_t i = 0; i < samples_.size(); ++i) {
     v1::NumericScaling& scaling = *preprocessing_.mutable_numeric(static_cast<int>(i));
-    const ColumnSummary summary = samples_[i].empty() ? ColumnSummary() : samples_[i].Summarize();
+    const NumberSummary summary = samples_[i].empty() ? NumberSummary() : samples_[i].Summarize();
     if (scaling_ == v1::TableSchema::ROBUST) {
       scaling.set_minimum(summary.robust_minimum);
       scaling.set_maximum(summary.robust_maximum);

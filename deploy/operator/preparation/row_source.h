@@ -1,4 +1,4 @@
-// The examples of a table: its usable rows, each with an id and an image where the table has any.
+// The examples of a table: its usable rows, each with an id and an image if the table has any.
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_PREPARATION_ROW_SOURCE_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_PREPARATION_ROW_SOURCE_H_
 
@@ -10,12 +10,14 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/numeric/int128.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "deploy/operator/preparation/image_reader.h"
 #include "deploy/operator/preparation/table_reader.h"
 #include "deploy/operator/preparation/table_row.h"
 
 #include "common/crypto/digest.h"
+#include "common/dataset/label_variety.h"
 
 #include "splitveil/v1/table_schema.pb.h"
 
@@ -24,17 +26,17 @@ namespace splitveil {
 // Rows left out so far, by RowFault.
 using FaultCounts = std::array<int64_t, kRowFaultNames.size()>;
 
-// Constant memory, except where the table names its rows: then 16 to 40 bytes per row, to find repeated ids. Not
+// Constant memory, unless the table names its rows: then 16 to 40 bytes per row, to find repeated ids. Not
 // thread-safe.
 class RowSource {
  public:
   struct Options {
     std::vector<std::string> input_paths;
     v1::TableSchema schema;
-    // Where the table has no ids, a row's is 32 hexadecimal digits of a hash, keyed by this, over its number. They hold
-    // nothing of the row; whoever knows the seed can recompute the numbers.
+    // If the table has no ids, a row's id is 32 hexadecimal digits of a hash of its number, keyed by this. They hold
+    // nothing of the row; someone who knows the seed can recompute the numbers.
     uint64_t seed = 1;
-    // Where the schema has images: ImageReader::Options.
+    // If the schema has images: ImageReader::Options.
     std::string images_path;
     int64_t image_size = 0;
     // Leaves out rows that cannot be used instead of ending with an error.
@@ -51,7 +53,7 @@ class RowSource {
   // Number of the latest row among all, from 0.
   int64_t row_number() const { return table_->rows_read() - 1; }
   const FaultCounts& skipped() const { return skipped_; }
-  // What was wrong with the first row that was left out for `fault`; OK where none was.
+  // What was wrong with the first row that was left out for `fault`; OK if none was.
   const absl::Status& first_error(RowFault fault) const { return first_errors_[static_cast<size_t>(fault)]; }
 
  private:
@@ -70,6 +72,26 @@ class RowSource {
   FaultCounts skipped_ = {};
   std::array<absl::Status, kRowFaultNames.size()> first_errors_;
 };
+
+struct UsableRowsOptions {
+  // Least share of the rows that must be usable, in [0, 1].
+  double min_usable_share = 0;
+  // How many rows the table has; 0: not known.
+  int64_t expected_rows = 0;
+};
+
+// Whether enough of the table was read: `usable` rows; `source`, which is at its end, counts those left out. A
+// truncated file hides how many rows it had, so without `expected_rows` it is refused, whatever the share. Error:
+// InvalidArgument with both figures and the first row left out.
+absl::Status CheckUsableRows(const UsableRowsOptions& options, const std::string& table, int64_t usable,
+                             const RowSource& source);
+
+// Whether the labels of the party that holds them differ in the training part. Errors: InvalidArgument that says what
+// to look at.
+absl::Status CheckTrainingLabels(const std::string& table, const LabelVariety& training);
+// The same in another part: "test" or "validation", which `kept_by` keeps rows for ("test_fraction 0.1").
+absl::Status CheckHeldOutLabels(const std::string& table, absl::string_view part, const std::string& kept_by,
+                                const LabelVariety& labels);
 
 }  // namespace splitveil
 

@@ -10,7 +10,6 @@
 #include "absl/strings/charconv.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "deploy/operator/preparation/header_mistakes.h"
 #include "deploy/operator/preparation/table_schema.h"
 
 #include "common/config/row_time.h"

@@ -9,13 +9,18 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/page/page.h"
-#include "deploy/operator/report/embedded.h"
 #include "deploy/operator/report/report_json.h"
 
+#include "common/page/embedded.h"
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
+
+SPLITVEIL_EMBEDDED(ReportHtml);
+SPLITVEIL_EMBEDDED(ReportCss);
+SPLITVEIL_EMBEDDED(ReportJs);
+
 namespace {
 
 // A reader of `path` sees the old page or the new one, never half of it.

@@ -9,7 +9,7 @@
 #define SPLITVEIL_DEPLOY_OPERATOR_STREAM_STREAM_H_
 
 #include "absl/status/status.h"
-#include "deploy/operator/local_run/local_runs_options.h"
+#include "deploy/operator/local_run/local_programs.h"
 
 namespace splitveil {
 

@@ -13,9 +13,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/local_run/finished_run.h"
-#include "deploy/operator/local_run/folder_lock.h"
+#include "deploy/operator/local_run/local_programs.h"
 #include "deploy/operator/local_run/run_progress.h"
-#include "deploy/operator/local_run/run_to_result.h"
+#include "deploy/operator/local_run/two_party_run.h"
 #include "deploy/operator/records/attack_leak.h"
 #include "deploy/operator/records/attribute_records.h"
 #include "deploy/operator/records/run_ranking.h"

@@ -7,7 +7,7 @@
 #define SPLITVEIL_DEPLOY_OPERATOR_SWEEP_SWEEP_H_
 
 #include "absl/status/status.h"
-#include "deploy/operator/local_run/local_runs_options.h"
+#include "deploy/operator/local_run/local_programs.h"
 
 namespace splitveil {
 

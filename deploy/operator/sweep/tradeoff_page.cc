@@ -13,12 +13,17 @@
 #include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/sweep/attribute_tradeoff.h"
 #include "deploy/operator/sweep/attribute_tradeoff_json.h"
-#include "deploy/operator/sweep/embedded.h"
 
 #include "common/leakage/attack_words.h"
 #include "common/leakage/run_standing.h"
+#include "common/page/embedded.h"
 
 namespace splitveil {
+
+SPLITVEIL_EMBEDDED(TradeoffHtml);
+SPLITVEIL_EMBEDDED(TradeoffCss);
+SPLITVEIL_EMBEDDED(TradeoffJs);
+
 namespace {
 
 constexpr size_t kPairsCharted = 8;  // Beside norm and cosine; the table has all.

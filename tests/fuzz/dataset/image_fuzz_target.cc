@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
-#include "deploy/operator/preparation/decode_jpeg.h"
+#include "deploy/operator/preparation/image_reader.h"
 
 #include "tests/fuzz/dataset/memory_file.h"
 

@@ -7,8 +7,6 @@
 #include <map>
 #include <string>
 
-#include "deploy/operator/agreement/own_view.h"
-
 #include "common/config/agreement.h"
 
 namespace splitveil {

@@ -1,8 +1,7 @@
-#include "deploy/operator/plan/label_information.h"
-
 #include <cmath>
 #include <limits>
 
+#include "deploy/operator/plan/privacy_plan.h"
 #include "gtest/gtest.h"
 
 namespace splitveil {

@@ -9,7 +9,7 @@
 namespace splitveil {
 namespace {
 
-ColumnSummary SummaryOf(const std::vector<double>& numbers) {
+NumberSummary SummaryOf(const std::vector<double>& numbers) {
   ColumnSample sample(0);
   for (const double number : numbers) {
     sample.Add(number);
@@ -22,7 +22,7 @@ TEST(ColumnSampleTest, OfFewNumbersAllAreKept) {
   for (size_t i = 0; i < numbers.size(); ++i) {
     numbers[i] = static_cast<double>(i * 37 % 101);  // 0 to 100.
   }
-  const ColumnSummary summary = SummaryOf(numbers);
+  const NumberSummary summary = SummaryOf(numbers);
   EXPECT_EQ(summary.least, 0);
   EXPECT_EQ(summary.lower_quantile, 1);
   EXPECT_EQ(summary.median, 50);
@@ -40,7 +40,7 @@ TEST(ColumnSampleTest, OfManyNumbersTheQuantilesAreCloseAndTheEndsExact) {
     number = draw(random);
   }
   numbers[123456] = 1e9;
-  const ColumnSummary summary = SummaryOf(numbers);
+  const NumberSummary summary = SummaryOf(numbers);
   EXPECT_EQ(summary.least, *std::min_element(numbers.begin(), numbers.end()));
   EXPECT_EQ(summary.greatest, 1e9);
   // The share of the law below a quantile: within five standard deviations of what a sample of this size gives.

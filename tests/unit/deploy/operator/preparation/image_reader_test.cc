@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "deploy/operator/preparation/decode_jpeg.h"
 #include "deploy/operator/preparation/row_source.h"
 
 #include "tests/testing/scratch_folder.h"

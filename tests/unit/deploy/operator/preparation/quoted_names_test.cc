@@ -1,6 +1,6 @@
-#include "deploy/operator/preparation/quoted_names.h"
-
 #include <gtest/gtest.h>
+
+#include "deploy/operator/preparation/table_schema.h"
 
 namespace splitveil {
 namespace {

@@ -1,10 +1,9 @@
-#include "deploy/operator/preparation/resize_image.h"
-
 #include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <vector>
 
+#include "deploy/operator/preparation/image_reader.h"
 #include "deploy/operator/preparation/seeded_draws.h"
 
 namespace splitveil {

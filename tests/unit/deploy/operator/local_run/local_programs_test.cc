@@ -1,4 +1,4 @@
-#include "deploy/operator/local_run/folder_lock.h"
+#include "deploy/operator/local_run/local_programs.h"
 
 #include <string>
 
