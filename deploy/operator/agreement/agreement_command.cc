@@ -71,8 +71,8 @@ absl::Status Keep(const std::string& text, const std::string& path, bool force) 
       return absl::OkStatus();
     }
     return force ? WriteFile(path, text, kPublicMode)
-                 : absl::AlreadyExistsError(absl::StrCat(
-                       path, ": expected no agreement yet, or the same, found another; --force replaces it"));
+                 : absl::AlreadyExistsError(
+                       absl::StrCat(path, ": holds a different agreement already; --force replaces it"));
   }
   return CreateFile(path, text, kPublicMode);
 }

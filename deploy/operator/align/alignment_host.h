@@ -27,7 +27,7 @@ class AlignmentHost {
   // Not owned; must outlive this.
   AlignmentHost(const AlignmentSide* side, RunStatus* status);
 
-  // Errors: FailedPrecondition where the agreements differ, the peer wants to train, or somebody was here before.
+  // Errors: FailedPrecondition if the agreements differ, the peer wants to train, or somebody was here before.
   absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request);
   // Errors: FailedPrecondition out of turn; those of AlignIds.
   absl::Status Align(AlignmentChannel& channel);
@@ -49,7 +49,7 @@ class AlignmentHost {
   std::optional<absl::StatusOr<FinishedAlignment>> outcome_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Serves one alignment at `listen_address`; logs the port. Errors: as AlignmentHost; Unavailable where nobody comes
+// Serves one alignment at `listen_address`; logs the port. Errors: as AlignmentHost; Unavailable if nobody comes
 // within the agreement's connect_seconds; InvalidArgument for the address.
 absl::StatusOr<FinishedAlignment> HostAlignment(const AlignmentSide& side, const std::string& listen_address);
 

@@ -23,7 +23,7 @@ absl::StatusOr<CertifiedKey> CreateAuthority(const std::string& common_name, int
 absl::StatusOr<CertifiedKey> IssueCertificate(const CertifiedKey& authority, const std::string& dns_name, int days);
 
 // A certificate for `dns_name` of the key that asks for it in `request_pem` (certificate_request.h): its private half
-// stays where it is. Of the request nothing else is taken but its name, which must be `dns_name`: whoever signs says
+// stays where it is. Of the request nothing else is taken but its name, which must be `dns_name`: the signer says
 // whom for. As IssueCertificate otherwise. Errors: as IssueCertificate and KeyOfRequest.
 absl::StatusOr<std::string> SignRequest(const CertifiedKey& authority, const std::string& request_pem,
                                         const std::string& dns_name, int days);

@@ -53,20 +53,21 @@ absl::Status CheckDays(int days);
 // "label-party" of "label-party.example.com": shown as a party's common name, which identifies nobody.
 std::string FirstLabel(const std::string& dns_name);
 
-// A new key on P-256; null where OpenSSL fails.
+// A new key on P-256; null if OpenSSL fails.
 PrivateKey NewKey();
 bool SetCommonName(X509_NAME* subject, absl::string_view common_name);
 // Everything but issuer, extensions and signature: of `key`, valid `days` from an hour ago.
 absl::StatusOr<Certificate> NewUnsigned(absl::string_view common_name, EVP_PKEY* key, int days);
 // Signs in the issuer's name, which may be the certificate itself.
 absl::Status Sign(X509* certificate, X509* issuer, EVP_PKEY* issuer_key, const std::vector<ExtensionText>& extensions);
-// What a party's certificate may do, whoever signs it: be either end of TLS under `dns_name`, and sign nothing.
+// What a party's certificate may do, whatever authority signs it: be either end of TLS under `dns_name`, and sign
+// nothing.
 std::vector<ExtensionText> PartyExtensions(const std::string& dns_name);
 
 // PEM; the key as PKCS #8, unencrypted.
 absl::StatusOr<std::string> CertificatePem(X509* certificate);
 absl::StatusOr<std::string> KeyPem(EVP_PKEY* key);
-// A PEM text for OpenSSL's readers; borrows it. Null where OpenSSL fails.
+// A PEM text for OpenSSL's readers; borrows it. Null if OpenSSL fails.
 Bio ReadOnly(const std::string& text);
 // For OpenSSL's readers: without it OpenSSL asks the terminal for the password of an encrypted key.
 int NoPassword(char* buffer, int size, int for_writing, void* data);

@@ -20,7 +20,7 @@ struct RequestAndKey {
 // InvalidArgument for a name that is no host name (CheckDnsName).
 absl::StatusOr<RequestAndKey> CreateRequest(const std::string& dns_name);
 
-// The public key of a request that its private half has signed. Errors: InvalidArgument where it is no request, its
+// The public key of a request that its private half has signed. Errors: InvalidArgument if it is no request, its
 // signature does not hold, it asks for another name than `dns_name` or for several, or its key is weaker than 112 bits
 // of security (RSA below 2048 bits).
 absl::StatusOr<PrivateKey> KeyOfRequest(const std::string& request_pem, const std::string& dns_name);

@@ -19,8 +19,8 @@ struct NewFile {
   mode_t mode = kOwnerOnly;
 };
 
-// Makes `folder` where it does not exist, then writes all of `files` or none. Errors:
-// AlreadyExists where one is there; InvalidArgument where the folder or a file cannot be made; else as CreateFile.
+// Makes `folder` if it does not exist, then writes all of `files` or none. Errors:
+// AlreadyExists if one is there; InvalidArgument if the folder or a file cannot be made; else as CreateFile.
 absl::Status CreateFiles(const std::string& folder, const std::vector<NewFile>& files);
 
 }  // namespace splitveil

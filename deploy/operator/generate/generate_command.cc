@@ -51,8 +51,8 @@ absl::StatusOr<ExitCode> Generate(const GenerateFlags& flags) {
     return flags.schema_path.empty()
                ? GenerateCriteo(flags.options)
                : absl::InvalidArgumentError(
-                     "command line: --schema_out: expected none with --task=binary, which is prepared by "
-                     "--format=criteo, found one");
+                     "command line: --schema_out: has no effect with --task=binary, which is prepared by "
+                     "--format=criteo: remove it");
   }
   SyntheticTableOptions options;
   options.kind = flags.task == "regression" ? Task::Kind::kRegression : Task::Kind::kMultiClass;

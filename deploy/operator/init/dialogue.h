@@ -24,7 +24,7 @@ class Dialogue {
   // `in`, `out`: not owned; must outlive this. `asks`: whether a person is there. Otherwise nothing is read or written.
   Dialogue(std::istream* in, std::ostream* out, bool asks) : in_(in), out_(out), asks_(asks) {}
 
-  // Fills `value` where it is empty: with the answer, or the default where nothing is typed or nobody is asked. A text
+  // Fills `value` where it is empty: with the answer, or the default if nothing is typed or nobody is asked. A text
   // that is none of the choices is asked for again. Errors: InvalidArgument "command line: expected FLAG, found none"
   // where an answer is needed and nobody gives one.
   absl::Status Fill(const Question& question, std::string& value);

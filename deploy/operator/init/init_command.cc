@@ -69,18 +69,18 @@ absl::Status CheckBound(const std::string& bound) {
 }
 
 absl::Status Unused(const char* flag, const char* why) {
-  return absl::InvalidArgumentError(absl::StrCat("command line: ", flag, ": expected none ", why, ", found one"));
+  return absl::InvalidArgumentError(absl::StrCat("command line: ", flag, ": has no effect ", why, ": remove it"));
 }
 
 // What would be silently without effect.
 absl::Status CheckUnused(const PartySetupOptions& options) {
   const PartyChoices& choices = options.choices;
   if (options.role == kLabelParty && !choices.peer_address.empty()) {
-    return Unused("--peer_address", "of the label party, to which the other one connects");
+    return Unused("--peer_address", "at the label party, because the non-label party connects to it");
   }
   if (options.role == "nonlabel_party" && (!choices.protection.empty() || !choices.max_run_auc_bound.empty())) {
     return Unused(choices.protection.empty() ? "--max_run_auc_bound" : "--protection",
-                  "of the non-label party: the label party protects its labels");
+                  "at the non-label party, because the label party protects its labels");
   }
   if (choices.protection == "none" && !choices.max_run_auc_bound.empty()) {
     return Unused("--max_run_auc_bound", "beside --protection=none, which bounds nothing");
@@ -94,8 +94,9 @@ absl::Status CheckUnused(const PartySetupOptions& options) {
 // What every start would refuse, after files have gone to the other party and back.
 absl::Status CheckNamesAndAddresses(const PartyChoices& choices) {
   if (choices.own_name == choices.peer_name) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "command line: --peer_name: expected another name than --own_name, found \"", choices.peer_name, "\" twice"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("command line: --peer_name: expected a different name from --own_name, found \"",
+                     choices.peer_name, "\" twice"));
   }
   for (const auto& [flag, address] : {std::pair("command line: --peer_address", &choices.peer_address),
                                       std::pair("command line: --listen_address", &choices.listen_address)}) {
@@ -115,8 +116,9 @@ absl::StatusOr<ExitCode> Init(const InitFlags& flags) {
   options.makes_request = flags.certificate == "request";
   if (options.makes_request && !options.peer_certificate.empty()) {
     return absl::InvalidArgumentError(
-        "command line: --peer_certificate: expected none beside --certificate=request, where an authority vouches for "
-        "the peer, found one");
+        "command line: --peer_certificate: has no effect beside --certificate=request, because an authority vouches "
+        "for "
+        "the peer: remove it");
   }
   SPLITVEIL_RETURN_IF_ERROR(SetUpParty(options));
   return ExitCode::kDone;

@@ -184,7 +184,7 @@ absl::StatusOr<std::string> ReadPeerCertificate(const PartySetupOptions& options
   return pem;
 }
 
-// Key and certificate, where there are none yet; either is for this party alone to make.
+// Key and certificate, if there are none yet; either is for this party alone to make.
 absl::Status AddIdentity(const PartySetupOptions& options, std::vector<NewFile>& files) {
   const std::string certificate = In(options, options.makes_request ? "own.csr" : "own.pem");
   if (Exists(In(options, "own.key"))) {

@@ -33,7 +33,7 @@ struct PartySetupOptions {
 // Looks at the table, prepares it, makes the key and the certificate, and writes schema.textproto, party.textproto and,
 // where this party proposes, run.textproto into `out`; prints what it found, what it wrote and what comes next. Nothing
 // is replaced without `force`, and a key or a certificate never. Errors: InvalidArgument, NotFound, AlreadyExists as
-// one line; what was inferred is then printed already where the table was readable.
+// one line; what was inferred is then printed already if the table was readable.
 absl::Status SetUpParty(const PartySetupOptions& options);
 
 }  // namespace splitveil

@@ -104,7 +104,7 @@ std::string PartyFileText(const PartyChoices& choices) {
       "  optimizer { learning_rate: 2e-3 adam {} average_decay: 0.99 }\n"
       "  # Everything that is recorded of the run; reports and audits read it.\n"
       "  ledger_path: \"ledger.db\"\n"
-      "  # A run that was interrupted goes on from here.\n"
+      "  # An interrupted run resumes from here.\n"
       "  checkpoint_path: \"checkpoint\"\n"
       "  # This party's half of the trained model.\n"
       "  export_dir: \"model\"\n"

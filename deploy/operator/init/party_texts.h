@@ -1,4 +1,4 @@
-// The files of a new party, commented for whoever reads them.
+// The files of a new party, commented for the people who read them.
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_INIT_PARTY_TEXTS_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_INIT_PARTY_TEXTS_H_
 

@@ -337,8 +337,7 @@ absl::StatusOr<SchemaProposal> ProposeSchema(const std::string& path, const Tabl
   if (has_label) {
     SPLITVEIL_RETURN_IF_ERROR(CheckLabelGiven(path, sample, flags));
   } else if (!flags.label.empty()) {
-    return absl::InvalidArgumentError(
-        "command line: --label: expected none, as the non-label party has no labels, found one");
+    return absl::InvalidArgumentError("command line: --label: the non-label party has no labels: remove it");
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string id, FindId(path, sample, flags));
   SchemaProposal proposal;

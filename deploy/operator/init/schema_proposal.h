@@ -21,7 +21,7 @@ struct SchemaFlags {
   std::string target_minimum, target_maximum;
   std::vector<std::string> categorical, numeric, ignore;
   std::vector<std::string> missing;
-  // Rows that cannot be used may be among them, up to kOddLineShare: `prepare` leaves them out.
+  // Rows that cannot be used may be among them, up to kOddLineShare: `prepare` skips them.
   bool skip_bad_rows = false;
 };
 

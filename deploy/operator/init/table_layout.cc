@@ -71,7 +71,7 @@ size_t OddLines(const std::vector<std::string>& lines, const LayoutFlags& flags)
   return flags.skip_bad_rows ? static_cast<size_t>(kOddLineShare * static_cast<double>(lines.size())) : 0;
 }
 
-// As RFC 4180 has it; 0 where a quoted cell does not end.
+// As RFC 4180 has it; 0 if a quoted cell does not end.
 size_t CellsBy(const std::string& line, char separator) {
   CellSplitter splitter(separator, /*quotes=*/true, /*trim=*/true);
   std::vector<absl::string_view> cells;

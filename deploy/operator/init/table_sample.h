@@ -49,7 +49,7 @@ class ColumnSummary {
   int64_t distinct() const { return static_cast<int64_t>(hashes_.size()); }
   // Whether every row has a text of its own.
   bool names_rows() const { return rows_ > 1 && distinct() == rows_; }
-  // Distinct texts and where each occurs; empty where there are more than kMaxTexts.
+  // Distinct texts and where each occurs; empty if there are more than kMaxTexts.
   const std::map<std::string, Occurrences>& counts() const { return counts_; }
 
  private:

@@ -13,7 +13,7 @@ namespace splitveil {
 
 struct LocalRunsOptions {
   std::string config_path;               // What to run, as text.
-  std::string out;                       // Folder of the results; made where it does not exist.
+  std::string out;                       // Folder of the results; made if it does not exist.
   int jobs = 1;                          // Runs at a time, each of two processes; >= 1.
   std::string programs;                  // The folder of label_party and nonlabel_party.
   std::function<bool()> stop_requested;  // Polled from several threads.
@@ -30,7 +30,7 @@ absl::StatusOr<std::string> OwnFolder();
 // each other's runs. The lock is on the file run.lock, which stays.
 class FolderLock {
  public:
-  // Makes the folder where it does not exist. Errors: InvalidArgument where it cannot be made or is held.
+  // Makes the folder if it does not exist. Errors: InvalidArgument if it cannot be made or is held.
   static absl::StatusOr<std::unique_ptr<FolderLock>> Take(const std::string& folder);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;

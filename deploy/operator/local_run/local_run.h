@@ -20,7 +20,7 @@ struct LocalRun {
   v1::RunAgreement agreement;
   v1::LabelPartyConfig label_config;
   v1::NonLabelPartyConfig nonlabel_config;
-  // Of all of the above and of both parties' data: a result is of this run where it carries the same. Hexadecimal.
+  // Of all of the above and of both parties' data: a result is of this run if it carries the same. Hexadecimal.
   std::string configuration_sha256;
 };
 
@@ -40,7 +40,7 @@ void SetProtection(const v1::GradientProtection& protection, LocalRun& run);
 bool HasKeptAccount(const LocalRun& run);
 
 // Digest of both parties' data, and of what the label party knows of attributes. Errors: NotFound and InvalidArgument
-// where a file cannot be read.
+// if a file cannot be read.
 absl::StatusOr<std::string> DataSha256(const LocalRun& run);
 
 // `data`: what stands for the data, and for whatever else the result depends on.

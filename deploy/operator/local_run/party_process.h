@@ -24,7 +24,7 @@ struct PartyCommand {
 // outlives its object nor the thread that started it, however either ends. Not thread-safe.
 class PartyProcess {
  public:
-  // Errors: Internal where no process can be made or the program cannot be executed, InvalidArgument where a file
+  // Errors: Internal if no process can be made or the program cannot be executed, InvalidArgument if a file
   // cannot be made.
   static absl::StatusOr<std::unique_ptr<PartyProcess>> Start(const PartyCommand& command);
   // Kills and reaps what still runs.

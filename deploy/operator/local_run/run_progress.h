@@ -31,7 +31,7 @@ class RunProgress {
 
   // Ends the line on the terminal; call before other output, once no run is under way.
   void Finish();
-  // After Finish: OK where all are finished. Errors: Internal with what is missing; names the runs that
+  // After Finish: OK if all are finished. Errors: Internal with what is missing; names the runs that
   // failed, with their errors, on standard error.
   absl::Status Outcome();
 

@@ -100,8 +100,8 @@ void StopBoth(PartyProcess& label, PartyProcess& nonlabel) {
   AwaitBoth(label, nonlabel);
 }
 
-// The error of the party to blame; OK where none has failed. The peer of a party that failed ends with
-// kPeerUnreachable, for want of anybody to talk to, and often first: the other one's end is waited for then.
+// The error of the party to blame; OK if none has failed. The peer of a party that failed ends with
+// kPeerUnreachable, because it has nobody to talk to, and often first: the other party's end is waited for then.
 absl::Status Blame(PartyProcess& label, PartyProcess& nonlabel, const std::string& folder) {
   constexpr int kUnreachable = static_cast<int>(ExitCode::kPeerUnreachable);
   if (label.exit_code() == kUnreachable || nonlabel.exit_code() == kUnreachable) {

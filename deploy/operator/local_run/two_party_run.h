@@ -16,7 +16,7 @@ namespace splitveil {
 // Runs both parties to the end in `folder`, which exists and is empty. Leaves there agreement.textproto,
 // PARTY.textproto, PARTY.log, PARTY.out and PARTY.db of either party, and label_party.result.json. `programs`: the
 // folder of label_party and nonlabel_party. `stop_requested` is polled. Blocks; no process is left when it returns.
-// Errors: Internal with the failed party's exit code and last log line; Cancelled where stop was requested.
+// Errors: Internal with the failed party's exit code and last log line; Cancelled if stop was requested.
 absl::Status RunBothParties(const LocalRun& run, const std::string& folder, const std::string& programs,
                             const std::function<bool()>& stop_requested);
 
@@ -33,7 +33,7 @@ int ListeningPort(absl::string_view log);
 // Finds what is wrong before an hour of runs: CheckBothParties in `folder`, which is made for it and removed.
 absl::Status CheckFirst(const LocalRun& run, const std::string& folder, const std::string& programs);
 
-// What the run left in `folder` when it finished. Errors: NotFound where it has not; those of ParseFinishedRun.
+// What the run left in `folder` when it finished. Errors: NotFound if it has not; those of ParseFinishedRun.
 absl::StatusOr<RunFigures> FindResult(const LocalRun& run, const std::string& folder);
 
 // Throws away what is in `folder`, runs both parties there (RunBothParties) and writes result.json. Errors: those of

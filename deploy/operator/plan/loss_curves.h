@@ -31,7 +31,7 @@ struct ExpectedLoss {
 // and bounds. Between its points: linear in log rows, in epochs and in log mu. Immutable; thread-safe.
 class LossCurves {
  public:
-  // Of loss_curves.csv. Errors: Internal, with the line, where the table is not one.
+  // Of loss_curves.csv. Errors: Internal, with the line, if the table is not one.
   static absl::StatusOr<LossCurves> Embedded();
 
   // A line "positives,SHARE", then the header

@@ -39,14 +39,14 @@ struct PrivacyPlan {
   double sigma = 0;     // Of gaussian_label_dp { max_run_auc_bound }, were it drawn once.
   LabelPrivacy privacy;
   double information_kept = 0;        // LabelInformationKept.
-  absl::StatusOr<ExpectedLoss> loss;  // OutOfRange where nothing near was measured.
+  absl::StatusOr<ExpectedLoss> loss;  // OutOfRange if nothing near was measured.
 };
 
 // Errors: InvalidArgument with field, expected and found for options out of range, and where so tight a bound takes
 // more noise than can be drawn, were it drawn in every epoch.
 absl::StatusOr<PrivacyPlan> MakePrivacyPlan(const PlanOptions& options, const LossCurves& curves);
 
-// For people, one figure per line; where there is no expected loss, why.
+// For people, one figure per line; if there is no expected loss, why.
 std::string PrivacyPlanText(const PrivacyPlan& plan, const LossCurves& curves);
 
 }  // namespace splitveil

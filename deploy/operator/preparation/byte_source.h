@@ -13,13 +13,13 @@ namespace splitveil {
 // one text. Messages do not name the file. Not thread-safe.
 class ByteSource {
  public:
-  // NotFound where there is no such file; InvalidArgument where it cannot be opened or read.
+  // NotFound if there is no such file; InvalidArgument if it cannot be opened or read.
   static absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& path);
   // The same over bytes in memory.
   static absl::StatusOr<std::unique_ptr<ByteSource>> FromBytes(std::string bytes);
 
   virtual ~ByteSource() = default;
-  // Fills at most `bytes`, at least 1, and returns how many; 0 at the end only. InvalidArgument where the file cannot
+  // Fills at most `bytes`, at least 1, and returns how many; 0 at the end only. InvalidArgument if the file cannot
   // be read or the gzip stream is damaged or cut short.
   virtual absl::StatusOr<size_t> Read(char* out, size_t bytes) = 0;
 };

@@ -17,7 +17,7 @@ class CellSplitter {
   CellSplitter(char separator, bool quotes, bool trim) : separator_(separator), quotes_(quotes), trim_(trim) {}
 
   // Replaces `cells` by the cells of `line`, at least one; they borrow its bytes or this object's, until the next call.
-  // False where a quoted cell does not end on the line or something follows its closing quote: `cells` are those
+  // False if a quoted cell does not end on the line or something follows its closing quote: `cells` are those
   // before.
   bool Split(absl::string_view line, std::vector<absl::string_view>& cells);
 

@@ -45,7 +45,7 @@ class DatasetWriter {
   static absl::StatusOr<std::unique_ptr<DatasetWriter>> Create(std::string path, std::optional<Task> task,
                                                                bool has_attributes = false, bool has_parts = false);
 
-  // Every row has as many numbers, categories, pixels and attributes as the first. Internal where it cannot be written.
+  // Every row has as many numbers, categories, pixels and attributes as the first. Internal if it cannot be written.
   absl::Status Append(const EncodedRow& row);
 
   int64_t rows() const { return rows_; }
@@ -54,12 +54,12 @@ class DatasetWriter {
 
   // Writes the description, completed by the rows and, of two classes, the positives counted here, and the
   // vocabularies, one a categorical column. The description has the texts of several classes, the scaling of the
-  // targets and the values of the attributes already. Nothing may be appended afterwards. Internal where they cannot be
+  // targets and the values of the attributes already. Nothing may be appended afterwards. Internal if they cannot be
   // written.
   absl::Status Finish(v1::Preprocessing preprocessing, absl::Span<const Vocabulary> vocabularies);
 
-  // Gives all files their names, or none. Once, after Finish. Internal where they cannot be written; AlreadyExists
-  // where one has a name that it may not take.
+  // Gives all files their names, or none. Once, after Finish. Internal if they cannot be written; AlreadyExists
+  // if one has a name that it may not take.
   static absl::Status Publish(absl::Span<DatasetWriter* const> writers, Replaces replaces = Replaces::kAnything);
 
  private:

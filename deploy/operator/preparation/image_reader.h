@@ -32,7 +32,7 @@ struct DecodedImage {
   std::vector<uint8_t> pixels;  // [channels, height, width]
 };
 
-// `channels`: 3 for red, green, blue, or 1 for luminance. InvalidArgument where the bytes are no JPEG image that can be
+// `channels`: 3 for red, green, blue, or 1 for luminance. InvalidArgument if the bytes are no JPEG image that can be
 // converted so, are damaged or cut short (what a viewer would still show is refused too), or hold more than 2^26
 // pixels. Thread-safe.
 absl::StatusOr<DecodedImage> DecodeJpeg(absl::string_view bytes, int64_t channels);
@@ -42,22 +42,22 @@ class ImageReader {
  public:
   struct Options {
     v1::Images images;  // Valid by its options.
-    // A folder of JPEG files where the table names them, else one array of all images, plain or gzip.
+    // A folder of JPEG files if the table names them, else one array of all images, plain or gzip.
     std::string path;
     bool named = false;
     // Side of the square that images are resized to (resize_image.h); 0: as they are.
     int64_t image_size = 0;
   };
-  // NotFound; InvalidArgument where the size of the images is not known or the file cannot be read.
+  // NotFound; InvalidArgument if the size of the images is not known or the file cannot be read.
   static absl::StatusOr<std::unique_ptr<ImageReader>> Open(const Options& options);
   virtual ~ImageReader() = default;
 
   // Of every image, resized.
   const ImageShape& shape() const { return shape_; }
   // The image of table row `row`, from 0 and ascending, which the table calls `name`: [channels, height, width].
-  // InvalidArgument where it is missing or damaged, with the file but without its name in the table.
+  // InvalidArgument if it is missing or damaged, with the file but without its name in the table.
   virtual absl::Status Read(int64_t row, absl::string_view name, std::vector<uint8_t>& pixels) = 0;
-  // After the last of `rows` rows. InvalidArgument where there are more images.
+  // After the last of `rows` rows. InvalidArgument if there are more images.
   virtual absl::Status Finish(int64_t rows) = 0;
 
  protected:

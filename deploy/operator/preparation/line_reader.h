@@ -31,7 +31,7 @@ class LineReader {
   static constexpr int64_t kDefaultMaxLineBytes = int64_t{1} << 20;
 
   // `max_line_bytes`: the longest line accepted, its end excluded; at least 1. Costs that much memory.
-  // NotFound where there is no such file; InvalidArgument where it cannot be opened or read.
+  // NotFound if there is no such file; InvalidArgument if it cannot be opened or read.
   static absl::StatusOr<std::unique_ptr<LineReader>> Open(const std::string& path,
                                                           int64_t max_line_bytes = kDefaultMaxLineBytes);
   // The same over bytes in memory, which are copied. `name` stands for the path in messages.

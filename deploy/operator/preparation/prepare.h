@@ -39,7 +39,7 @@ struct PrepareOptions {
   // times this far behind where it stood; larger mixes better and costs a party the size of so many rows.
   int64_t shuffle_buffer_rows = 65536;
   // The split that runs on these data will use (RunAgreement, and its attribute_audit's auxiliary_fraction):
-  // preprocessing is fitted on its training part. By group where the schema has a GROUP, by time where it has a TIME:
+  // preprocessing is fitted on its training part. By group if the schema has a GROUP, by time if it has a TIME:
   // then test_after is its time.
   double test_fraction = 0.1;
   double auxiliary_fraction = 0;
@@ -48,7 +48,7 @@ struct PrepareOptions {
   std::string split_salt;
   // Preprocessor::Options.
   int64_t hash_buckets = 0;
-  // Another one than the schema's; SCALING_UNSPECIFIED: the schema's.
+  // Overrides the schema's; SCALING_UNSPECIFIED: the schema's.
   v1::TableSchema::Scaling scaling = v1::TableSchema::SCALING_UNSPECIFIED;
   // Folder of earlier data that these extend, party by party (Preprocessor::Options). Empty: none.
   std::string extend_dir;
@@ -83,8 +83,8 @@ struct PrepareResult {
 //
 // All files appear complete or none does. Errors: NotFound; InvalidArgument for options, a table without usable rows or
 // with too few of them, labels that are all alike in the training, test or validation part, and with file, line and
-// column, never the value, for a row that cannot be used; AlreadyExists where out_dir has other data that are to stay,
-// which is known once all is encoded; Internal where files cannot be written.
+// column, never the value, for a row that cannot be used; AlreadyExists if out_dir has other data that are to stay,
+// which is known once all is encoded; Internal if files cannot be written.
 absl::StatusOr<PrepareResult> Prepare(const PrepareOptions& options);
 
 }  // namespace splitveil

@@ -19,7 +19,7 @@ constexpr char kIndicatorSuffix[] = " is missing";
 
 double FillMissing(double number) { return std::isnan(number) ? 0 : number; }
 
-// Where `number` lies between minimum and maximum, clipped to [0, 1]; 0 where they are one.
+// Where `number` lies between minimum and maximum, clipped to [0, 1]; 0 if they are one.
 float Scaled(double number, double minimum, double maximum) {
   // Halves, because the difference of two doubles may overflow.
   const double range = maximum / 2 - minimum / 2;
@@ -344,7 +344,7 @@ int32_t Preprocessor::EmbeddingRow(size_t column, absl::string_view value) const
 void Preprocessor::CountClipped(const TableRow& row) {
   for (size_t i = 0; i < numeric_.size(); ++i) {
     v1::NumericScaling& scaling = *preprocessing_.mutable_numeric(static_cast<int>(i));
-    const double number = row.numeric[numeric_[i]];  // NaN, where it is missing, lies nowhere.
+    const double number = row.numeric[numeric_[i]];  // NaN, if it is missing, lies nowhere.
     scaling.set_clipped(scaling.clipped() + (number < scaling.minimum() || number > scaling.maximum() ? 1 : 0));
   }
 }

@@ -47,13 +47,13 @@ class Preprocessor {
     // With `extends`: nothing is learnt from these rows. Values that it lacks are unseen ones, and rows need no labels.
     bool only_applies = false;
   };
-  // InvalidArgument where `extends` has other columns, buckets, images, attributes, classes or a target of another
+  // InvalidArgument if `extends` has other columns, buckets, images, attributes, classes or a target of another
   // range.
   static absl::StatusOr<Preprocessor> Create(const TableColumns& columns, const Options& options);
 
-  // Takes a row in. InvalidArgument where a column has more than 2^31 - 1 values.
+  // Takes a row in. InvalidArgument if a column has more than 2^31 - 1 values.
   absl::Status Fit(const TableRow& row, bool training);
-  // InvalidArgument where no row was of the training part or embedding rows run out.
+  // InvalidArgument if no row was of the training part or embedding rows run out.
   absl::Status FinishFit();
 
   // What this party's data are of; nullopt: no labels.
@@ -93,7 +93,7 @@ class Preprocessor {
   bool extends_ = false;
   bool only_applies_ = false;
   v1::TableSchema::Scaling scaling_ = v1::TableSchema::ROBUST;
-  std::vector<ColumnSample> samples_;  // Of each numeric column's training part; empty where scales are kept.
+  std::vector<ColumnSample> samples_;  // Of each numeric column's training part; empty if scales are kept.
   std::vector<bool> lacks_some_;       // Of each numeric column: in training.
   std::vector<size_t> indicated_;      // Of each indicator: which of this party's columns.
   v1::Preprocessing preprocessing_;

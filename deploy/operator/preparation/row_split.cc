@@ -39,7 +39,7 @@ absl::StatusOr<std::optional<RowTime>> TestAfter(const RowSplit::Options& option
   }
   if (!columns.has_time && !options.test_after.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "test_after: expected none, as the schema has no column of kind TIME, found \"", options.test_after, "\""));
+        "test_after: needs a column of kind TIME, and the schema has none, found \"", options.test_after, "\""));
   }
   if (options.test_after.empty()) {
     return std::nullopt;

@@ -16,7 +16,7 @@
 
 namespace splitveil {
 
-// By SplitRule, of the id, or of the group where the table has one; where it has times, rows at or after one of them
+// By SplitRule, of the id, or of the group if the table has one; where it has times, rows at or after one of them
 // are the test part, and the others are split by their ids. Thread-safe.
 class RowSplit {
  public:
@@ -32,12 +32,12 @@ class RowSplit {
   // test_after and no times or the other way round.
   static absl::StatusOr<RowSplit> Create(const Options& options, const TableColumns& columns);
 
-  // Error: InvalidArgument where the row's time is a date and test_after a number or the other way round.
+  // Error: InvalidArgument if the row's time is a date and test_after a number or the other way round.
   absl::StatusOr<SplitPart> PartOf(const TableRow& row) const;
 
   // Whether the id does not tell the part: then prepared data keep it.
   bool by_tables() const { return by_group_ || test_after_.has_value(); }
-  // What keeps rows for testing, such as "test_fraction 0.1"; "" where nothing does.
+  // What keeps rows for testing, such as "test_fraction 0.1"; "" if nothing does.
   std::string TestRule() const;
   // The same of validation.
   std::string ValidationRule() const;

@@ -108,9 +108,9 @@ double PairEffect(size_t pair, uint64_t first, uint64_t second) {
 // One row before it is text.
 struct Row {
   std::array<bool, kMissingGroups> missing = {};
-  std::array<int64_t, kCriteoNumeric> numbers = {};  // 0 where missing.
+  std::array<int64_t, kCriteoNumeric> numbers = {};  // 0 if missing.
   std::array<double, kCriteoNumeric> scaled = {};
-  std::array<uint64_t, kCriteoCategorical> ranks = {};  // 0 where missing.
+  std::array<uint64_t, kCriteoCategorical> ranks = {};  // 0 if missing.
 };
 
 Row DrawRow(SeededDraws* draws) {

@@ -22,7 +22,7 @@ struct SyntheticCriteoOptions {
 struct SyntheticCriteoResult {
   int64_t rows = 0;
   int64_t positives = 0;
-  // Best AUC any model can expect on these rows (BayesAuc); 0.5 where it is not defined.
+  // Best AUC any model can expect on these rows (BayesAuc); 0.5 if it is not defined.
   double bayes_auc = 0;
   // Share of empty feature cells, in [0, 1].
   double missing_rate = 0;
@@ -46,8 +46,8 @@ struct SyntheticCriteoResult {
 // numbers, of which two of C9, 00001e10 and 00010e09, are the same number and have opposite effects.
 //
 // The same options give the same bytes everywhere, up to a rounding of exp that would have to fall on a drawn number.
-// The file appears complete or not at all. Errors: InvalidArgument for options and where the file cannot be made;
-// Internal where it cannot be written.
+// The file appears complete or not at all. Errors: InvalidArgument for options and if the file cannot be made;
+// Internal if it cannot be written.
 absl::StatusOr<SyntheticCriteoResult> GenerateSyntheticCriteo(const SyntheticCriteoOptions& options);
 
 // Expected share of (positive, negative) pairs ranked rightly by the true probabilities p, ties counting a half, when
@@ -57,7 +57,7 @@ absl::StatusOr<SyntheticCriteoResult> GenerateSyntheticCriteo(const SyntheticCri
 //
 // The terms i = j are left out of both sums: an example is not paired with itself. No score, the labels unseen, has a
 // larger quotient (Neyman-Pearson). It is a quotient of expectations; the AUC of one
-// draw of the labels differs by its sampling error. O(n log n). NaN where the denominator is 0. Thread-safe.
+// draw of the labels differs by its sampling error. O(n log n). NaN if the denominator is 0. Thread-safe.
 double BayesAuc(absl::Span<const double> probabilities);
 
 }  // namespace splitveil

@@ -30,7 +30,7 @@ struct SyntheticTableOptions {
 struct SyntheticTableResult {
   int64_t rows = 0;
   // Of several classes: rows of each, in the order of the schema, and the best macro AUC that any model can expect on
-  // these rows (BayesMacroAuc; NaN where it is not defined).
+  // these rows (BayesMacroAuc; NaN if it is not defined).
   std::vector<int64_t> class_rows;
   double bayes_macro_auc = std::numeric_limits<double>::quiet_NaN();
   // Of a regression: mean of the targets, and the best R^2 that any model can expect on these rows (BayesRSquared).
@@ -55,8 +55,8 @@ struct SyntheticTableResult {
 // and 100, as the schema says, and is written with two decimals. The best R^2 is about 0.71.
 //
 // The same options give the same bytes everywhere, up to a rounding of exp that would have to fall on a drawn number.
-// Both files appear complete or neither does. Errors: InvalidArgument for options and where a file cannot be made;
-// Internal where it cannot be written.
+// Both files appear complete or neither does. Errors: InvalidArgument for options and if a file cannot be made;
+// Internal if it cannot be written.
 absl::StatusOr<SyntheticTableResult> GenerateSyntheticTable(const SyntheticTableOptions& options);
 
 // The schema of such a table, with the holders of a split. `kind`: as in the options.
@@ -64,7 +64,7 @@ v1::TableSchema SyntheticTableSchema(Task::Kind kind);
 
 // Mean over the classes of the best AUC of each against the rest that any score can expect (BayesAuc) when labels are
 // drawn with these probabilities; classes without one are left out. A model may score each class apart, and the true
-// probabilities are best for all of them at once. probabilities: by class, [rows] each. NaN where no class has one.
+// probabilities are best for all of them at once. probabilities: by class, [rows] each. NaN if no class has one.
 double BayesMacroAuc(absl::Span<const std::vector<double>> probabilities);
 
 // Best R^2 that any model can expect when targets are drawn independently with these means and variances, [rows] each:
@@ -72,7 +72,7 @@ double BayesMacroAuc(absl::Span<const std::vector<double>> probabilities);
 //
 //   1 - sum_i var_i / (sum_i (mean_i - mean)^2 + (1 - 1/n) sum_i var_i)
 //
-// NaN where the denominator is 0.
+// NaN if the denominator is 0.
 double BayesRSquared(absl::Span<const double> means, absl::Span<const double> variances);
 
 }  // namespace splitveil

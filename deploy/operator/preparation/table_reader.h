@@ -31,7 +31,7 @@ class TableReader {
   const TableColumns& columns() const { return columns_; }
 
   // The next row, usable or not; false at the end of the last file. The row borrows until the next call. A row that
-  // cannot be used is a fault of the row and no error; a file that breaks off is one row of fault kFile, and the next
+  // cannot be used is a fault of the row and no error; a truncated file is one row of fault kFile, and the next
   // file follows. Errors: as Open, for a later file.
   absl::StatusOr<bool> Next(TableRow& row);
 
@@ -43,7 +43,7 @@ class TableReader {
   int64_t rows_read() const { return rows_read_; }
   // Marks the latest row as one that cannot be used.
   void SetFault(RowFault fault, int64_t column, absl::string_view message, TableRow& row) const;
-  // Column of the id, of the image's name, in the file under way, from 1; 1 where there is none.
+  // Column of the id, of the image's name, in the file under way, from 1; 1 if there is none.
   int64_t column_of(v1::TableSchema::Kind kind) const;
 
  private:

@@ -76,15 +76,15 @@ inline constexpr std::array<const char*, 13> kRowFaultNames = {"none",
                                                                "unparsable time"};
 
 struct TableRow {
-  absl::string_view id;                       // Empty where the table has none.
-  uint8_t label = 0;                          // Below the number of classes; 0 where the table has none.
+  absl::string_view id;                       // Empty if the table has none.
+  uint8_t label = 0;                          // Below the number of classes; 0 if the table has none.
   double target = 0;                          // Of a regression: finite, as the table has it; else 0.
-  std::vector<double> numeric;                // Finite; NaN where missing.
-  std::vector<absl::string_view> categories;  // Empty where missing.
+  std::vector<double> numeric;                // Finite; NaN if missing.
+  std::vector<absl::string_view> categories;  // Empty if missing.
   std::vector<uint8_t> attributes;            // Numbers of values, or kUnknownAttribute.
-  absl::string_view group;                    // Empty where the table has none.
-  RowTime time;                               // 0 where the table has none.
-  absl::string_view image_name;               // Empty where the table names none.
+  absl::string_view group;                    // Empty if the table has none.
+  RowTime time;                               // 0 if the table has none.
+  absl::string_view image_name;               // Empty if the table names none.
   std::vector<uint8_t> pixels;                // [channels, height, width] or empty.
   // Unless kNone, `error` says where and why, and the rest of the row is not to be used.
   RowFault fault = RowFault::kNone;

@@ -80,9 +80,8 @@ absl::Status CheckAttribute(const Schema::Column& column) {
   if (column.kind() != Schema::ATTRIBUTE) {
     return column.values().empty() && !column.also_feature()
                ? absl::OkStatus()
-               : SchemaError(absl::StrCat(field, ", also_feature: expected none beside a ",
-                                          Schema::Kind_Name(column.kind()),
-                                          ", as they are of an ATTRIBUTE, found some"));
+               : SchemaError(absl::StrCat(field, ", also_feature: only an ATTRIBUTE has them, this column is of kind ",
+                                          Schema::Kind_Name(column.kind()), ": remove them or change its kind"));
   }
   if (column.values_size() < kMinAttributeValues || column.values_size() > kMaxAttributeValues) {
     return SchemaError(absl::StrCat(field, ": expected ", kMinAttributeValues, " to ", kMaxAttributeValues,
@@ -97,8 +96,8 @@ absl::Status CheckLabels(const Schema& schema) {
   const Schema::Kind kind = column == schema.columns().end() ? Schema::KIND_UNSPECIFIED : column->kind();
   if ((kind == Schema::CLASS_LABEL || kind == Schema::TARGET) &&
       !(schema.positive().empty() && schema.negative().empty())) {
-    return SchemaError(absl::StrCat("positive, negative: expected none beside a ", Schema::Kind_Name(kind),
-                                    ", as they are of a LABEL, found some"));
+    return SchemaError(absl::StrCat("positive, negative: only a LABEL has them, the schema has a ",
+                                    Schema::Kind_Name(kind), ": remove them"));
   }
   const std::vector<std::string> negative = NegativeTexts(schema);
   for (const std::string& text : PositiveTexts(schema)) {
@@ -107,10 +106,10 @@ absl::Status CheckLabels(const Schema& schema) {
     }
   }
   if (kind != Schema::CLASS_LABEL && !schema.classes().empty()) {
-    return SchemaError(absl::StrCat("classes: expected none without a CLASS_LABEL, found ", schema.classes_size()));
+    return SchemaError("classes: only a CLASS_LABEL has them, and the schema has none: remove them");
   }
   if (kind != Schema::TARGET && (schema.has_target_minimum() || schema.has_target_maximum())) {
-    return SchemaError("target_minimum, target_maximum: expected none without a TARGET, found some");
+    return SchemaError("target_minimum, target_maximum: only a TARGET has them, and the schema has none: remove them");
   }
   if (kind == Schema::TARGET && !(schema.has_target_minimum() && schema.has_target_maximum())) {
     return SchemaError("target_minimum, target_maximum: expected both beside a TARGET, found one or none");

@@ -34,7 +34,7 @@ absl::Status CheckTableSchema(const v1::TableSchema& schema);
 // Whether such a column says what is to be predicted.
 bool IsLabelKind(v1::TableSchema::Kind kind);
 
-// Texts of a LABEL's classes, where the schema names none: 1 and 0.
+// Texts of a LABEL's classes, if the schema names none: 1 and 0.
 std::vector<std::string> PositiveTexts(const v1::TableSchema& schema);
 std::vector<std::string> NegativeTexts(const v1::TableSchema& schema);
 

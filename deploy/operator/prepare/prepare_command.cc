@@ -55,7 +55,7 @@ std::string Pressed(const v1::NumericScaling& column) {
 
 // One aligned line for each numeric column: share of the rows in which it is missing, least, quantiles and greatest of
 // the training part, the range it is scaled from, and the share of the rows that lie outside and were clipped; then a
-// line for each column of which a few values far out press all others together. "" where there is none.
+// line for each column of which a few values far out press all others together. "" if there is none.
 std::string NumericTable(const v1::Preprocessing& preprocessing) {
   if (preprocessing.numeric().empty()) {
     return "";
@@ -82,7 +82,7 @@ std::string NumericTable(const v1::Preprocessing& preprocessing) {
 }
 
 // The same for each categorical column: share missing, and rows of the embedding table, with a line for the sum. ""
-// where there is none.
+// if there is none.
 std::string CategoricalTable(const v1::Preprocessing& preprocessing) {
   if (preprocessing.categorical().empty()) {
     return "";
@@ -117,7 +117,7 @@ absl::StatusOr<v1::TableSchema> SchemaOf(const PrepareFlags& flags) {
   if (flags.format != "table") {
     if (!flags.schema.empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("command line: --schema: expected none for ", flags.format, ", found \"", flags.schema, "\""));
+          absl::StrCat("command line: --schema: has no effect with --format=", flags.format, ": remove it"));
     }
     return flags.format == "criteo" ? CriteoSchema() : AvazuSchema();
   }
@@ -154,7 +154,7 @@ void PrintSplit(const v1::Preprocessing& preprocessing) {
   }
 }
 
-// What is predicted, at the terminal of whoever has the labels.
+// What is predicted, at the terminal of the party that has the labels.
 void PrintLabels(const PrepareResult& result) {
   const auto rows = static_cast<double>(result.rows);
   const v1::Preprocessing& label_party = result.parties.front().preprocessing;

@@ -83,7 +83,7 @@ struct WatchedParty {
   std::string socket, ledger;
 };
 
-// Of a party that answers no more: how its ledger says that the run ended which it was in. `run_id`: empty where it had
+// Of a party that answers no more: how its ledger says that the run ended which it was in. `run_id`: empty if it had
 // named none yet; then the latest that ended since `began`, as ledgers write times.
 absl::StatusOr<ExitCode> ReadEnd(const std::string& ledger, const std::string& run_id, const std::string& began) {
   const absl::StatusOr<std::unique_ptr<LedgerReader>> reader = LedgerReader::Open(ledger);

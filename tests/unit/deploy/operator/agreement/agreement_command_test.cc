@@ -122,7 +122,7 @@ TEST_F(AgreementCommandTest, AProposalThatOnesDataOrModelCannotKeepIsRefused) {
 
 TEST_F(AgreementCommandTest, AnotherAgreementIsReplacedOnlyWhenAsked) {
   WriteText(At("run.textproto"), "another");
-  EXPECT_THAT(ExpectError(2, Accept()), HasSubstr("run.textproto: expected no agreement yet"));
+  EXPECT_THAT(ExpectError(2, Accept()), HasSubstr("run.textproto: holds a different agreement already"));
   EXPECT_EQ(ReadFile(At("run.textproto")).value(), "another");
   ExpectDone(Accept({"--force"}));
   EXPECT_EQ(ReadFile(At("run.textproto")).value(), kProposal);

@@ -258,12 +258,12 @@ TEST_F(InitCommandTest, ACertificateOfThePeersThatIsThereAlreadyIsNoHarm) {
 
 TEST_F(InitCommandTest, FailsForFlagsThatWouldHaveNoEffect) {
   EXPECT_THAT(ExpectError(2, Bank({"--peer_address=x:1"})),
-              HasSubstr("--peer_address: expected none of the label party"));
+              HasSubstr("--peer_address: has no effect at the label party"));
   EXPECT_THAT(ExpectError(2, Bank({"--protection=none", "--max_run_auc_bound=0.7"})),
-              HasSubstr("--max_run_auc_bound: expected none beside --protection=none"));
-  EXPECT_THAT(ExpectError(2, Shop({"--protection=none"})), HasSubstr("--protection: expected none of the non-label"));
+              HasSubstr("--max_run_auc_bound: has no effect beside --protection=none"));
+  EXPECT_THAT(ExpectError(2, Shop({"--protection=none"})), HasSubstr("--protection: has no effect at the non-label"));
   EXPECT_THAT(ExpectError(2, Shop({"--proposal=x", "--epochs=3"})),
-              HasSubstr("--epochs: expected none beside --proposal"));
+              HasSubstr("--epochs: has no effect beside --proposal"));
 }
 
 TEST_F(InitCommandTest, TheNonLabelPartyMayProposeToo) {

@@ -165,7 +165,7 @@ TEST_F(SchemaProposalTest, ALabelIsNeverGuessed) {
 
 TEST_F(SchemaProposalTest, TheNonLabelPartyHasNone) {
   flags_.label = "defaulted";
-  EXPECT_THAT(Error(Sample({id_, defaulted_}), false), HasSubstr("--label: expected none"));
+  EXPECT_THAT(Error(Sample({id_, defaulted_}), false), HasSubstr("--label: the non-label party has no labels"));
 }
 
 TEST_F(SchemaProposalTest, SeveralIdsOrNoneAreOneErrorThatNamesTheFlag) {

@@ -123,7 +123,7 @@ TEST(PrepareSplitTest, FailsWhereTimeAndTestAfterDoNotFit) {
                 "for testing; use a larger table or another time");
   options = OptionsFor(folder, Schema("IGNORE"), Table(true));
   options.test_after = "2024-06-21";
-  ExpectRefused(options, "test_after: expected none, as the schema has no column of kind TIME");
+  ExpectRefused(options, "test_after: needs a column of kind TIME, and the schema has none");
 }
 
 TEST(PrepareSplitTest, FailsAtRowsWithoutAGroupOrATime) {

@@ -63,9 +63,9 @@ TEST(TableSchemaTest, TakesAttributesWithValuesOfTheirOwn) {
            {attribute("values: ['a', 'b', 'a']"), "columns: s: values: expected distinct texts, found \"a\" twice"},
            {attribute("values: ['a', '']"), "columns: s: values: expected no empty text"},
            {"columns { name: 's' kind: CATEGORICAL values: 'a' }",
-            "values, also_feature: expected none beside a "
-            "CATEGORICAL"},
-           {"columns { name: 's' kind: NUMERIC also_feature: true }", "expected none beside a NUMERIC"}}) {
+            "values, also_feature: only an ATTRIBUTE has them, this column is of kind CATEGORICAL"},
+           {"columns { name: 's' kind: NUMERIC also_feature: true }",
+            "only an ATTRIBUTE has them, this column is of kind NUMERIC"}}) {
     const absl::Status status = Check(schema);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << schema;
     EXPECT_THAT(std::string(status.message()), HasSubstr(message)) << schema;
@@ -86,14 +86,14 @@ TEST(TableSchemaTest, RefusesWhatContradictsItself) {
             "classes: expected distinct texts, found \"a\" twice"},
            {absl::StrCat(kClassLabel, "classes: ['a', '', 'c']"), "classes: expected no empty text"},
            {absl::StrCat(kClassLabel, kClasses, "positive: '1'"),
-            "positive, negative: expected none beside a CLASS_LABEL"},
-           {absl::StrCat(kTarget, kRange, "negative: '0'"), "positive, negative: expected none beside a TARGET"},
-           {absl::StrCat(kClassLabel, kClasses, kRange),
-            "target_minimum, target_maximum: expected none without a TARGET"},
-           {absl::StrCat(kLabel, "target_maximum: 1"), "expected none without a TARGET"},
-           {absl::StrCat(kLabel, kClasses), "classes: expected none without a CLASS_LABEL, found 3"},
-           {absl::StrCat(kNone, kClasses), "classes: expected none without a CLASS_LABEL"},
-           {absl::StrCat(kTarget, kRange, kClasses), "classes: expected none without a CLASS_LABEL"},
+            "positive, negative: only a LABEL has them, the schema has a CLASS_LABEL"},
+           {absl::StrCat(kTarget, kRange, "negative: '0'"),
+            "positive, negative: only a LABEL has them, the schema has a TARGET"},
+           {absl::StrCat(kClassLabel, kClasses, kRange), "target_minimum, target_maximum: only a TARGET has them"},
+           {absl::StrCat(kLabel, "target_maximum: 1"), "only a TARGET has them"},
+           {absl::StrCat(kLabel, kClasses), "classes: only a CLASS_LABEL has them, and the schema has none"},
+           {absl::StrCat(kNone, kClasses), "classes: only a CLASS_LABEL has them"},
+           {absl::StrCat(kTarget, kRange, kClasses), "classes: only a CLASS_LABEL has them"},
            {kTarget, "target_minimum, target_maximum: expected both"},
            {absl::StrCat(kTarget, "target_maximum: 1"), "expected both"},
            {absl::StrCat(kTarget, "target_minimum: 1 target_maximum: 1"), "the first below the second, found 1 and 1"},

@@ -149,7 +149,7 @@ TEST_F(PrepareCommandTest, FailsOnFormatsAndSchemasThatDoNotFit) {
             "command line: --format: expected criteo, avazu or table, found \"excel\"\n");
   EXPECT_THAT(ExpectError(2, {"prepare", "--format=table", "--input=x", "--out=y"}), HasSubstr("--schema: expected"));
   EXPECT_THAT(ExpectError(2, {"prepare", "--format=avazu", "--schema=s", "--input=x", "--out=y"}),
-              HasSubstr("--schema: expected none for avazu"));
+              HasSubstr("--schema: has no effect with --format=avazu"));
   EXPECT_THAT(ExpectError(2, {"prepare", "--format=criteo", "--party=third", "--input=x", "--out=y"}),
               HasSubstr("--party: expected both, label_party or nonlabel_party"));
 }
