@@ -66,8 +66,10 @@ Json Figure(const std::string& name, const std::string& value, const std::string
 Json FiguresJson(const RunRecords& run, const RunRanking& ranking, const ReferenceRuns& references) {
   Json figures = Json::array();
   if (ranking.standing != RunStanding::kNothingReleased) {
-    figures.push_back(Figure(
-        "promised", IsPromised(ranking) ? absl::StrCat("at most ", BoundCertainty(ranking.run_auc_bound)) : "nothing"));
+    figures.push_back(Figure("promised", IsPromised(ranking)
+                                             ? absl::StrCat("at most ", BoundCertainty(ranking.run_auc_bound))
+                                         : ranking.standing == RunStanding::kNotKnown ? "not known"
+                                                                                      : "nothing"));
     const RankedAttack& measured = HeldAgainstBound(ranking);
     figures.push_back(
         Figure("worst attack measured", measured.is_measured() ? MeasuredCertainty(measured.auc) : "none"));

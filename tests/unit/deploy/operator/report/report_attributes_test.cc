@@ -125,7 +125,7 @@ TEST_F(ReportAttributesTest, ThePageHasTheSection) {
   const std::string out = folder_.File("report.html");
   ASSERT_TRUE(WriteReport({path_}, out).ok());
   const std::string page = ReadFile(out).value();
-  EXPECT_THAT(page, HasSubstr("id=\"attributes-title\""));
+  EXPECT_THAT(page, HasSubstr("id=\"attributes\""));
   EXPECT_THAT(page, HasSubstr("Marked training examples"));
 }
 

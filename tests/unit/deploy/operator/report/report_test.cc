@@ -171,6 +171,7 @@ TEST_F(ReportTest, ShowsTheNonLabelPartysLedgerAlone) {
   EXPECT_TRUE(Runs()[0]["distributions"].is_null());
   EXPECT_EQ(Runs()[0]["answer"]["headline"], "Not known from this ledger");
   EXPECT_EQ(Runs()[0]["answer"]["figures"].size(), 2);  // No test AUC.
+  EXPECT_EQ(Runs()[0]["answer"]["figures"][0]["value"], "not known");
 }
 
 TEST_F(ReportTest, TellsRunsOfOneProtectionApart) {
