@@ -307,13 +307,13 @@ bool HasTestPart(const v1::RunAgreement& agreement) {
 absl::Status ValidateAgreement(const v1::RunAgreement& agreement) {
   SPLITVEIL_RETURN_IF_ERROR(ValidateMessage(agreement));
   SPLITVEIL_RETURN_IF_ERROR(ValidateName("run_name", agreement.run_name()));
+  if (agreement.mode() == v1::RunAgreement::PREDICT) {
+    SPLITVEIL_RETURN_IF_ERROR(RefuseOfTraining(agreement, kAgreementOfTraining));
+  }
   SPLITVEIL_RETURN_IF_ERROR(ValidateLayers(agreement.audit()));
   SPLITVEIL_RETURN_IF_ERROR(ValidateAttacks(agreement.audit()));
   SPLITVEIL_RETURN_IF_ERROR(ValidateSplit(agreement));
   SPLITVEIL_RETURN_IF_ERROR(ValidateAttributeAudit(agreement));
-  if (agreement.mode() == v1::RunAgreement::PREDICT) {
-    SPLITVEIL_RETURN_IF_ERROR(RefuseOfTraining(agreement, kAgreementOfTraining));
-  }
   if (agreement.alignment().min_shared_ids() > agreement.alignment().max_shared_ids()) {
     return Invalid("alignment.min_shared_ids",
                    absl::StrCat("at most max_shared_ids ", agreement.alignment().max_shared_ids()),

@@ -26,6 +26,11 @@ using Cause = RunEnd::Cause;
 absl::Status CheckAgreement(const v1::RunAgreement& ours, const v1::OpenRequest& request) {
   v1::RunAgreement theirs = request.agreement();
   Canonicalize(theirs);
+  if (ours.mode() != theirs.mode()) {  // Named first: the fields of training differ then, too.
+    return absl::FailedPreconditionError(absl::StrCat("agreement: the parties differ: mode: ours ",
+                                                      v1::RunAgreement::Mode_Name(ours.mode()), ", theirs ",
+                                                      v1::RunAgreement::Mode_Name(theirs.mode())));
+  }
   const std::string difference = FirstDifference(ours, theirs);
   if (!difference.empty() || request.agreement_sha256() != AsBytes(AgreementSha256(ours))) {
     return absl::FailedPreconditionError(

@@ -66,7 +66,8 @@ constexpr char kCanonicalHex[] =
     "89019a9999999999b93f"                                        // 17: 0.1
     "900100"                                                      // 18: false
     "9a0100"                                                      // 19: ""
-    "a00120";                                                     // 20: 32
+    "a00120"                                                      // 20: 32
+    "a80101";                                                     // 21: TRAIN
 
 // "NORM, COSINE, ... or HINT_INNER_PRODUCT", as the validator lists them.
 std::string AttackNames() {
