@@ -38,11 +38,6 @@ struct AllRunsRow {
   double auc_bound = 1;
 };
 
-// "claimed mu 0.742; measured mu at least 0.510 (95% confidence), at least 0.402 (99.99%): claim not refuted", and
-// "; too few to detect noise at half the claimed strength" where they are: the one wording of the terminal, the report
-// and `splitveil audit`.
-std::string DescribeClaimCheck(const ClaimCheckRow& check);
-
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_COMMON_LEDGER_CLAIM_CHECK_H_

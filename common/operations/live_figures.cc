@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-#include "common/leakage/attack_words.h"
+#include "common/figures/attack_catalogue.h"
 #include "common/leakage/summary.h"
 #include "common/ledger/gate_action.h"
 

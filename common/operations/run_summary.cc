@@ -1,22 +1,25 @@
 #include "common/operations/run_summary.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <iterator>
 #include <limits>
 #include <map>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
-#include "common/leakage/bound_basis.h"
-#include "common/leakage/summary.h"
+#include "common/figures/attack_catalogue.h"
+#include "common/figures/figure_words.h"
+#include "common/figures/promise.h"
 #include "common/ledger/gate_action.h"
-#include "common/ledger/promise.h"
 
 namespace splitveil {
 namespace {
@@ -54,62 +57,61 @@ class Table {
   std::string text_;
 };
 
-bool OnlyPredicts(const RunSummary& summary) { return summary.agreed_epochs == 0 && summary.steps == 0; }
-
-std::string Training(const RunSummary& summary) {
+std::string Training(const RunFigures& figures) {
   std::string text = absl::StrCat(
-      summary.epochs, summary.epochs < summary.agreed_epochs ? absl::StrCat(" of ", summary.agreed_epochs) : "",
-      " epochs, ", summary.steps, " steps, ", summary.examples, " examples");
-  if (summary.seconds > 0) {
-    absl::StrAppendFormat(&text, " in %.1f s (%.0f per second)", summary.seconds,
-                          static_cast<double>(summary.examples) / summary.seconds);
+      figures.epochs, figures.epochs < figures.agreed_epochs ? absl::StrCat(" of ", figures.agreed_epochs) : "",
+      " epochs, ", figures.steps, " steps, ", figures.examples, " examples");
+  if (figures.seconds.value_or(0) > 0) {
+    absl::StrAppendFormat(&text, " in %.1f s (%.0f per second)", *figures.seconds,
+                          static_cast<double>(figures.examples) / *figures.seconds);
   }
   return text;
 }
 
 // The figure of the best epoch, with what chose it.
-std::string BestAndLast(const RunSummary& summary, double best, double last) {
+std::string BestAndLast(const RunFigures& figures, double best, const std::optional<double>& last) {
   std::string text = absl::StrFormat("%.4f", best);
-  if (summary.best_epoch > 0) {
+  if (figures.best_epoch > 0 && last.has_value()) {
     absl::StrAppendFormat(&text, " (%s, after epoch %d; last %.4f)",
-                          summary.best_on_validation ? "best by validation" : "best, chosen on the test part itself",
-                          summary.best_epoch, last);
+                          figures.best_on_validation ? "best by validation" : "best, chosen on the test part itself",
+                          figures.best_epoch, *last);
   }
   return text;
 }
 
 // How good the model is on the test examples, or on all that a run without training has scored, as far as the task has
 // the figure and this party knows it.
-void AddQuality(const RunSummary& summary, Table& table, bool verbose) {
-  const absl::string_view of = OnlyPredicts(summary) ? "" : "test ";
-  const auto add = [&](absl::string_view name, double figure, const std::string& text) {
-    if (!std::isnan(figure)) {
-      table.Add(absl::StrCat(of, name), text);
+void AddQuality(const RunFigures& figures, Table& table, bool verbose) {
+  const absl::string_view of = figures.only_predicts ? "" : "test ";
+  const ModelFigures& test = figures.test;
+  const auto add = [&](absl::string_view name, const std::optional<double>& figure, const char* note = "") {
+    if (figure.has_value()) {
+      table.Add(absl::StrCat(of, name), absl::StrFormat("%.4f%s", *figure, note));
     }
   };
-  const auto add_figure = [&](absl::string_view name, double figure) {
-    add(name, figure, absl::StrFormat("%.4f", figure));
-  };
-  const bool several = summary.task.kind == Task::Kind::kMultiClass;
-  add("R^2", summary.test_r_squared, BestAndLast(summary, summary.test_r_squared, summary.final_test_r_squared));
-  add("RMSE", summary.test_rmse, absl::StrFormat("%.4f  (of targets scaled to 0 to 1)", summary.test_rmse));
-  add(several ? "macro AUC" : "AUC", summary.test_auc, BestAndLast(summary, summary.test_auc, summary.final_test_auc));
-  add_figure("log loss", summary.test_log_loss);
-  if (several && verbose) {
-    add_figure("accuracy", summary.test_accuracy);
+  if (const std::optional<double> quality = test.quality(); quality.has_value()) {
+    table.Add(absl::StrCat(of, test.is_regression()      ? "R^2"
+                               : figures.several_classes ? "macro AUC"
+                                                         : "AUC"),
+              BestAndLast(figures, *quality, figures.final_test.quality()));
   }
-  if (OnlyPredicts(summary) && !(std::isnan(summary.test_r_squared) && std::isnan(summary.test_log_loss))) {
+  add("RMSE", test.rmse, "  (of targets scaled to 0 to 1)");
+  add("log loss", test.log_loss);
+  if (figures.several_classes && verbose) {
+    add("accuracy", test.accuracy);
+  }
+  if (figures.only_predicts && (test.r_squared.has_value() || test.log_loss.has_value())) {
     table.Add("", "of all rows scored: those that the model was trained on flatter it");
   }
 }
 
-std::string Named(const MeasuredAttack& leak) { return absl::StrFormat("%s %.3f", leak.attack, leak.auc()); }
+std::string Named(const AttackFigure& leak) { return absl::StrFormat("%s %.3f", leak.attack, leak.auc()); }
 
-std::string NamedWithLayer(const MeasuredAttack& leak) { return absl::StrCat(Named(leak), " at ", leak.layer); }
+std::string NamedWithLayer(const AttackFigure& leak) { return absl::StrCat(Named(leak), " at ", leak.layer); }
 
 // A line per attack: "norm 0.720  (`unit`)", "cosine 0.580; 3 weaker".
 template <typename Describe>
-std::vector<std::string> FirstFew(const std::vector<MeasuredAttack>& leaks, Describe describe, const char* unit) {
+std::vector<std::string> FirstFew(const std::vector<AttackFigure>& leaks, Describe describe, const char* unit) {
   const size_t shown = std::min<size_t>(kAttacksShown, leaks.size());
   std::vector<std::string> lines;
   lines.reserve(shown);
@@ -122,20 +124,14 @@ std::vector<std::string> FirstFew(const std::vector<MeasuredAttack>& leaks, Desc
   return lines;
 }
 
-// "norm at cut and 2 more".
-std::string FirstAndHowMany(const std::vector<std::string>& names) {
-  const size_t more = names.size() - 1;
-  return more == 0 ? names.front() : absl::StrCat(names.front(), " and ", more, " more");
-}
-
 // What runs are ranked by, before anything else that was measured.
-void AddStrongest(const RunSummary& summary, Table& table) {
-  const MeasuredAttack* const strongest = StrongestOf(summary.leaks).strongest();
+void AddStrongest(const RunFigures& figures, Table& table) {
+  const AttackFigure* const strongest = figures.strongest();
   if (strongest != nullptr) {
     std::vector<std::string> lines = {absl::StrFormat("%.3f measured, of all attacks on gradients: %s at %s",
                                                       strongest->auc(), strongest->attack, strongest->layer)};
     // A proved bound is about what gradients add to features, by which attacks rank as well.
-    if (IsBoundProved(summary.protection) && strongest->auc() > summary.run_auc_bound &&
+    if (figures.is_proved() && figures.run_auc_bound.has_value() && strongest->auc() > *figures.run_auc_bound &&
         !IsWorstCase(strongest->attack)) {
       lines.emplace_back("(ranks by features, too: not held against the bound)");
     }
@@ -145,13 +141,16 @@ void AddStrongest(const RunSummary& summary, Table& table) {
 
 // Of every kind the strongest attacks and how many there are besides: those on single batches layer by layer, those
 // that add up the epochs, and those that no bound is about.
-void AddLeaks(const RunSummary& summary, Table& table) {
-  std::map<std::pair<bool, std::string>, std::vector<MeasuredAttack>> layers;  // The cut first, then by name.
-  std::vector<MeasuredAttack> cumulative, no_gradient;
-  for (const MeasuredAttack& leak : summary.leaks) {
+void AddLeaks(const RunFigures& figures, Table& table) {
+  std::map<std::pair<bool, std::string>, std::vector<AttackFigure>> layers;  // The cut first, then by name.
+  std::vector<AttackFigure> cumulative, no_gradient;
+  for (const AttackFigure& leak : figures.attacks) {
+    if (!leak.has_batches()) {
+      continue;
+    }
     if (!ReadsGradients(leak.attack)) {
       no_gradient.push_back(leak);
-    } else if (IsCumulativeAttack(leak.attack) && std::isfinite(leak.pooled_auc)) {
+    } else if (IsCumulativeAttack(leak.attack) && leak.last_epoch.has_value()) {
       cumulative.push_back(leak);
     } else {
       layers[{leak.layer != "cut", leak.layer}].push_back(leak);
@@ -168,19 +167,19 @@ void AddLeaks(const RunSummary& summary, Table& table) {
   if (!no_gradient.empty()) {
     table.AddLines("no gradient", FirstFew(no_gradient, NamedWithLayer, "  (AUC as above; no bound applies)"));
   }
-  if (!summary.leaks.empty() && std::isfinite(summary.guessing.p95)) {
+  if (!figures.attacks.empty() && figures.guessing.has_value()) {
     table.Add("guessing",
-              absl::StrFormat("%.3f p95 over batches, %.3f mean", summary.guessing.p95, summary.guessing.mean));
+              absl::StrFormat("%.3f p95 over batches, %.3f mean", figures.guessing->p95, figures.guessing->mean));
   }
 }
 
 // The strongest attack on each attribute; unless `verbose` on the first few.
-void AddAttributeLeaks(const RunSummary& summary, Table& table, bool verbose) {
+void AddAttributeLeaks(const RunFigures& figures, Table& table, bool verbose) {
   const char* note = "  (strongest attack of the label party; accuracy with its 95% interval)";
   const size_t shown =
-      verbose ? summary.attribute_leaks.size() : std::min<size_t>(kAttributesShown, summary.attribute_leaks.size());
+      verbose ? figures.attribute_leaks.size() : std::min<size_t>(kAttributesShown, figures.attribute_leaks.size());
   for (size_t i = 0; i < shown; ++i) {
-    const AttributeLeakRow& row = summary.attribute_leaks[i];
+    const AttributeLeakRow& row = figures.attribute_leaks[i];
     table.Add(
         absl::StrCat("attribute ", row.attribute),
         absl::StrFormat("%s %.3f [%.3f, %.3f] on %d %s examples, floor %.3f, AUC %.3f%s", row.attack, row.accuracy,
@@ -189,195 +188,103 @@ void AddAttributeLeaks(const RunSummary& summary, Table& table, bool verbose) {
   }
 }
 
-bool ReleasedNothing(const RunSummary& summary) {
-  return OnlyPredicts(summary) ||
-         (!summary.gate.empty() && std::all_of(summary.gate.begin(), summary.gate.end(), [](const auto& decision) {
-           return decision.first == GateActionName(v1::FREEZE_BOTTOM) || decision.first == GateActionName(v1::HALT);
-         }));
-}
-
 // A party that gates releases and measured nothing says so, and why.
-std::string NoLeak(const RunSummary& summary) {
-  return ReleasedNothing(summary) ? "none measured: no gradient left the label party" : "none measured";
+std::string NoLeak(const RunFigures& figures) {
+  return figures.released_nothing() ? "none measured: no gradient left the label party" : "none measured";
 }
 
-// What the noise guarantees, and on what that rests.
-std::string Proved(const RunSummary& summary) {
-  const RunClaim claim = ClaimOf(summary);
-  if (!claim.states_run_bound()) {
-    return claim.states_bound() ? "nothing; conditional: a bound on single steps, none over all epochs"
-                                : "nothing: these releases bound no attack";
-  }
-  const std::string earlier = std::isnan(summary.all_runs_auc_bound)
-                                  ? ""
-                                  : absl::StrFormat(" (%.3f with the runs before it)", summary.all_runs_auc_bound);
-  const std::string bound = absl::StrFormat("AUC at most %.3f over all epochs%s", summary.run_auc_bound, earlier);
-  return IsBoundProved(summary.protection)
-             ? absl::StrCat(bound, ", for any adversary, beyond what both parties' features tell")
-             : absl::StrCat("nothing; conditional: ", bound);
-}
-
-std::string WorstCase(const RunSummary& summary) {
-  const EpochLeakRow& row = summary.worst_case;
-  return row.examples > 0
-             ? absl::StrFormat("%.3f measured over %s, %s: %s", InvertedAuc(row.auc),
-                               IsCumulativeAttack(row.attack) ? "all epochs" : "the last epoch",
-                               ClaimOf(summary).states_bound() ? "held against the bound" : "label side", row.attack)
+std::string WorstCase(const RunFigures& figures) {
+  return figures.worst_case.has_value()
+             ? absl::StrFormat("%.3f measured over %s, %s: %s", figures.worst_case->auc(),
+                               IsCumulativeAttack(figures.worst_case->attack) ? "all epochs" : "the last epoch",
+                               figures.states_bound() ? "held against the bound" : "label side",
+                               figures.worst_case->attack)
              : "not measured: no conditional_likelihood_ratio";
 }
 
-std::string Practical(const RunSummary& summary) {
-  const MeasuredAttack* const practical = StrongestOf(summary.leaks).practical;
+std::string Practical(const RunFigures& figures) {
+  const AttackFigure* const practical = figures.practical();
   return practical == nullptr ? "not measured: no attack without side information"
                               : absl::StrFormat("%.3f measured, no side information: %s at %s", practical->auc(),
                                                 practical->attack, practical->layer);
 }
 
-// The strongest attack that can be held against the bound, as an AUC: a proved one is about what gradients add to
-// features, by which every attack but the worst case ranks as well.
-double HeldAgainstBound(const RunSummary& summary) {
-  const double worst_case =
-      summary.worst_case.examples > 0 ? InvertedAuc(summary.worst_case.auc) : std::numeric_limits<double>::quiet_NaN();
-  const MeasuredAttack* const strongest = StrongestOf(summary.leaks).strongest();
-  return IsBoundProved(summary.protection) || strongest == nullptr ? worst_case
-                                                                   : std::fmax(worst_case, strongest->auc());
-}
-
 // The verdict, and the promise that it allows.
-void AddPromise(const RunSummary& summary, Table& table) {
-  if (std::isnan(summary.run_auc_bound)) {
+void AddPromise(const RunFigures& figures, Table& table) {
+  if (!figures.of_label_party) {
     return;  // The non-label party does not know what is promised.
   }
-  const RunClaim claim = ClaimOf(summary);
-  Promise promise;
-  promise.standing = StandingOf(claim);
-  promise.run_auc_bound = summary.run_auc_bound;
-  promise.all_runs_auc_bound = summary.all_runs_auc_bound;
-  promise.measured_auc = HeldAgainstBound(summary);
-  std::string verdict = StandingWords(promise.standing);
-  if (claim.released && claim.states_bound()) {
-    const bool by_scores_alone = promise.standing == RunStanding::kGuaranteed && !summary.bound_tested;
+  std::string verdict = VerdictWords(figures.verdict());
+  if (!figures.released_nothing() && figures.states_bound()) {
+    const bool by_scores_alone = figures.verdict() == PrivacyVerdict::kGuaranteed && !figures.bound_tested;
     absl::StrAppend(&verdict, "; the bound: ",
-                    by_scores_alone ? "held against the run's own scores (claim), no attack was" : BoundState(summary));
+                    by_scores_alone ? "held against the run's own scores (claim), no attack was"
+                                    : BoundStateWords(figures, AttackNaming::kName));
   }
   table.Add("verdict", verdict);
-  table.Add("promise", PromiseSentence(promise));
+  table.Add("promise", PromiseSentence(PromiseOf(figures)));
 }
 
 // What is proved, what the worst case was measured to read, and what a partner can do today.
-void AddStanding(const RunSummary& summary, Table& table) {
-  if (std::isnan(summary.run_auc_bound) || ReleasedNothing(summary)) {
-    return;
+void AddEvidence(const RunFigures& figures, Table& table) {
+  if (figures.of_label_party && !figures.released_nothing()) {
+    table.Add("proved", ProvedWords(figures));
+    table.Add("worst case", WorstCase(figures));
+    table.Add("practical", Practical(figures));
   }
-  table.Add("proved", Proved(summary));
-  table.Add("worst case", WorstCase(summary));
-  table.Add("practical", Practical(summary));
 }
 
-void AddClaim(const RunSummary& summary, Table& table) {
-  const RunStanding standing = StandingOf(ClaimOf(summary));
-  if (summary.claim_check.has_value() && !std::isnan(summary.run_auc_bound) && !ReleasedNothing(summary) &&
-      standing != RunStanding::kNothingClaimed) {
-    table.AddLines("claim", absl::StrSplit(DescribeClaimCheck(*summary.claim_check), "; "));
+void AddClaim(const RunFigures& figures, Table& table) {
+  if (const ClaimCheckRow* const claim = figures.checked_claim(); claim != nullptr && !figures.released_nothing()) {
+    table.AddLines("claim", absl::StrSplit(DescribeClaimCheck(*claim), "; "));
   }
 }
 
 }  // namespace
 
-std::vector<MeasuredAttack> StrongestFirst(const LeakSeriesByAttack& series, const PooledAucByAttack& pooled) {
-  std::vector<MeasuredAttack> attacks;
-  for (const auto& [key, aucs] : series) {
-    MeasuredAttack& attack = attacks.emplace_back(MeasuredAttack{key.first, key.second, aucs.LeakOf()});
-    if (const auto found = pooled.find(key); found != pooled.end()) {
-      attack.pooled_auc = found->second;
-    }
-  }
-  std::stable_sort(attacks.begin(), attacks.end(), IsStronger);
-  return attacks;
-}
-
-const MeasuredAttack* StrongestOnGradients::strongest() const {
-  return practical == nullptr || (with_side_information != nullptr && with_side_information->auc() > practical->auc())
-             ? with_side_information
-             : practical;
-}
-
-StrongestOnGradients StrongestOf(const std::vector<MeasuredAttack>& strongest_first) {
-  StrongestOnGradients found;
-  for (const MeasuredAttack& attack : strongest_first) {
-    if (!ReadsGradients(attack.attack) || UsesGivenLabels(attack.attack) || !(attack.auc() > 0)) {
-      continue;
-    }
-    const MeasuredAttack*& kind = NeedsNoSideInformation(attack.attack) ? found.practical : found.with_side_information;
-    if (kind == nullptr) {
-      kind = &attack;
-    }
-  }
-  return found;
-}
-
-std::string BoundState(const RunSummary& summary) {
-  if (summary.bound_exceeded > 0) {
-    return summary.exceeded_by.empty() ? "exceeded: see bound_exceeded in the ledger's events"
-                                       : absl::StrCat("exceeded by ", FirstAndHowMany(summary.exceeded_by));
-  }
-  return summary.bound_tested ? "not exceeded by the attacks run here" : "no attack was held against it";
-}
-
-RunClaim ClaimOf(const RunSummary& summary) {
-  RunClaim claim;
-  claim.protection = summary.protection;
-  claim.released = !ReleasedNothing(summary);
-  claim.run_auc_bound = summary.run_auc_bound;
-  claim.step_auc_bound_p95 = summary.step_auc_bound_p95;
-  claim.worst_case_tested = summary.worst_case.examples > 0;
-  claim.exceeded = summary.bound_exceeded > 0;
-  claim.claim_check = summary.claim_check;
-  return claim;
-}
-
 std::string ResultPath(const std::string& ledger_path, bool only_predicts) {
   return absl::StrCat(absl::StripSuffix(ledger_path, ".db"), only_predicts ? ".prediction.json" : ".result.json");
 }
 
-std::string RunSummaryTable(const RunSummary& summary, bool verbose) {
-  Table table(absl::StrCat("run ", summary.run_id, " ", summary.ended, " at the ", summary.party));
-  AddPromise(summary, table);
-  AddStanding(summary, table);
-  AddQuality(summary, table, verbose);
-  AddAttributeLeaks(summary, table, verbose);
-  if (summary.leaks.empty() && !summary.gate.empty() && (verbose || ReleasedNothing(summary))) {
-    table.Add("leak", NoLeak(summary));
+std::string RunSummaryTable(const RunFigures& figures, const std::string& details, bool verbose) {
+  Table table(absl::StrCat("run ", figures.run_id, " ", figures.ended, " at the ",
+                           figures.of_label_party ? "label party" : "non-label party"));
+  AddPromise(figures, table);
+  AddEvidence(figures, table);
+  AddQuality(figures, table, verbose);
+  AddAttributeLeaks(figures, table, verbose);
+  if (figures.attacks.empty() && !figures.gate.empty() && (verbose || figures.released_nothing())) {
+    table.Add("leak", NoLeak(figures));
   }
   if (verbose) {
-    AddClaim(summary, table);
-    AddStrongest(summary, table);
-    AddLeaks(summary, table);
+    AddClaim(figures, table);
+    AddStrongest(figures, table);
+    AddLeaks(figures, table);
   }
-  if (OnlyPredicts(summary)) {
+  if (figures.only_predicts) {
     table.Add("training", "none: the run only predicts, and no gradient is sent");
   } else {
-    if (!summary.protection.empty()) {
-      table.Add("protection", summary.protection);
+    if (!figures.protection.empty()) {
+      table.Add("protection", figures.protection);
     }
-    table.Add("training", Training(summary));
+    table.Add("training", Training(figures));
   }
-  if (!summary.gate.empty()) {
-    table.Add("release gate", absl::StrJoin(summary.gate, ", ", [](std::string* out, const auto& decision) {
-                absl::StrAppend(out, decision.second, " ", decision.first);
+  if (!figures.gate.empty()) {
+    table.Add("release gate", absl::StrJoin(figures.gate, ", ", [](std::string* out, const auto& decision) {
+                absl::StrAppend(out, decision.second, " ", GateActionName(decision.first));
               }));
   }
-  if (verbose && !OnlyPredicts(summary)) {
-    table.Add("bytes", absl::StrCat(Bytes(summary.bytes_sent), " sent, ", Bytes(summary.bytes_received), " received"));
+  if (verbose && !figures.only_predicts) {
+    table.Add("bytes", absl::StrCat(Bytes(figures.bytes_sent), " sent, ", Bytes(figures.bytes_received), " received"));
   }
-  if (!summary.details.empty()) {
-    table.Add("all figures", summary.details);
+  if (!details.empty()) {
+    table.Add("all figures", details);
   }
   return table.text();
 }
 
-void PrintRunSummary(const RunSummary& summary, bool verbose) {
-  std::cerr << RunSummaryTable(summary, verbose) << std::flush;
+void PrintRunSummary(const RunFigures& figures, const std::string& details, bool verbose) {
+  std::cerr << RunSummaryTable(figures, details, verbose) << std::flush;
 }
 
 }  // namespace splitveil

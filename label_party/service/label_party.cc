@@ -181,11 +181,11 @@ std::string DetailsPath(const LabelPartyPlan& plan) {
 }
 
 // Every figure into a file, and of a complete run into a second one where that is configured.
-absl::Status KeepReport(const LabelPartyPlan& plan, const RunReport& report) {
-  const std::string figures = report.full + "\n";
-  absl::Status status = WriteFile(DetailsPath(plan), figures, kOwnerOnly);
-  if (const std::string& path = plan.config.result_path(); report.summary.ended == "completed" && !path.empty()) {
-    status.Update(WriteFile(ResolvePath(plan.config_path, path), figures, kOwnerOnly));
+absl::Status KeepFigures(const LabelPartyPlan& plan, const RunFigures& figures) {
+  const std::string json = FullResultJson(figures) + "\n";
+  absl::Status status = WriteFile(DetailsPath(plan), json, kOwnerOnly);
+  if (const std::string& path = plan.config.result_path(); figures.ended == "completed" && !path.empty()) {
+    status.Update(WriteFile(ResolvePath(plan.config_path, path), json, kOwnerOnly));
   }
   return status;
 }
@@ -204,14 +204,13 @@ absl::Status WithTurnedAway(const absl::Status& outcome, const TlsIdentity& iden
 
 // A table for the person on standard error and, where the run is complete and kept, the RESULT line.
 void TellResult(const LabelPartyPlan& plan, const LabelSession& session, const absl::Status& outcome) {
-  std::optional<RunReport> report = session.report();
-  if (!report.has_value()) {
+  const std::optional<RunFigures> figures = session.figures();
+  if (!figures.has_value()) {
     return;  // Training never began.
   }
-  report->summary.details = DetailsPath(plan);
-  PrintRunSummary(report->summary, plan.verbose_summary);
+  PrintRunSummary(*figures, DetailsPath(plan), plan.verbose_summary);
   if (outcome.ok()) {
-    std::cout << "RESULT " << report->line << std::endl;
+    std::cout << "RESULT " << ResultJson(*figures) << std::endl;
   }
 }
 
@@ -257,7 +256,7 @@ absl::Status ServeRun(LabelPartyPlan& plan, RetryLimits& allowed) {
                              OpenNoise(plan, !options.checkpoints.unfinished.empty()));
   SPLITVEIL_ASSIGN_OR_RETURN(options.protection, MakeProtection(plan.config.protection(), std::move(noise),
                                                                 std::move(account), options.data->task()));
-  options.keep_report = [&plan](const RunReport& report) { return KeepReport(plan, report); };
+  options.keep_report = [&plan](const RunFigures& figures) { return KeepFigures(plan, figures); };
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LabelSession> session, LabelSession::Create(std::move(options)));
   SplitTrainingService training(session.get());
   AlignmentService alignment(session.get());

@@ -404,9 +404,9 @@ void LabelSession::AwaitEndTold(absl::Duration limit) {
   }
 }
 
-std::optional<RunReport> LabelSession::report() const {
+std::optional<RunFigures> LabelSession::figures() const {
   absl::MutexLock lock(&mutex_);
-  return work_ == nullptr ? std::nullopt : std::optional<RunReport>(work_->report());
+  return work_ == nullptr ? std::nullopt : std::optional<RunFigures>(work_->figures());
 }
 
 bool LabelSession::completed() const {

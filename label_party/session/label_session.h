@@ -87,7 +87,7 @@ struct LabelSessionOptions {
   RunStatus* status = nullptr;            // Not owned; must outlive the session.
   SteadyClock clock = SteadyNow;
   // Keeps the figures of a run that has ended, once, before the peer hears that it is complete. Null: nowhere.
-  std::function<absl::Status(const RunReport&)> keep_report;
+  std::function<absl::Status(const RunFigures&)> keep_report;
 };
 
 // One run, as the peer's messages drive it: each method checks its message against the state (ProtocolState) and hands
@@ -176,7 +176,7 @@ class LabelSession {
   void AwaitEndTold(absl::Duration limit);
 
   // Figures of the run so far, for the RESULT line, the file beside the ledger and the table; nullopt before Start.
-  std::optional<RunReport> report() const;
+  std::optional<RunFigures> figures() const;
   bool completed() const;
   // Another process of the peer's has opened the run again, which it may take up from a checkpoint, in another session.
   bool peer_started_again() const;

@@ -22,7 +22,7 @@ absl::Status RunClosing::Finish(RunWork* work) {
   if (work != nullptr) {
     work->Ended(run_->end.name());
     if (keep_report_ != nullptr && run_->end.own_verdict().ok()) {
-      outcome.Update(keep_report_(work->report()));
+      outcome.Update(keep_report_(work->figures()));
     }
   }
   finished_ = outcome;

@@ -17,7 +17,7 @@ namespace splitveil {
 class RunClosing {
  public:
   // Keeps the figures of a run that has ended.
-  using KeepReport = std::function<absl::Status(const RunReport&)>;
+  using KeepReport = std::function<absl::Status(const RunFigures&)>;
 
   // `keep_report`: null: nowhere. `run`: not owned; must outlive this.
   RunClosing(KeepReport keep_report, Run* run);

@@ -129,6 +129,10 @@ absl::Status RunPrediction::Complete() {
                     : absl::FailedPreconditionError("Close: the shared examples have not been predicted yet");
 }
 
-RunReport RunPrediction::report() const { return Report(recorder_->result(), auditor_); }
+RunFigures RunPrediction::figures() const {
+  RunFigures figures = FiguresOf(recorder_->result(), auditor_);
+  figures.only_predicts = true;
+  return figures;
+}
 
 }  // namespace splitveil

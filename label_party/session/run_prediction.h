@@ -49,7 +49,7 @@ class RunPrediction final : public RunWork {
   void Ended(const char* ended) override { recorder_->result().ended = ended; }
 
   const ModelState& model() const override { return *model_; }
-  RunReport report() const override;
+  RunFigures figures() const override;
 
  private:
   RunPrediction(Run* run, Inputs inputs, std::unique_ptr<TopModel> model);

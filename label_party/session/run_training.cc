@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 
 #include "common/config/agreement.h"
-#include "common/leakage/bound_basis.h"
+#include "common/figures/stated_bound.h"
 #include "common/leakage/bounds.h"
 #include "common/process/exit_code.h"
 #include "common/process/steady_time.h"
@@ -314,7 +314,8 @@ absl::Status RunTraining::RaiseNoise() {
   }
   if (result.auc_bounds.empty() || training_.recorder->frozen() || !(result.latest_sum_kl > 0) ||
       !std::isfinite(result.latest_sum_kl)) {
-    return absl::FailedPreconditionError("raise noise: no gradient with noise has been sent yet, or the bottom model is frozen");
+    return absl::FailedPreconditionError(
+        "raise noise: no gradient with noise has been sent yet, or the bottom model is frozen");
   }
   const ReleaseJournal::RaisedNoise raised = {NextToBeDecided(),
                                               std::min(training_.guard->max_sum_kl(), result.latest_sum_kl) / 2};

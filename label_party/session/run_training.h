@@ -80,7 +80,7 @@ class RunTraining final : public RunWork {
 
   LeakAuditor* auditor() { return auditor_.get(); }
   const ModelState& model() const override { return *training_.model; }
-  RunReport report() const override { return Report(training_.result(), *auditor_); }
+  RunFigures figures() const override { return FiguresOf(training_.result(), *auditor_); }
 
  private:
   RunTraining(Run* run, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued);

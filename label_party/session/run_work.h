@@ -31,7 +31,7 @@ class RunWork {
   virtual void Ended(const char* ended) = 0;
 
   virtual const ModelState& model() const = 0;
-  virtual RunReport report() const = 0;
+  virtual RunFigures figures() const = 0;
 };
 
 }  // namespace splitveil

@@ -9,10 +9,9 @@
 #include "absl/strings/str_join.h"
 
 #include "common/evaluation/evaluation.h"
-#include "common/leakage/bound_basis.h"
+#include "common/figures/stated_bound.h"
 #include "common/leakage/bounds.h"
 #include "common/ledger/gate_action.h"
-#include "common/ledger/run_claim.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 

@@ -82,8 +82,8 @@ absl::Status RunSession(const NonLabelPartyPlan& plan, int& alignments_left, Run
   NonLabelSession session(std::move(options));
   absl::Status outcome = session.Run();
   alignments_left = session.alignments_left();
-  if (const std::optional<RunSummary> summary = session.summary(); summary.has_value() && !absl::IsAborted(outcome)) {
-    PrintRunSummary(*summary, plan.verbose_summary);
+  if (const std::optional<RunFigures> figures = session.figures(); figures.has_value() && !absl::IsAborted(outcome)) {
+    PrintRunSummary(*figures, ResolvePath(plan.config_path, plan.config.party().ledger_path()), plan.verbose_summary);
   }
   return outcome;
 }

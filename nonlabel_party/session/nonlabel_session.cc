@@ -255,29 +255,28 @@ absl::Status NonLabelSession::CompleteModel() {
                                           absl::StrCat("completed the bottom model with ", labels, " labels"));
 }
 
-std::optional<RunSummary> NonLabelSession::summary() const {
+std::optional<RunFigures> NonLabelSession::figures() const {
   if (recorder_ == nullptr && prediction_ == nullptr) {
     return std::nullopt;
   }
-  RunSummary summary;
-  summary.party = "non-label party";
-  summary.run_id = lifecycle_.run_id();
-  summary.ended = lifecycle_.ended();
-  summary.details = options_.ledger_path;
+  RunFigures figures;
+  figures.run_id = lifecycle_.run_id();
+  figures.ended = lifecycle_.ended();
   if (prediction_ != nullptr) {
-    return summary;
+    figures.only_predicts = true;
+    return figures;
   }
   const StepTotals& totals = recorder_->totals();
-  summary.epochs = totals.steps / schedule_->batches_per_epoch();
-  summary.agreed_epochs = options_.agreement.epochs();
-  summary.steps = totals.steps;
-  summary.examples = totals.examples;
-  summary.seconds = totals.seconds;
-  summary.bytes_sent = totals.bytes_sent;
-  summary.bytes_received = totals.bytes_received;
-  summary.leaks = StrongestFirst(attacks_->disclosed());
-  summary.attribute_leaks = attribute_audit_->strongest();
-  return summary;
+  figures.epochs = totals.steps / schedule_->batches_per_epoch();
+  figures.agreed_epochs = options_.agreement.epochs();
+  figures.steps = totals.steps;
+  figures.examples = totals.examples;
+  figures.seconds = totals.seconds;
+  figures.bytes_sent = totals.bytes_sent;
+  figures.bytes_received = totals.bytes_received;
+  figures.attacks = StrongestFirst(attacks_->disclosed());
+  figures.attribute_leaks = attribute_audit_->strongest();
+  return figures;
 }
 
 BottomModelOptions NonLabelSession::BottomOptions() const {

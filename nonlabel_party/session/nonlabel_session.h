@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 
 #include "common/dataset/feature_table.h"
-#include "common/operations/run_summary.h"
+#include "common/figures/run_figures.h"
 #include "common/schedule/schedule.h"
 #include "common/schedule/train_test_split.h"
 #include "nonlabel_party/bottom/bottom_model.h"
@@ -65,7 +65,7 @@ class NonLabelSession {
   // After Run: the model as trained. Null where training never began.
   BottomModel* model() { return model_.get(); }
   // After Run: what this party knows of the run, as far as it went. None where training never began.
-  std::optional<RunSummary> summary() const;
+  std::optional<RunFigures> figures() const;
   // After Run: as NonLabelSessionOptions', less those begun.
   int alignments_left() const { return options_.alignments_left; }
   // After Run: own rows in the order both parties share.

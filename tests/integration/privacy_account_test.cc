@@ -42,7 +42,7 @@ class PrivacyAccountRunTest : public ::testing::Test {
     return label_->WaitUntilEnded([] { return false; });
   }
   double AllRunsBound() const {
-    return nlohmann::json::parse(label_->report()->line)["all_runs_auc_bound"].get<double>();
+    return nlohmann::json::parse(ResultJson(*label_->figures()))["all_runs_auc_bound"].get<double>();
   }
   // Of GaussianAucBound(mu^2), as RESULT prints it.
   static constexpr double kDigits = 1e-6;
@@ -70,7 +70,7 @@ TEST_F(PrivacyAccountRunTest, ARunAgainCostsNothingAndAnotherStrengthAddsUp) {
 TEST_F(PrivacyAccountRunTest, EveryDrawOfARunCounts) {
   auto& config = *run_.label_config.mutable_protection()->mutable_gaussian_label_dp();
   Complete(1);  // Two draws of sigma sqrt 2.
-  const nlohmann::json result = nlohmann::json::parse(label_->report()->line);
+  const nlohmann::json result = nlohmann::json::parse(ResultJson(*label_->figures()));
   EXPECT_NEAR(result["all_runs_auc_bound"].get<double>(), GaussianAucBound(1), kDigits);
   EXPECT_NEAR(result["run_auc_bound"].get<double>(), GaussianAucBound(1), kDigits);
   const std::string path = run_.files.File("label_party.db");

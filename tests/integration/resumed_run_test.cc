@@ -111,7 +111,7 @@ TEST_F(ResumedRunTest, PredictsWithFreshWeightsOnTheFirstDay) {
   run_.agreement.set_progressive_validation(true);
   ASSERT_TRUE(Run().ok());
   EXPECT_EQ(Label("SELECT step FROM evaluation"), "0");
-  EXPECT_THAT(label_->report()->line, HasSubstr("\"best_epoch\":0"));
+  EXPECT_THAT(ResultJson(*label_->figures()), HasSubstr("\"best_epoch\":0"));
 }
 
 TEST_F(ResumedRunTest, BothLedgersNameTheRunThatIsContinued) {
@@ -166,7 +166,7 @@ TEST_F(ResumedRunTest, StopsEarlyOnBothSides) {
   const absl::Status status = Run();
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_TRUE(label_->completed());
-  EXPECT_THAT(label_->report()->line, HasSubstr("\"epochs\":3,"));
+  EXPECT_THAT(ResultJson(*label_->figures()), HasSubstr("\"epochs\":3,"));
   EXPECT_EQ(Label("SELECT max(epoch) FROM step"), "2");
   for (const std::string& detail : {Label("SELECT detail FROM event WHERE kind = 'early_stopping'"),
                                     NonLabel("SELECT detail FROM event WHERE kind = 'early_stopping'")}) {

@@ -42,7 +42,7 @@ class TaskKindsTest : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << status;
     EXPECT_TRUE((*label)->WaitUntilEnded([] { return true; }).ok());
     EXPECT_TRUE((*label)->completed());
-    return Json::parse((*label)->report()->full);
+    return Json::parse(FullResultJson(*(*label)->figures()));
   }
   static std::string Refusal(SmallRun& run) {
     const absl::Status status = LabelSession::Create(run.LabelOptions()).status();

@@ -10,10 +10,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "deploy/operator/records/run_ranking.h"
 
+#include "common/figures/attack_catalogue.h"
+#include "common/figures/figure_words.h"
 #include "common/leakage/attack_traits.h"
-#include "common/leakage/attack_words.h"
 
 namespace splitveil {
 namespace {
@@ -31,7 +31,7 @@ bool HasBatches(const std::string& attack) {
 
 // The attacks at the layers that the run's agreement names, and model completion where labels are given for it, without
 // a figure.
-std::vector<AttackFigure> AgreedAttacks(const PartyRecords& party) {
+std::vector<LimitedFigure> AgreedAttacks(const PartyRecords& party) {
   const Json config = Json::parse(party.record.run.config_json, nullptr, /*allow_exceptions=*/false);
   const Json nothing = Json::array();
   const auto list = [&](const char* name) -> const Json& {
@@ -44,7 +44,7 @@ std::vector<AttackFigure> AgreedAttacks(const PartyRecords& party) {
       hint_counts.push_back(hint_count.get<int>());
     }
   }
-  std::vector<AttackFigure> agreed;
+  std::vector<LimitedFigure> agreed;
   for (const Json& layer : list("layers")) {
     for (const Json& attack : list("attacks")) {
       if (!layer.is_string() || !attack.is_string()) {
@@ -81,7 +81,7 @@ std::string AgainstLimit(double value, double limit) {
                                                             : absl::StrFormat("%.3f", value);
 }
 
-std::string DescribePlace(const AttackFigure& figure) {
+std::string DescribePlace(const LimitedFigure& figure) {
   std::string place = absl::StrCat(AttackNamed(figure.attack), " at ", DescribeLayer(figure.layer));
   if (figure.observer == "label_party") {
     absl::StrAppend(&place, ", scored by the label party");
@@ -96,10 +96,10 @@ std::string DescribePlace(const AttackFigure& figure) {
   return place;
 }
 
-std::vector<AttackFigure> WithAgreedAttacks(std::vector<AttackFigure> figures, const PartyRecords& party,
-                                            bool batches_only) {
-  for (AttackFigure& agreed : AgreedAttacks(party)) {
-    const bool known = std::any_of(figures.begin(), figures.end(), [&](const AttackFigure& figure) {
+std::vector<LimitedFigure> WithAgreedAttacks(std::vector<LimitedFigure> figures, const PartyRecords& party,
+                                             bool batches_only) {
+  for (LimitedFigure& agreed : AgreedAttacks(party)) {
+    const bool known = std::any_of(figures.begin(), figures.end(), [&](const LimitedFigure& figure) {
       return figure.layer == agreed.layer && figure.attack == agreed.attack;
     });
     if (!known && (!batches_only || HasBatches(agreed.attack))) {
@@ -109,8 +109,8 @@ std::vector<AttackFigure> WithAgreedAttacks(std::vector<AttackFigure> figures, c
   return figures;
 }
 
-std::vector<AttackFigure> FiguresOverBatches(const PartyRecords& party, double LeakSummary::*field) {
-  std::vector<AttackFigure> figures;
+std::vector<LimitedFigure> FiguresOverBatches(const PartyRecords& party, double LeakSummary::*field) {
+  std::vector<LimitedFigure> figures;
   for (const LeakSeries& series : party.leaks) {
     const double auc = series.summary.steps > 0 ? series.summary.*field : std::nan("");
     figures.push_back({series.layer, series.attack, series.observer, auc});
@@ -118,9 +118,9 @@ std::vector<AttackFigure> FiguresOverBatches(const PartyRecords& party, double L
   return WithAgreedAttacks(std::move(figures), party, /*batches_only=*/true);
 }
 
-std::vector<AttackFigure> AuditedShares(const PartyRecords& party) {
+std::vector<LimitedFigure> AuditedShares(const PartyRecords& party) {
   const auto released = static_cast<double>(party.released_steps());
-  std::vector<AttackFigure> shares;
+  std::vector<LimitedFigure> shares;
   for (const LeakSeries& series : party.leaks) {
     const double share = released > 0 ? static_cast<double>(series.summary.steps) / released : std::nan("");
     shares.push_back({series.layer, series.attack, series.observer, share});
@@ -128,14 +128,14 @@ std::vector<AttackFigure> AuditedShares(const PartyRecords& party) {
   return WithAgreedAttacks(std::move(shares), party, /*batches_only=*/true);
 }
 
-std::vector<AttackFigure> FiguresAfterLastEpoch(const PartyRecords& party, const EpochFigure& value,
-                                                const EpochFigure& measured) {
-  std::vector<AttackFigure> figures;
+std::vector<LimitedFigure> FiguresAfterLastEpoch(const PartyRecords& party, const EpochFigure& value,
+                                                 const EpochFigure& measured) {
+  std::vector<LimitedFigure> figures;
   const int64_t last_epoch = party.last_released_epoch();
-  const auto key = [](const AttackFigure& figure) { return std::tie(figure.layer, figure.attack, figure.observer); };
+  const auto key = [](const LimitedFigure& figure) { return std::tie(figure.layer, figure.attack, figure.observer); };
   for (const EpochLeakRow& row : party.epoch_leaks) {  // By layer, attack, observer and epoch.
     const bool is_last = row.epoch >= last_epoch || TraitsOfName(row.attack).once_per_run();
-    AttackFigure figure = {row.layer, row.attack, row.observer, is_last ? value(row) : std::nan(""), row.epoch};
+    LimitedFigure figure = {row.layer, row.attack, row.observer, is_last ? value(row) : std::nan(""), row.epoch};
     if (measured) {
       figure.measured = measured(row);
     }

@@ -13,7 +13,7 @@
 namespace splitveil {
 
 // A figure of one attack at one layer as one observer scored it; NaN: not measured.
-struct AttackFigure {
+struct LimitedFigure {
   std::string layer, attack, observer;  // No observer: agreed on, and recorded by nobody.
   double value = 0;                     // What is held to the limit.
   int64_t epoch = -1;                   // Of a figure over an epoch; -1 of others.
@@ -25,26 +25,26 @@ struct AttackFigure {
 std::string AgainstLimit(double value, double limit);
 
 // "Gradient length (norm) at the cut layer, scored by the label party, after epoch 5".
-std::string DescribePlace(const AttackFigure& figure);
+std::string DescribePlace(const LimitedFigure& figure);
 
 // The summary's `field` over the batches. Agreed attacks that score batches and were not
 // recorded come with NaN.
-std::vector<AttackFigure> FiguresOverBatches(const PartyRecords& party, double LeakSummary::*field);
+std::vector<LimitedFigure> FiguresOverBatches(const PartyRecords& party, double LeakSummary::*field);
 
 // Share of the steps whose gradients left that have an AUC; agreed attacks as above.
-std::vector<AttackFigure> AuditedShares(const PartyRecords& party);
+std::vector<LimitedFigure> AuditedShares(const PartyRecords& party);
 
 using EpochFigure = std::function<double(const EpochLeakRow&)>;
 
 // `value` of each attack's last row, with what was measured. NaN where gradients left in later epochs, unless the
 // attack runs once a run. `measured` may be empty.
-std::vector<AttackFigure> FiguresAfterLastEpoch(const PartyRecords& party, const EpochFigure& value,
-                                                const EpochFigure& measured = {});
+std::vector<LimitedFigure> FiguresAfterLastEpoch(const PartyRecords& party, const EpochFigure& value,
+                                                 const EpochFigure& measured = {});
 
 // `figures`, and with NaN what the run's agreement names and is not among them. `batches_only`: but for attacks that
 // accumulate over the epochs or run once.
-std::vector<AttackFigure> WithAgreedAttacks(std::vector<AttackFigure> figures, const PartyRecords& party,
-                                            bool batches_only);
+std::vector<LimitedFigure> WithAgreedAttacks(std::vector<LimitedFigure> figures, const PartyRecords& party,
+                                             bool batches_only);
 
 }  // namespace splitveil
 

@@ -15,6 +15,7 @@
 #include "deploy/operator/audit/attack_figures.h"
 #include "deploy/operator/records/attribute_records.h"
 
+#include "common/figures/attack_catalogue.h"
 #include "common/leakage/attribute_attack_traits.h"
 
 namespace splitveil {
@@ -189,7 +190,7 @@ std::string UpperLimitOf(const AttributeFigure& figure) {
 
 }  // namespace
 
-std::vector<Finding> AttributeFindings(const RunRecords& run, const v1::AuditPolicy& policy) {
+std::vector<Finding> AttributeFindings(const LedgerRun& run, const v1::AuditPolicy& policy) {
   const PartyRecords nothing;
   const PartyRecords* const recorded = run.nonlabel_party();
   const PartyRecords& party = recorded != nullptr ? *recorded : nothing;

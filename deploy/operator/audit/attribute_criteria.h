@@ -13,7 +13,7 @@ namespace splitveil {
 
 // One finding for each limit that the policy sets, for the activations' bound alone of a run that only predicts. All
 // stand in the non-label party's ledger.
-std::vector<Finding> AttributeFindings(const RunRecords& run, const v1::AuditPolicy& policy);
+std::vector<Finding> AttributeFindings(const LedgerRun& run, const v1::AuditPolicy& policy);
 
 }  // namespace splitveil
 

@@ -22,7 +22,7 @@ struct AuditFlags {
 
 absl::StatusOr<ExitCode> Audit(const AuditFlags& flags, VerdictPageWriter write_page) {
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::AuditPolicy policy, LoadAuditPolicy(flags.policy));
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecords> runs, ReadRuns(flags.ledgers));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<LedgerRun> runs, ReadRuns(flags.ledgers));
   const std::vector<RunVerdict> verdicts = JudgeRuns(runs, policy);
   if (!flags.report.empty()) {
     SPLITVEIL_ASSIGN_OR_RETURN(AuditSubject subject, DescribeAuditSubject(flags.policy, flags.ledgers, absl::Now()));

@@ -15,7 +15,7 @@ namespace splitveil {
 
 // Writes runs with their verdicts to a page: WriteAuditReport of deploy/operator/report, which itself shows verdicts
 // and so depends on this folder.
-using VerdictPageWriter = absl::Status (*)(const std::vector<RunRecords>& runs, const AuditReport& audit,
+using VerdictPageWriter = absl::Status (*)(const std::vector<LedgerRun>& runs, const AuditReport& audit,
                                            const std::string& out_path);
 
 // Adds `splitveil audit`.

@@ -12,6 +12,7 @@
 #include "deploy/operator/audit/conduct_criteria.h"
 #include "deploy/operator/audit/leak_criteria.h"
 #include "deploy/operator/records/attribute_records.h"
+#include "deploy/operator/records/ledger_figures.h"
 
 namespace splitveil {
 namespace {
@@ -20,9 +21,9 @@ constexpr char kMissingRemedy[] =
     "Have it measured: name the attack in the agreement's audit.attacks or the label party's label_side_audit, and run "
     "again; or take the limit out of the policy.";
 
-using Criteria = std::vector<Finding> (*)(const RunRecords& run, const v1::AuditPolicy& policy);
+using Criteria = std::vector<Finding> (*)(const LedgerRun& run, const v1::AuditPolicy& policy);
 
-void Complete(Finding& finding, const RunRecords& run) {
+void Complete(Finding& finding, const LedgerRun& run) {
   const bool of_label_party = finding.holder == LedgerHolder::kLabelParty;
   const PartyRecords* holder = of_label_party ? run.label_party() : run.nonlabel_party();
   if (finding.outcome == Outcome::kNotMeasured && holder == nullptr) {
@@ -50,10 +51,10 @@ bool RunVerdict::failed() const {
          std::any_of(findings.begin(), findings.end(), [](const Finding& finding) { return finding.failed(); });
 }
 
-std::vector<RunVerdict> JudgeRuns(const std::vector<RunRecords>& runs, const v1::AuditPolicy& policy) {
+std::vector<RunVerdict> JudgeRuns(const std::vector<LedgerRun>& runs, const v1::AuditPolicy& policy) {
   std::vector<RunVerdict> verdicts;
-  for (const RunRecords& run : runs) {
-    RunVerdict verdict = {run.run_id(), run.label, {}, RankRun(run)};
+  for (const LedgerRun& run : runs) {
+    RunVerdict verdict = {run.run_id(), run.label, {}, FiguresOf(run)};
     verdict.only_predicts = run.only_predicts();
     if (const std::optional<AttributeRecords> attributes = AttributeRecordsOf(run); attributes.has_value()) {
       verdict.attribute_lines = AttributeLines(*attributes);

@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "deploy/operator/audit/finding.h"
-#include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/records/run_records.h"
+
+#include "common/figures/run_figures.h"
 
 #include "splitveil/v1/audit_policy.pb.h"
 
@@ -18,9 +19,9 @@ struct RunVerdict {
   std::string run_id, label;
   // The same criteria in the same order for every run that trains, one at least.
   std::vector<Finding> findings;
-  RunRanking ranking = {};
+  RunFigures figures = {};
   std::vector<std::string> attribute_lines = {};  // AttributeLines; empty where they say nothing.
-  bool only_predicts = false;                     // RunRecords::only_predicts: held to what limits activations alone.
+  bool only_predicts = false;                     // LedgerRun::only_predicts: held to what limits activations alone.
 
   bool met() const;
   // Whether any criterion failed. Neither met nor failed: what the ledgers given can show is met, the rest is open.
@@ -31,7 +32,7 @@ struct RunVerdict {
 // non-label party's: it alone has them exact and complete. Without it they are not measurable, and what the other
 // ledger does show is judged alone. A run that only predicts releases no gradient and is attacked by nobody: of it a
 // policy limits the bound of the activations alone. `policy` as LoadAuditPolicy gives it.
-std::vector<RunVerdict> JudgeRuns(const std::vector<RunRecords>& runs, const v1::AuditPolicy& policy);
+std::vector<RunVerdict> JudgeRuns(const std::vector<LedgerRun>& runs, const v1::AuditPolicy& policy);
 
 // Whether every run meets the policy in every criterion; false where none trains.
 bool PolicyMet(const std::vector<RunVerdict>& verdicts);

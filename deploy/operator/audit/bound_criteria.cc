@@ -9,13 +9,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "deploy/operator/audit/attack_figures.h"
+#include "deploy/operator/records/ledger_figures.h"
 #include "deploy/operator/records/remedies.h"
-#include "deploy/operator/records/run_ranking.h"
 
-#include "common/leakage/attack_rank.h"
-#include "common/leakage/attack_words.h"
-#include "common/leakage/bound_basis.h"
-#include "common/leakage/run_standing.h"
+#include "common/figures/attack_catalogue.h"
+#include "common/figures/figure_words.h"
+#include "common/figures/stated_bound.h"
 #include "common/leakage/summary.h"
 
 namespace splitveil {
@@ -25,12 +24,12 @@ constexpr size_t kExcessesShown = 3;
 constexpr size_t kIdShown = 8;
 
 // On what the run's bound rests; empty where these ledgers do not name the protection.
-const char* KindOf(const RunRecords& run) {
+const char* KindOf(const LedgerRun& run) {
   return run.protection().empty() ? "" : IsBoundProved(run.protection()) ? " (proved)" : " (conditional)";
 }
 
 // The accountant's one figure stands beside the cumulative attacks at the cut layer, where the noise is added.
-Finding RunBound(const RunRecords& run, const PartyRecords& party, double limit) {
+Finding RunBound(const LedgerRun& run, const PartyRecords& party, double limit) {
   Finding finding = {Outcome::kNotMeasured,
                      absl::StrCat("bound per run", KindOf(run)),
                      absl::StrFormat("at most %g", limit),
@@ -38,7 +37,7 @@ Finding RunBound(const RunRecords& run, const PartyRecords& party, double limit)
                      "",
                      RemedyForCumulativeLeak(run.protection())};
   double bound = std::nan("");
-  for (const AttackFigure& figure :
+  for (const LimitedFigure& figure :
        FiguresAfterLastEpoch(party, [](const EpochLeakRow& row) { return row.gaussian_auc_bound; })) {
     if (IsCumulativeAttack(figure.attack) && figure.layer == "cut" && std::isfinite(figure.value)) {
       bound = std::isnan(bound) ? figure.value : std::max(bound, figure.value);
@@ -65,7 +64,7 @@ Finding RunBound(const RunRecords& run, const PartyRecords& party, double limit)
   return finding;
 }
 
-Finding StepBound(const RunRecords& run, const PartyRecords& party, double limit) {
+Finding StepBound(const LedgerRun& run, const PartyRecords& party, double limit) {
   std::vector<double> bounds;
   for (const ProtectionRow& row : party.protections) {
     if (IsReleased(row)) {
@@ -93,8 +92,8 @@ std::string DescribeExcess(const BoundExcess& excess) {
   if (excess.epochs.empty()) {
     return absl::StrCat(by, ": see the run's events");
   }
-  return absl::StrFormat("%s: lower 99.99%% limit of its AUC %.3f, bound %.3f", by, excess.auc_at_least,
-                         excess.auc_bound);
+  return absl::StrFormat("%s: lower 99.99%% limit of its AUC %.3f, bound %.3f", by, *excess.auc_at_least,
+                         *excess.auc_bound);
 }
 
 // The widest first, with its figures; the next by their names.
@@ -116,51 +115,51 @@ std::string PlaceOf(const BoundExcess& excess) {
                       excess.worst_epoch > 0 ? absl::StrCat(", epoch ", excess.worst_epoch) : "");
 }
 
-Finding NoBoundExceeded(const RunRecords& run, const PartyRecords& party, const RunRanking& ranking) {
+Finding NoBoundExceeded(const LedgerRun& run, const PartyRecords& party, const RunFigures& figures) {
   Finding finding = {Outcome::kNotMeasured,
                      absl::StrCat("bound not exceeded by an attack", KindOf(run)),
                      "not exceeded",
                      "not measured: no cumulative_conditional_likelihood_ratio recorded",
                      "",
                      RemedyForExceededBound(run.protection())};
-  if (ranking.bound == BoundState::kExceeded) {
+  if (figures.bound() == BoundState::kExceeded) {
     finding.outcome = Outcome::kNotMet;
-    finding.found = DescribeExcesses(ranking.excesses);
-    finding.where = PlaceOf(ranking.excesses.front());
-  } else if (ranking.bound == BoundState::kNoneStated) {
+    finding.found = DescribeExcesses(figures.excesses);
+    finding.where = PlaceOf(figures.excesses.front());
+  } else if (figures.bound() == BoundState::kNoneStated) {
     finding.outcome = Outcome::kNotMet;
     finding.found = "no bound: the protection states none";
     finding.remedy =
         "Choose a protection that states one, or judge by measurements alone (require_no_bound_exceeded: false).";
-  } else if (ranking.bound == BoundState::kNotExceeded &&
+  } else if (figures.bound() == BoundState::kNotExceeded &&
              std::any_of(party.epoch_leaks.begin(), party.epoch_leaks.end(), [&](const EpochLeakRow& row) {
                return row.observer == party.record.run.role && IsWorstCase(row.attack) &&
                       IsCumulativeAttack(row.attack) && std::isfinite(row.auc_low);
              })) {
     finding.outcome = Outcome::kMet;
-    finding.found = BoundStateWords(ranking);
+    finding.found = absl::StrCat(figures.is_proved() ? "proved; " : "", BoundStateWords(figures));
   }
   return finding;
 }
 
-Finding BoundProved(const RunRecords& run, const RunRanking& ranking) {
+Finding BoundProved(const LedgerRun& run, const RunFigures& figures) {
   Finding finding = {Outcome::kNotMet,           "bound proved for any adversary", "proved", kNotMeasured, "",
                      RemedyForConditionalBound()};
-  if (ranking.bound == BoundState::kNotInLedger) {
+  if (figures.bound() == BoundState::kNotInLedger) {
     finding.outcome = Outcome::kNotMeasured;
-  } else if (ranking.bound == BoundState::kNoneStated) {
+  } else if (figures.bound() == BoundState::kNoneStated) {
     finding.found = "no bound: the protection states none";
-  } else if (!ranking.proved) {
+  } else if (!figures.is_proved()) {
     finding.found = absl::StrCat("not proved: that of ", run.protection(), " is conditional");
   } else {
     finding.outcome = Outcome::kMet;
-    finding.found = absl::StrCat(ranking.standing == RunStanding::kUnchecked ? "proved, not checked: " : "proved: ",
-                                 ProvedWords(ranking));
+    finding.found = absl::StrCat(figures.verdict() == PrivacyVerdict::kUnchecked ? "proved, not checked: " : "proved: ",
+                                 ProvedWords(figures));
   }
   return finding;
 }
 
-Finding ClaimNotRefuted(const RunRecords& run, const ClaimCheckRow& audit) {
+Finding ClaimNotRefuted(const LedgerRun& run, const ClaimCheckRow& audit) {
   return {audit.is_refuted() ? Outcome::kNotMet : Outcome::kMet,
           "claimed mu not refuted by the run's own scores",
           absl::StrFormat("at most %.3f", audit.claimed_mu),
@@ -174,11 +173,11 @@ Finding ClaimNotRefuted(const RunRecords& run, const ClaimCheckRow& audit) {
 
 }  // namespace
 
-std::vector<Finding> BoundFindings(const RunRecords& run, const v1::AuditPolicy& policy) {
+std::vector<Finding> BoundFindings(const LedgerRun& run, const v1::AuditPolicy& policy) {
   const PartyRecords nothing;
   const PartyRecords* const recorded = run.label_party();
   const PartyRecords& party = recorded != nullptr ? *recorded : nothing;
-  const RunRanking ranking = RankRun(run);
+  const RunFigures figures = FiguresOf(run);
   std::vector<Finding> findings;
   if (policy.has_max_run_auc_bound()) {
     findings.push_back(RunBound(run, party, policy.max_run_auc_bound()));
@@ -187,10 +186,10 @@ std::vector<Finding> BoundFindings(const RunRecords& run, const v1::AuditPolicy&
     findings.push_back(StepBound(run, party, policy.max_step_auc_bound_p95()));
   }
   if (policy.require_proved_bound()) {
-    findings.push_back(BoundProved(run, ranking));
+    findings.push_back(BoundProved(run, figures));
   }
   if (policy.require_no_bound_exceeded()) {
-    findings.push_back(NoBoundExceeded(run, party, ranking));
+    findings.push_back(NoBoundExceeded(run, party, figures));
   }
   if (party.released_nothing()) {
     for (Finding& finding : findings) {
@@ -199,8 +198,8 @@ std::vector<Finding> BoundFindings(const RunRecords& run, const v1::AuditPolicy&
       finding.where.clear();
     }
   }
-  if (ranking.claim_check.has_value()) {
-    findings.push_back(ClaimNotRefuted(run, *ranking.claim_check));
+  if (const ClaimCheckRow* const claim = figures.checked_claim(); claim != nullptr) {
+    findings.push_back(ClaimNotRefuted(run, *claim));
   }
   return findings;
 }

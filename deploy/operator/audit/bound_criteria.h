@@ -14,7 +14,7 @@ namespace splitveil {
 // Bounds of the run and of its steps where the policy limits them, that they are proved where it asks for that, and
 // that no attack exceeds them; always, where the run has recorded it, that its own scores do not refute the mu that it
 // claims. A run of which no gradient left meets all of them.
-std::vector<Finding> BoundFindings(const RunRecords& run, const v1::AuditPolicy& policy);
+std::vector<Finding> BoundFindings(const LedgerRun& run, const v1::AuditPolicy& policy);
 
 }  // namespace splitveil
 

@@ -24,7 +24,7 @@ bool Contains(const std::vector<std::string>& names, absl::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-Finding Ended(const RunRecords& run) {
+Finding Ended(const LedgerRun& run) {
   Finding finding = {
       Outcome::kMet,
       "ended as agreed",
@@ -53,7 +53,7 @@ int Telling(absl::string_view name) {
 }
 
 // The ledger's event "attack module reads: ROUNDED".
-Finding Disclosures(const RunRecords& run, const v1::AuditPolicy& policy) {
+Finding Disclosures(const LedgerRun& run, const v1::AuditPolicy& policy) {
   std::vector<std::string> found;
   for (const PartyRecords& party : run.parties) {
     for (const EventRecord& event : party.events) {
@@ -80,7 +80,7 @@ Finding Disclosures(const RunRecords& run, const v1::AuditPolicy& policy) {
 }
 
 // The run's protection and that of every gradient that left.
-Finding Protections(const RunRecords& run, const v1::AuditPolicy& policy) {
+Finding Protections(const LedgerRun& run, const v1::AuditPolicy& policy) {
   const std::vector<std::string> allowed(policy.allowed_protections().begin(), policy.allowed_protections().end());
   const auto is_allowed = [&](absl::string_view name) {
     return allowed.empty() ? name != "none" && !name.empty() : Contains(allowed, name);
@@ -109,7 +109,7 @@ Finding Protections(const RunRecords& run, const v1::AuditPolicy& policy) {
   return finding;
 }
 
-Finding GateDecisions(const RunRecords& run, const v1::AuditPolicy& policy) {
+Finding GateDecisions(const LedgerRun& run, const v1::AuditPolicy& policy) {
   std::vector<std::string> allowed;
   for (int decision : policy.allowed_gate_decisions()) {
     allowed.push_back(GateActionName(static_cast<v1::GateAction>(decision)));
@@ -140,7 +140,7 @@ Finding GateDecisions(const RunRecords& run, const v1::AuditPolicy& policy) {
   return finding;
 }
 
-Finding FinalTestAuc(const RunRecords& run, double least) {
+Finding FinalTestAuc(const LedgerRun& run, double least) {
   Finding finding = {Outcome::kNotMeasured,
                      "AUC of the final model on test examples",
                      absl::StrFormat("at least %g", least),
@@ -166,7 +166,7 @@ Finding FinalTestAuc(const RunRecords& run, double least) {
 
 }  // namespace
 
-std::vector<Finding> ConductFindings(const RunRecords& run, const v1::AuditPolicy& policy) {
+std::vector<Finding> ConductFindings(const LedgerRun& run, const v1::AuditPolicy& policy) {
   std::vector<Finding> findings;
   if (policy.require_completed()) {
     findings.push_back(Ended(run));

@@ -12,7 +12,7 @@
 namespace splitveil {
 
 // Status, disclosures, protections and gate decisions always; the model's quality where the policy limits it.
-std::vector<Finding> ConductFindings(const RunRecords& run, const v1::AuditPolicy& policy);
+std::vector<Finding> ConductFindings(const LedgerRun& run, const v1::AuditPolicy& policy);
 
 }  // namespace splitveil
 

@@ -12,12 +12,12 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "deploy/operator/audit/attack_figures.h"
-#include "deploy/operator/records/attack_leak.h"
+#include "deploy/operator/records/ledger_figures.h"
 #include "deploy/operator/records/remedies.h"
-#include "deploy/operator/records/run_ranking.h"
 
-#include "common/leakage/attack_rank.h"
-#include "common/leakage/attack_words.h"
+#include "common/figures/attack_catalogue.h"
+#include "common/figures/figure_words.h"
+#include "common/leakage/summary.h"
 
 namespace splitveil {
 namespace {
@@ -26,7 +26,7 @@ namespace {
 constexpr char kBaseline[] = "features_only";
 
 // "0.620", "0.620: upper 95% limit of 0.610".
-std::string DescribeFound(const AttackFigure& figure, double limit) {
+std::string DescribeFound(const LimitedFigure& figure, double limit) {
   const std::string found = AgainstLimit(figure.value, limit);
   return std::isfinite(figure.measured)
              ? absl::StrCat(found, ": upper 95% limit of ", absl::StrFormat("%.3f", figure.measured))
@@ -36,15 +36,15 @@ std::string DescribeFound(const AttackFigure& figure, double limit) {
 // A figure above its limit decides, then one that is missing, then the largest. Of a run of which no gradient left,
 // attacks on gradients are not missing.
 Finding AtMost(const PartyRecords& party, const std::string& criterion, double limit,
-               const std::vector<AttackFigure>& figures, const std::string& remedy) {
+               const std::vector<LimitedFigure>& figures, const std::string& remedy) {
   Finding finding = {Outcome::kNotMeasured,
                      criterion,
                      absl::StrFormat("at most %g", limit),
                      "not measured: no such attack recorded",
                      "",
                      remedy};
-  const AttackFigure *worst = nullptr, *missing = nullptr;
-  for (const AttackFigure& figure : figures) {
+  const LimitedFigure *worst = nullptr, *missing = nullptr;
+  for (const LimitedFigure& figure : figures) {
     if (!std::isfinite(figure.value)) {
       missing = missing == nullptr && !(party.released_nothing() && ReadsGradients(figure.attack)) ? &figure : missing;
     } else if (worst == nullptr || figure.value > worst->value) {
@@ -73,9 +73,9 @@ double PooledLeak(const EpochLeakRow& row) {
                                                                    : std::nan("");
 }
 
-std::vector<AttackFigure> Matching(const std::vector<AttackFigure>& figures, const v1::MeasuredLeakLimit& limit) {
-  std::vector<AttackFigure> matching;
-  for (const AttackFigure& figure : figures) {
+std::vector<LimitedFigure> Matching(const std::vector<LimitedFigure>& figures, const v1::MeasuredLeakLimit& limit) {
+  std::vector<LimitedFigure> matching;
+  for (const LimitedFigure& figure : figures) {
     if (MatchesGlob(limit.layer(), figure.layer) && MatchesGlob(limit.attack(), figure.attack) &&
         (figure.attack != kBaseline || limit.attack() == kBaseline)) {
       matching.push_back(figure);
@@ -98,11 +98,11 @@ std::string DescribeScope(const v1::MeasuredLeakLimit& limit) {
                                                         : absl::StrCat(" at ", DescribeLayer(limit.layer())));
 }
 
-std::vector<Finding> MeasuredLeakFindings(const RunRecords& run, const PartyRecords& party,
+std::vector<Finding> MeasuredLeakFindings(const LedgerRun& run, const PartyRecords& party,
                                           const v1::MeasuredLeakLimit& limit) {
   const std::string scope = DescribeScope(limit);
-  const std::string remedy = RankRun(run).bound == BoundState::kExceeded ? RemedyForExceededBound(run.protection())
-                                                                         : RemedyForLeak(run.protection());
+  const std::string remedy = FiguresOf(run).bound() == BoundState::kExceeded ? RemedyForExceededBound(run.protection())
+                                                                             : RemedyForLeak(run.protection());
   std::vector<Finding> findings;
   if (limit.has_max_mean()) {
     findings.push_back(AtMost(party, absl::StrCat("mean AUC: ", scope), limit.max_mean(),
@@ -128,15 +128,15 @@ std::vector<Finding> MeasuredLeakFindings(const RunRecords& run, const PartyReco
 }
 
 template <typename Keep>
-std::vector<AttackFigure> Only(std::vector<AttackFigure> figures, Keep keep) {
+std::vector<LimitedFigure> Only(std::vector<LimitedFigure> figures, Keep keep) {
   figures.erase(
-      std::remove_if(figures.begin(), figures.end(), [&](const AttackFigure& figure) { return !keep(figure); }),
+      std::remove_if(figures.begin(), figures.end(), [&](const LimitedFigure& figure) { return !keep(figure); }),
       figures.end());
   return figures;
 }
 
-bool IsCumulative(const AttackFigure& figure) { return IsCumulativeAttack(figure.attack); }
-bool IsNoBaseline(const AttackFigure& figure) { return figure.attack != kBaseline; }
+bool IsCumulative(const LimitedFigure& figure) { return IsCumulativeAttack(figure.attack); }
+bool IsNoBaseline(const LimitedFigure& figure) { return figure.attack != kBaseline; }
 
 Finding AuditedShare(const PartyRecords& party, double least) {
   Finding finding = {Outcome::kNotMeasured,
@@ -150,14 +150,14 @@ Finding AuditedShare(const PartyRecords& party, double least) {
     finding.found = kNothingLeft;
     return finding;
   }
-  const std::vector<AttackFigure> shares = AuditedShares(party);
-  for (const AttackFigure& share : shares) {
+  const std::vector<LimitedFigure> shares = AuditedShares(party);
+  for (const LimitedFigure& share : shares) {
     if (!std::isfinite(share.value)) {
       return {Outcome::kNotMeasured, finding.criterion, finding.limit, kNotMeasured, DescribePlace(share)};
     }
   }
   const auto worst = std::min_element(shares.begin(), shares.end(),
-                                      [](const AttackFigure& a, const AttackFigure& b) { return a.value < b.value; });
+                                      [](const LimitedFigure& a, const LimitedFigure& b) { return a.value < b.value; });
   if (worst != shares.end()) {
     finding.outcome = worst->value >= least ? Outcome::kMet : Outcome::kNotMet;
     finding.found = AgainstLimit(worst->value, least);
@@ -188,7 +188,7 @@ bool MatchesGlob(absl::string_view pattern, absl::string_view text) {
   return pattern.find_first_not_of('*', p) == absl::string_view::npos;
 }
 
-std::vector<Finding> LeakFindings(const RunRecords& run, const v1::AuditPolicy& policy) {
+std::vector<Finding> LeakFindings(const LedgerRun& run, const v1::AuditPolicy& policy) {
   const PartyRecords nothing;
   const PartyRecords* const recorded = run.label_party();
   const PartyRecords& party = recorded != nullptr ? *recorded : nothing;

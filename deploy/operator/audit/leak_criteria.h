@@ -13,7 +13,7 @@
 namespace splitveil {
 
 // The share audited always; leaks and true positive rates where the policy limits them.
-std::vector<Finding> LeakFindings(const RunRecords& run, const v1::AuditPolicy& policy);
+std::vector<Finding> LeakFindings(const LedgerRun& run, const v1::AuditPolicy& policy);
 
 // Whether all of `text` is as `pattern` says: * stands for any text, also none, ? for any one character.
 bool MatchesGlob(absl::string_view pattern, absl::string_view text);

@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "deploy/operator/records/run_promise.h"
-#include "deploy/operator/records/run_ranking.h"
+#include "deploy/operator/records/ledger_figures.h"
 
+#include "common/figures/promise.h"
 #include "common/telemetry/log.h"
 
 namespace splitveil {
@@ -75,10 +75,10 @@ std::string RunText(const RunVerdict& verdict, bool verbose) {
   if (verdict.only_predicts) {
     return "predicts only: nothing was released by the label party\n";
   }
-  std::vector<std::string> lines = {absl::StrCat("promise: ", PromiseSentence(PromiseOf(verdict.ranking)))};
+  std::vector<std::string> lines = {absl::StrCat("promise: ", PromiseSentence(PromiseOf(verdict.figures)))};
   if (verbose) {
-    const std::vector<std::string> figures = RankingLines(verdict.ranking);
-    lines.insert(lines.end(), figures.begin(), figures.end());
+    const std::vector<std::string> details = VerdictLines(verdict.figures);
+    lines.insert(lines.end(), details.begin(), details.end());
   }
   lines.insert(lines.end(), verdict.attribute_lines.begin(), verdict.attribute_lines.end());
   std::string text;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -17,16 +16,17 @@ std::string CsvCell(const std::string& text) {
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
 
-std::string CsvCell(double value) { return std::isfinite(value) ? absl::StrFormat("%.9g", value) : ""; }
+std::string CsvCell(const std::optional<double>& value) {
+  return value.has_value() && std::isfinite(*value) ? absl::StrFormat("%.9g", *value) : "";
+}
 
-LeakPoint LeakOf(const RunFigures& figures, const std::string& layer, const std::string& attack) {
-  for (const LeakPoint& leak : figures.leaks) {
-    if (leak.layer == layer && leak.attack == attack) {
-      return leak;
+const AttackFigure* LeakOf(const RunFigures& figures, const std::string& layer, const std::string& attack) {
+  for (const AttackFigure* figure : figures.over_batches()) {
+    if (figure->layer == layer && figure->attack == attack) {
+      return figure;
     }
   }
-  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  return {layer, attack, kNone, kNone};
+  return nullptr;
 }
 
 std::string FixedCell(double value, int digits) {

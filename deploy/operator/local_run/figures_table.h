@@ -2,20 +2,21 @@
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_LOCAL_RUN_FIGURES_TABLE_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_LOCAL_RUN_FIGURES_TABLE_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "deploy/operator/local_run/finished_run.h"
+#include "common/figures/run_figures.h"
 
 namespace splitveil {
 
 // In quotes where the text holds commas, quotes or line ends.
 std::string CsvCell(const std::string& text);
-// Nine significant digits; empty where the number does not exist.
-std::string CsvCell(double value);
+// Nine significant digits; empty if the number does not exist or is not finite.
+std::string CsvCell(const std::optional<double>& value);
 
-// The leak of this attack at this layer; NaN where it was not measured.
-LeakPoint LeakOf(const RunFigures& figures, const std::string& layer, const std::string& attack);
+// What the attack reached on the batches of this layer; null if it was not measured.
+const AttackFigure* LeakOf(const RunFigures& figures, const std::string& layer, const std::string& attack);
 
 // With so many digits after the point; "-" where the number does not exist.
 std::string FixedCell(double value, int digits);

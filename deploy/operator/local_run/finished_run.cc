@@ -1,7 +1,11 @@
 #include "deploy/operator/local_run/finished_run.h"
 
-#include <limits>
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -15,27 +19,34 @@ using Json = nlohmann::ordered_json;
 absl::StatusOr<Json> ParseObject(absl::string_view text) {
   Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) {
-    return absl::InvalidArgumentError("expected a JSON object, found something else");
+    return absl::InvalidArgumentError("expected a JSON object");
   }
   return json;
 }
 
-// NaN where the key is absent or null: a number that does not exist.
-double Number(const Json& object, const char* key) {
+std::optional<double> Number(const Json& object, const char* key) {
   const auto found = object.find(key);
-  return found != object.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
+  return found != object.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
 }
 
-std::vector<LeakPoint> Leaks(const Json& leak) {
-  std::vector<LeakPoint> leaks;
-  for (const auto& [layer, attacks] : leak.items()) {
-    for (const auto& [attack, summary] : attacks.items()) {
-      if (summary.is_object() && attack != "strongest") {  // That names one of the others.
-        leaks.push_back({layer, attack, Number(summary, "mean"), Number(summary, "p95")});
+std::vector<AttackFigure> Attacks(const Json& leak) {
+  std::vector<AttackFigure> attacks;
+  for (const auto& [layer, of_layer] : leak.items()) {
+    for (const auto& [attack, summary] : of_layer.items()) {
+      const bool measured = summary.is_object() && Number(summary, "mean") && Number(summary, "p95");
+      if (!measured || attack == "strongest") {  // That names one of the others.
+        continue;
+      }
+      AttackFigure& figure = attacks.emplace_back(AttackFigure{layer, attack});
+      figure.batches = {*Number(summary, "mean"), 0, *Number(summary, "p95"), /*steps=*/1};  // How many is not told.
+      if (const std::optional<double> pooled = Number(summary, "pooled"); pooled.has_value()) {
+        figure.last_epoch.emplace().auc = *pooled;
+        figure.last_epoch->tpr_1pct = figure.last_epoch->tpr_01pct = std::nan("");
       }
     }
   }
-  return leaks;
+  std::stable_sort(attacks.begin(), attacks.end(), IsStronger);
+  return attacks;
 }
 
 }  // namespace
@@ -62,20 +73,18 @@ absl::StatusOr<RunFigures> ParseFinishedRun(absl::string_view json, const std::s
     return absl::FailedPreconditionError("expected the result of this configuration, found that of another");
   }
   RunFigures figures;
-  figures.is_regression = result.contains("test_r2");
-  figures.test_quality = Number(result, figures.is_regression ? "test_r2" : "test_auc");
-  figures.final_test_quality = Number(result, figures.is_regression ? "final_test_r2" : "final_test_auc");
-  figures.test_loss = Number(result, figures.is_regression ? "test_rmse" : "test_log_loss");
+  figures.test = {Number(result, "test_log_loss"), Number(result, "test_auc"),
+                  Number(result, "test_accuracy"), std::nullopt,
+                  Number(result, "test_rmse"),     Number(result, "test_r2")};
+  figures.final_test.auc = Number(result, "final_test_auc");
+  figures.final_test.r_squared = Number(result, "final_test_r2");
   figures.run_auc_bound = Number(result, "run_auc_bound");
   figures.auc_bound_p95 = Number(result, "auc_bound_p95");
   figures.sum_kl_mean = Number(result, "sum_kl_mean");
   figures.steps = result["steps"].get<int64_t>();
   figures.seconds = Number(result, "seconds");
-  if (const auto strongest = result.find("strongest"); strongest != result.end() && strongest->is_object()) {
-    figures.strongest_auc = Number(*strongest, "auc");
-  }
   if (result.contains("leak")) {
-    figures.leaks = Leaks(result["leak"]);
+    figures.attacks = Attacks(result["leak"]);
   }
   return figures;
 }

@@ -22,11 +22,11 @@ RunProgress::RunProgress(int64_t total, int64_t done, int fd)
 
 void RunProgress::Finished(const std::string& run, const RunFigures& figures) {
   const std::string leak =
-      std::isfinite(figures.strongest_auc) ? absl::StrFormat(", strongest attack AUC %.3f", figures.strongest_auc) : "";
+      figures.strongest() != nullptr ? absl::StrFormat(", strongest attack AUC %.3f", figures.strongest()->auc()) : "";
   const absl::MutexLock lock(&mutex_);
   ++finished_;
-  Ended(run,
-        absl::StrFormat("test %s %.4f%s, %.0f s", figures.quality_name(), figures.test_quality, leak, figures.seconds));
+  Ended(run, absl::StrFormat("test %s %.4f%s, %.0f s", figures.test.is_regression() ? "R^2" : "AUC",
+                             figures.test.quality().value_or(std::nan("")), leak, figures.seconds.value_or(0)));
 }
 
 void RunProgress::Failed(const std::string& run, const std::string& name, const absl::Status& error) {

@@ -5,7 +5,8 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "deploy/operator/page/json_values.h"
+
+#include "common/figures/json_number.h"
 
 namespace splitveil {
 

@@ -18,48 +18,35 @@ AttackLeak& Entry(std::vector<AttackLeak>& leaks, const std::string& layer, cons
   if (found != leaks.end()) {
     return *found;
   }
-  leaks.push_back({layer, attack, observer, nullptr, {}});
-  return leaks.back();
+  AttackLeak& added = leaks.emplace_back();
+  added.layer = layer;
+  added.attack = attack;
+  added.observer = observer;
+  return added;
 }
 
 }  // namespace
 
-MeasuredAttack AttackLeak::figures() const {
-  MeasuredAttack figures = {layer, attack, has_batches() ? series->summary : LeakSummary()};
-  if (!epochs.empty()) {
-    figures.pooled_auc = epochs.back()->auc;
-  }
-  return figures;
-}
-
-std::vector<AttackLeak> AttackLeaks(const RunRecords& run) {
+std::vector<AttackLeak> AttackLeaks(const LedgerRun& run) {
   std::vector<AttackLeak> leaks;
   for (const LeakSeries* series : run.leaks()) {
-    Entry(leaks, series->layer, series->attack, series->observer).series = series;
+    AttackLeak& leak = Entry(leaks, series->layer, series->attack, series->observer);
+    leak.series = series;
+    leak.batches = series->summary;
   }
   for (const EpochLeakRow& row : run.epoch_leaks()) {
     if (std::isfinite(row.auc)) {
-      Entry(leaks, row.layer, row.attack, row.observer).epochs.push_back(&row);
+      AttackLeak& leak = Entry(leaks, row.layer, row.attack, row.observer);
+      leak.epochs.push_back(&row);
+      leak.last_epoch = row;
     }
   }
   std::stable_sort(leaks.begin(), leaks.end(), [](const AttackLeak& a, const AttackLeak& b) {
-    const MeasuredAttack first = a.figures(), second = b.figures();
-    return IsStronger(first, second) || (!IsStronger(second, first) && a.observer < b.observer);
+    return IsStronger(a, b) || (!IsStronger(b, a) && a.observer < b.observer);
   });
   std::set<std::pair<std::string, std::string>> seen;  // Layer and attack.
   std::stable_partition(leaks.begin(), leaks.end(),
                         [&](const AttackLeak& leak) { return seen.emplace(leak.layer, leak.attack).second; });
-  return leaks;
-}
-
-std::vector<AttackLeak> BatchLeaks(const RunRecords& run) {
-  std::vector<AttackLeak> leaks;
-  std::set<std::pair<std::string, std::string>> seen;  // Layer and attack.
-  for (AttackLeak& leak : AttackLeaks(run)) {
-    if (leak.has_batches() && seen.emplace(leak.layer, leak.attack).second) {
-      leaks.push_back(std::move(leak));
-    }
-  }
   return leaks;
 }
 

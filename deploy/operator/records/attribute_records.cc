@@ -8,45 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "common/figures/attack_catalogue.h"
 #include "common/leakage/attribute_attack_traits.h"
 
 namespace splitveil {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-
-struct AttackWords {
-  const char* attack;
-  const char* title;
-  const char* explanation;
-};
-
-constexpr AttackWords kAttacks[] = {
-    {"basic", "Black-box decoder",
-     "Has the trained bottom model embed examples whose attribute it knows, and trains a decoder with the top model's "
-     "layers on their activations. Needs queries, which the non-label party grants, and such examples."},
-    {"linear_probe", "Linear probe", "The same with a single linear layer: what the activations show openly."},
-    {"poison", "Marked training examples",
-     "Knows the attribute of some training examples, and trains a decoder on their activations as they arrive, epoch "
-     "by "
-     "epoch. Needs no query."},
-    {"cumulative_poison", "Marked training examples, all epochs",
-     "The same, by an adversary that remembers: its decoder learns from all that has come of an example since the "
-     "training began. Needs no query."},
-    {"simulator", "Shadow encoder",
-     "Trains an encoder of its own until a discriminator cannot tell its output from the activations that arrive, and "
-     "a "
-     "decoder on that. Needs features and attributes of examples outside the training, and no query."},
-};
-
-const AttackWords* Find(absl::string_view attack) {
-  for (const AttackWords& words : kAttacks) {
-    if (attack == words.attack) {
-      return &words;
-    }
-  }
-  return nullptr;
-}
 
 struct MethodWords {
   const char* method;
@@ -124,7 +92,7 @@ std::vector<AttributeFigure> AttributeFigures(const std::vector<AttributeLeakRow
   return figures;
 }
 
-std::optional<AttributeRecords> AttributeRecordsOf(const RunRecords& run) {
+std::optional<AttributeRecords> AttributeRecordsOf(const LedgerRun& run) {
   const PartyRecords* party = run.nonlabel_party();
   if (party == nullptr) {
     return std::nullopt;
@@ -141,21 +109,6 @@ std::optional<AttributeRecords> AttributeRecordsOf(const RunRecords& run) {
         std::fmax(records.largest_privacy_loss, row.privacy_loss);  // The one that is a number.
   }
   return records;
-}
-
-std::string AttributeAttackTitle(absl::string_view attack) {
-  const AttackWords* words = Find(attack);
-  return words != nullptr ? words->title : std::string(attack);
-}
-
-std::string AttributeAttackNamed(absl::string_view attack) {
-  const AttackWords* words = Find(attack);
-  return words != nullptr ? absl::StrCat(words->title, " (", attack, ")") : std::string(attack);
-}
-
-std::string AttributeAttackExplanation(absl::string_view attack) {
-  const AttackWords* words = Find(attack);
-  return words != nullptr ? words->explanation : "";
 }
 
 std::string DescribeWhen(const AttributeFigure& figure) {

@@ -40,17 +40,10 @@ struct AttributeRecords {
 };
 
 // nullopt: the non-label party's ledger was not given.
-std::optional<AttributeRecords> AttributeRecordsOf(const RunRecords& run);
+std::optional<AttributeRecords> AttributeRecordsOf(const LedgerRun& run);
 
 // Of these rows, as AttributeRecords::figures has them.
 std::vector<AttributeFigure> AttributeFigures(const std::vector<AttributeLeakRow>& rows);
-
-// "Black-box decoder", from the attack's name in ledgers; the name itself where nobody knows it.
-std::string AttributeAttackTitle(absl::string_view attack);
-// "Black-box decoder (basic)".
-std::string AttributeAttackNamed(absl::string_view attack);
-// What it does and needs, in a sentence; empty where nobody knows it.
-std::string AttributeAttackExplanation(absl::string_view attack);
 
 // When the figure is of: "inference, after epoch 20", "highest over training, in epoch 7".
 std::string DescribeWhen(const AttributeFigure& figure);
@@ -59,7 +52,7 @@ std::string DescribeWhen(const AttributeFigure& figure);
 std::string DescribeActivationProtection(absl::string_view protection);
 std::string ProvedOfActivations(const AttributeRecords& records);
 
-// What is proved, then of each attribute what its strongest attack reads; lines as RankingLines has them:
+// What is proved, then of each attribute what its strongest attack reads; lines as VerdictLines has them:
 //   "attributes proved: nothing; ..." "attribute sex, the strongest attack measured: Black-box decoder (basic),
 //   accuracy 0.674 (95% interval 0.664 to 0.684), floor 0.667, AUC 0.601; inference, after epoch 20"
 std::vector<std::string> AttributeLines(const AttributeRecords& records);

@@ -1,29 +1,28 @@
 #include "deploy/operator/records/ranking_cells.h"
 
 #include <cmath>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "common/figures/figure_words.h"
+
 namespace splitveil {
 namespace {
 
-std::string Cell(double value) { return std::isfinite(value) ? absl::StrFormat("%.9g", value) : ""; }
-
-std::string Place(const RankedAttack& attack) {
-  return attack.is_measured() ? absl::StrCat(attack.attack, "@", attack.layer) : "";
+std::string Cell(const std::optional<double>& value) {
+  return value.has_value() && std::isfinite(*value) ? absl::StrFormat("%.9g", *value) : "";
 }
+
+// ATTACK@LAYER; empty for null.
+std::string Place(const AttackFigure* attack) {
+  return attack != nullptr ? absl::StrCat(attack->attack, "@", attack->layer) : "";
+}
+
+std::string AucCell(const AttackFigure* attack) { return attack != nullptr ? Cell(attack->auc()) : ""; }
 
 }  // namespace
-
-std::string BoundCell(const RunRanking& ranking) {
-  if (ranking.bound != BoundState::kExceeded) {
-    return BoundStateWords(ranking);
-  }
-  const size_t more = ranking.excesses.size() - 1;
-  return absl::StrCat("exceeded by ", ranking.excesses.front().attack, "@", ranking.excesses.front().layer,
-                      more > 0 ? absl::StrCat(" and ", more, " more") : "");
-}
 
 std::vector<std::string> RankingColumns() {
   return {"strongest_attack",
@@ -45,25 +44,27 @@ std::vector<std::string> RankingColumns() {
           "verdict"};
 }
 
-std::vector<std::string> RankingCells(const RunRanking& ranking) {
-  const RankedAttack& strongest = ranking.strongest();
+std::vector<std::string> RankingCells(const RunFigures& figures) {
+  const AttackFigure* const strongest = figures.strongest();
+  const AttackFigure* const worst_case = figures.worst_case.has_value() ? &*figures.worst_case : nullptr;
+  const Guessing guessing = figures.guessing.value_or(Guessing());
   return {Place(strongest),
-          Cell(strongest.auc),
-          Cell(strongest.tpr_1pct),
-          Cell(strongest.tpr_01pct),
-          Place(ranking.practical),
-          Cell(ranking.practical.auc),
-          Place(ranking.with_side_information),
-          Cell(ranking.with_side_information.auc),
-          Place(ranking.no_gradient),
-          Cell(ranking.no_gradient.auc),
-          Cell(ranking.guessing.p95),
-          Cell(ranking.guessing.mean),
-          BoundCell(ranking),
-          Cell(ProvedAucBound(ranking)),
-          Place(ranking.worst_case),
-          Cell(ranking.worst_case.auc),
-          StandingWords(ranking.standing)};
+          AucCell(strongest),
+          strongest != nullptr ? Cell(strongest->tpr_1pct()) : "",
+          strongest != nullptr ? Cell(strongest->tpr_01pct()) : "",
+          Place(figures.practical()),
+          AucCell(figures.practical()),
+          Place(figures.with_side_information()),
+          AucCell(figures.with_side_information()),
+          Place(figures.no_gradient()),
+          AucCell(figures.no_gradient()),
+          Cell(guessing.p95),
+          Cell(guessing.mean),
+          BoundStateWords(figures, AttackNaming::kName),
+          Cell(figures.proved_auc_bound()),
+          Place(worst_case),
+          AucCell(worst_case),
+          VerdictWords(figures.verdict())};
 }
 
 }  // namespace splitveil

@@ -14,7 +14,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
-#include "common/leakage/bounds.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -81,9 +80,9 @@ absl::StatusOr<std::vector<PartyRecords>> ReadLedger(const std::string& path) {
   return parties;
 }
 
-absl::Status AddParty(PartyRecords party, std::vector<RunRecords>& runs) {
+absl::Status AddParty(PartyRecords party, std::vector<LedgerRun>& runs) {
   const RunRow& run = party.record.run;
-  for (RunRecords& known : runs) {
+  for (LedgerRun& known : runs) {
     const RunRow& other = known.parties.front().record.run;
     if (other.run_id != run.run_id || other.agreement_sha256 != run.agreement_sha256) {
       continue;
@@ -99,14 +98,14 @@ absl::Status AddParty(PartyRecords party, std::vector<RunRecords>& runs) {
     known.parties.insert(first ? known.parties.begin() : known.parties.end(), std::move(party));
     return absl::OkStatus();
   }
-  RunRecords added;
+  LedgerRun added;
   added.parties.push_back(std::move(party));
   runs.push_back(std::move(added));
   return absl::OkStatus();
 }
 
 // What protects both directions: "marvell(s=4)", "marvell(s=4); activations: pareto(...)", "no protection".
-std::string ProtectionsOf(const RunRecords& run) {
+std::string ProtectionsOf(const LedgerRun& run) {
   if (run.only_predicts()) {
     return "predictions";
   }
@@ -119,10 +118,10 @@ std::string ProtectionsOf(const RunRecords& run) {
                       "activations: ", activations);
 }
 
-void NameRuns(std::vector<RunRecords>& runs) {
-  for (RunRecords& run : runs) {
+void NameRuns(std::vector<LedgerRun>& runs) {
+  for (LedgerRun& run : runs) {
     run.label = ProtectionsOf(run);
-    const auto same = [&run](const RunRecords& other) { return ProtectionsOf(other) == ProtectionsOf(run); };
+    const auto same = [&run](const LedgerRun& other) { return ProtectionsOf(other) == ProtectionsOf(run); };
     if (run.label.empty()) {
       run.label = run.run_id();
     } else if (std::count_if(runs.begin(), runs.end(), same) > 1) {
@@ -146,12 +145,6 @@ const Rows& FirstRows(const std::vector<PartyRecords>& parties, Rows PartyRecord
 
 bool IsReleased(const ProtectionRow& row) { return row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT; }
 
-double AucAtLeast(const EpochLeakRow& row) { return CertainAuc(row.auc, row.auc_low, row.auc_high); }
-
-bool ExceedsBound(const EpochLeakRow& row) {
-  return row.observer == kLabelParty && ExceedsGaussianAucBound(AucAtLeast(row), row.gaussian_auc_bound);
-}
-
 int64_t PartyRecords::released_steps() const {
   return std::count_if(protections.begin(), protections.end(), IsReleased);
 }
@@ -167,25 +160,25 @@ int64_t PartyRecords::last_released_epoch() const {
   return last_epoch;
 }
 
-const PartyRecords* RunRecords::label_party() const {
+const PartyRecords* LedgerRun::label_party() const {
   return parties.front().record.run.role == kLabelParty ? &parties.front() : nullptr;
 }
 
-const PartyRecords* RunRecords::nonlabel_party() const {
+const PartyRecords* LedgerRun::nonlabel_party() const {
   return parties.back().record.run.role == kLabelParty ? nullptr : &parties.back();
 }
 
-bool RunRecords::only_predicts() const {
+bool LedgerRun::only_predicts() const {
   return std::all_of(parties.begin(), parties.end(),
                      [](const PartyRecords& party) { return HasModePredict(party) && HasNoStep(party); });
 }
 
-bool RunRecords::released_nothing() const {
+bool LedgerRun::released_nothing() const {
   const PartyRecords* const party = label_party();
   return only_predicts() || (party != nullptr && party->released_nothing());
 }
 
-std::string RunRecords::protection() const {
+std::string LedgerRun::protection() const {
   for (const PartyRecords& party : parties) {
     if (!party.record.run.protection.empty()) {
       return party.record.run.protection;
@@ -194,7 +187,7 @@ std::string RunRecords::protection() const {
   return "";
 }
 
-std::string RunRecords::activation_protection() const {
+std::string LedgerRun::activation_protection() const {
   std::string protection;
   if (const PartyRecords* party = nonlabel_party(); party != nullptr) {
     for (const EventRecord& event : party->events) {
@@ -206,21 +199,21 @@ std::string RunRecords::activation_protection() const {
   return protection;
 }
 
-const std::vector<StepRow>& RunRecords::steps() const { return FirstRows(parties, &PartyRecords::steps); }
+const std::vector<StepRow>& LedgerRun::steps() const { return FirstRows(parties, &PartyRecords::steps); }
 
-const std::vector<ProtectionRow>& RunRecords::protections() const {
+const std::vector<ProtectionRow>& LedgerRun::protections() const {
   return FirstRows(parties, &PartyRecords::protections);
 }
 
-const std::vector<EvaluationRow>& RunRecords::evaluations() const {
+const std::vector<EvaluationRow>& LedgerRun::evaluations() const {
   return FirstRows(parties, &PartyRecords::evaluations);
 }
 
-const std::vector<EpochLeakRow>& RunRecords::epoch_leaks() const {
+const std::vector<EpochLeakRow>& LedgerRun::epoch_leaks() const {
   return FirstRows(parties, &PartyRecords::epoch_leaks);
 }
 
-std::vector<const LeakSeries*> RunRecords::leaks() const {
+std::vector<const LeakSeries*> LedgerRun::leaks() const {
   std::vector<const LeakSeries*> all;
   for (const PartyRecords& party : parties) {
     for (const LeakSeries& series : party.leaks) {
@@ -240,22 +233,22 @@ std::vector<const LeakSeries*> RunRecords::leaks() const {
   return all;
 }
 
-absl::StatusOr<std::vector<RunRecords>> ReadRuns(const std::vector<std::string>& ledger_paths) {
+absl::StatusOr<std::vector<LedgerRun>> ReadRuns(const std::vector<std::string>& ledger_paths) {
   if (ledger_paths.empty()) {
     return absl::InvalidArgumentError("ledgers: expected at least one, found none");
   }
-  std::vector<RunRecords> runs;
+  std::vector<LedgerRun> runs;
   for (const std::string& path : ledger_paths) {
     SPLITVEIL_ASSIGN_OR_RETURN(std::vector<PartyRecords> parties, ReadLedger(path));
     for (PartyRecords& party : parties) {
       SPLITVEIL_RETURN_IF_ERROR(AddParty(std::move(party), runs));
     }
   }
-  const auto started_at = [](const RunRecords& run) -> const std::string& {
+  const auto started_at = [](const LedgerRun& run) -> const std::string& {
     return run.parties.front().record.started_at;
   };
   std::stable_sort(runs.begin(), runs.end(),
-                   [&](const RunRecords& a, const RunRecords& b) { return started_at(a) < started_at(b); });
+                   [&](const LedgerRun& a, const LedgerRun& b) { return started_at(a) < started_at(b); });
   NameRuns(runs);
   return runs;
 }

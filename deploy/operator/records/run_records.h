@@ -44,15 +44,7 @@ struct PartyRecords {
 // Whether the gradients of the step left the label party.
 bool IsReleased(const ProtectionRow& row);
 
-// CertainAuc (common/leakage/bounds.h) of the attack: its lower 99.99% limit.
-double AucAtLeast(const EpochLeakRow& row);
-
-// Whether the attack measurably read more than the noise allows on Gaussian classes, by the rule of the label party's
-// audit (ExceedsGaussianAucBound), on its own attacks: what the attack module submits may be made of more than
-// gradients.
-bool ExceedsBound(const EpochLeakRow& row);
-
-struct RunRecords {
+struct LedgerRun {
   std::vector<PartyRecords> parties;  // One or two; the label party first.
   std::string label;                  // For legends: the protection, with the run_id where several runs share it.
 
@@ -82,7 +74,7 @@ struct RunRecords {
 
 // In the order the runs started. Errors: InvalidArgument for no ledger, a file that
 // is none, one without a run, or the same party of a run twice; NotFound for a missing ledger.
-absl::StatusOr<std::vector<RunRecords>> ReadRuns(const std::vector<std::string>& ledger_paths);
+absl::StatusOr<std::vector<LedgerRun>> ReadRuns(const std::vector<std::string>& ledger_paths);
 
 }  // namespace splitveil
 

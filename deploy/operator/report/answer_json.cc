@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,37 +10,36 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "deploy/operator/records/run_promise.h"
+#include "deploy/operator/records/ledger_figures.h"
 #include "deploy/operator/report/report_text.h"
 
-#include "common/leakage/attack_words.h"
-#include "common/leakage/run_standing.h"
-#include "common/ledger/promise.h"
-#include "common/ledger/run_claim.h"
+#include "common/figures/attack_catalogue.h"
+#include "common/figures/promise.h"
+#include "common/figures/stated_bound.h"
 
 namespace splitveil {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-bool IsPromised(const RunRanking& ranking) {
-  return ranking.standing == RunStanding::kGuaranteed && ranking.run_auc_bound < kNoPromise;
+bool IsPromised(const RunFigures& figures) {
+  return figures.verdict() == PrivacyVerdict::kGuaranteed && Promises(figures.run_auc_bound);
 }
 
-bool StatesRunBound(const RunRanking& ranking) {
-  return ranking.bound >= BoundState::kNotTested && ranking.run_auc_bound < kNoPromise;
+bool StatesRunBound(const RunFigures& figures) {
+  return figures.bound() >= BoundState::kNotTested && Promises(figures.run_auc_bound);
 }
 
 // Of the best epoch; NaN: not evaluated.
-double TestQuality(const RunRecords* run) {
+double TestQuality(const LedgerRun* run) {
   const EvaluationRow* best = run == nullptr ? nullptr : BestTest(run->evaluations());
-  return best == nullptr ? kNone : Quality(*best);
+  return best == nullptr ? kNone : ModelFiguresOf(*best).quality().value_or(kNone);
 }
 
-std::string TestQualityName(const RunRecords& run) { return absl::StrCat("test ", QualityName(run.evaluations())); }
+std::string TestQualityName(const LedgerRun& run) { return absl::StrCat("test ", QualityName(run.evaluations())); }
 
 // What the run lost against no protection, and what there is to lose; less where the picture tells it.
-std::string PriceWords(const RunRecords& run, const ReferenceRuns& references) {
+std::string PriceWords(const LedgerRun& run, const ReferenceRuns& references) {
   if (run.only_predicts()) {
     return "of all rows scored: those that the model was trained on flatter it";
   }
@@ -63,56 +63,57 @@ Json Figure(const std::string& name, const std::string& value, const std::string
   return {{"name", name}, {"value", value}, {"note", note}};
 }
 
-Json FiguresJson(const RunRecords& run, const RunRanking& ranking, const ReferenceRuns& references) {
-  Json figures = Json::array();
-  if (ranking.standing != RunStanding::kNothingReleased) {
-    figures.push_back(Figure("promised", IsPromised(ranking)
-                                             ? absl::StrCat("at most ", BoundCertainty(ranking.run_auc_bound))
-                                         : ranking.standing == RunStanding::kNotKnown ? "not known"
-                                                                                      : "nothing"));
-    const RankedAttack& measured = HeldAgainstBound(ranking);
-    figures.push_back(
-        Figure("worst attack measured", measured.is_measured() ? MeasuredCertainty(measured.auc) : "none"));
+Json FiguresJson(const LedgerRun& run, const RunFigures& figures, const ReferenceRuns& references) {
+  Json told = Json::array();
+  if (figures.verdict() != PrivacyVerdict::kNothingReleased) {
+    told.push_back(Figure("promised", IsPromised(figures)
+                                          ? absl::StrCat("at most ", BoundCertainty(*figures.run_auc_bound))
+                                      : figures.verdict() == PrivacyVerdict::kNotKnown ? "not known"
+                                                                                       : "nothing"));
+    const AttackFigure* const measured = HeldAgainstBound(figures);
+    told.push_back(Figure("worst attack measured", measured != nullptr ? MeasuredCertainty(measured->auc()) : "none"));
   }
   if (const double quality = TestQuality(&run); std::isfinite(quality)) {
-    figures.push_back(Figure(TestQualityName(run), AucText(quality), PriceWords(run, references)));
+    told.push_back(Figure(TestQualityName(run), AucText(quality), PriceWords(run, references)));
   }
-  return figures;
+  return told;
 }
 
 Json Mark(const char* kind, double auc, const std::string& words) {
   return {{"kind", kind}, {"auc", NumberJson(auc)}, {"words", words}};
 }
 
-Json MarksJson(const RunRanking& ranking) {
+Json MarksJson(const RunFigures& figures) {
   Json marks = Json::array();
-  if (ranking.standing == RunStanding::kNothingReleased) {
+  if (figures.verdict() == PrivacyVerdict::kNothingReleased) {
     return marks;
   }
-  const double bound = StatesRunBound(ranking) ? ranking.run_auc_bound : kNone;
-  if (std::isfinite(ranking.guessing.p95)) {
-    marks.push_back(Mark("guessing", ranking.guessing.p95,
-                         absl::StrCat("guessing with luck ", MeasuredCertainty(ranking.guessing.p95))));
+  const std::optional<double> bound = StatesRunBound(figures) ? figures.run_auc_bound : std::nullopt;
+  if (figures.guessing.has_value()) {
+    marks.push_back(Mark("guessing", figures.guessing->p95,
+                         absl::StrCat("guessing with luck ", MeasuredCertainty(figures.guessing->p95))));
   }
   // Beyond a proved bound it ranks by features, which that bound is not about: then it stands in FeaturesJson.
-  if (ranking.practical.is_measured() && !(ranking.proved && ranking.practical.auc > bound)) {
-    marks.push_back(Mark("practical", ranking.practical.auc,
-                         absl::StrCat("attack the partner can run ", MeasuredCertainty(ranking.practical.auc))));
+  const AttackFigure* const practical = figures.practical();
+  if (practical != nullptr && !(figures.is_proved() && bound.has_value() && practical->auc() > *bound)) {
+    marks.push_back(Mark("practical", practical->auc(),
+                         absl::StrCat("attack the partner can run ", MeasuredCertainty(practical->auc()))));
   }
-  if (const RankedAttack& measured = HeldAgainstBound(ranking); measured.is_measured()) {
+  if (const AttackFigure* const measured = HeldAgainstBound(figures); measured != nullptr) {
     marks.push_back(
-        Mark("worst", measured.auc, absl::StrCat("worst attack measured ", MeasuredCertainty(measured.auc))));
+        Mark("worst", measured->auc(), absl::StrCat("worst attack measured ", MeasuredCertainty(measured->auc()))));
   }
-  if (std::isfinite(bound)) {
-    marks.push_back(ranking.proved ? Mark("proved", bound, absl::StrCat("proved limit ", BoundCertainty(bound)))
-                                   : Mark("conditional", bound,
-                                          absl::StrCat("limit for Gaussian classes only, ", BoundCertainty(bound))));
+  if (bound.has_value()) {
+    marks.push_back(
+        figures.is_proved()
+            ? Mark("proved", *bound, absl::StrCat("proved limit ", BoundCertainty(*bound)))
+            : Mark("conditional", *bound, absl::StrCat("limit for Gaussian classes only, ", BoundCertainty(*bound))));
   }
   return marks;
 }
 
 // Where the run lies between an untrained bottom model and no protection.
-Json PriceJson(const RunRecords& run, const ReferenceRuns& references) {
+Json PriceJson(const LedgerRun& run, const ReferenceRuns& references) {
   const double untrained = TestQuality(references.untrained), unprotected = TestQuality(references.unprotected);
   const double value = TestQuality(&run);
   if (run.only_predicts() || &run == references.untrained || !std::isfinite(untrained + unprotected + value) ||
@@ -129,17 +130,17 @@ Json PriceJson(const RunRecords& run, const ReferenceRuns& references) {
                                                    : "training gains nothing here"}};
 }
 
-Json CertainJson(const RankedAttack& attack) {
-  return attack.is_measured()
-             ? Json{{"title", AttackTitle(attack.attack)}, {"certainty", MeasuredCertainty(attack.auc)}}
+Json CertainJson(const AttackFigure* attack) {
+  return attack != nullptr
+             ? Json{{"title", AttackTitle(attack->attack)}, {"certainty", MeasuredCertainty(attack->auc())}}
              : Json();
 }
 
 }  // namespace
 
-ReferenceRuns FindReferences(const std::vector<RunRecords>& runs) {
-  std::vector<const RunRecords*> unprotected, untrained;
-  for (const RunRecords& run : runs) {
+ReferenceRuns FindReferences(const std::vector<LedgerRun>& runs) {
+  std::vector<const LedgerRun*> unprotected, untrained;
+  for (const LedgerRun& run : runs) {
     if (run.only_predicts()) {
       continue;
     }
@@ -152,31 +153,32 @@ ReferenceRuns FindReferences(const std::vector<RunRecords>& runs) {
   return {unprotected.size() == 1 ? unprotected.front() : nullptr, untrained.size() == 1 ? untrained.front() : nullptr};
 }
 
-Json AnswerJson(const RunRecords& run, const RunRanking& ranking, const ReferenceRuns& references) {
-  const bool alarming = ranking.standing == RunStanding::kBroken || ranking.standing == RunStanding::kNothingClaimed;
-  return {{"headline", PromiseHeadline(PromiseOf(ranking))},
-          {"tone", IsPromised(ranking) ? "good"
+Json AnswerJson(const LedgerRun& run, const RunFigures& figures, const ReferenceRuns& references) {
+  const bool alarming =
+      figures.verdict() == PrivacyVerdict::kBroken || figures.verdict() == PrivacyVerdict::kNothingClaimed;
+  return {{"headline", PromiseHeadline(PromiseOf(figures))},
+          {"tone", IsPromised(figures) ? "good"
                    : alarming          ? "alarm"
                                        : "quiet"},
-          {"sentence", PromiseSentence(PromiseOf(ranking))},
-          {"figures", FiguresJson(run, ranking, references)},
-          {"marks", MarksJson(ranking)},
+          {"sentence", PromiseSentence(PromiseOf(figures))},
+          {"figures", FiguresJson(run, figures, references)},
+          {"marks", MarksJson(figures)},
           {"price", PriceJson(run, references)}};
 }
 
-std::string AnswerSentence(const std::vector<RunRecords>& runs, const std::vector<RunRanking>& rankings) {
+std::string AnswerSentence(const std::vector<LedgerRun>& runs, const std::vector<RunFigures>& figures) {
   const ReferenceRuns references = FindReferences(runs);
   std::vector<std::string> promised;
   size_t asked = 0, unknown = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
-    asked += rankings[i].standing == RunStanding::kNothingReleased ? 0 : 1;
-    unknown += rankings[i].standing == RunStanding::kNotKnown ? 1 : 0;
-    if (!IsPromised(rankings[i])) {
+    asked += figures[i].verdict() == PrivacyVerdict::kNothingReleased ? 0 : 1;
+    unknown += figures[i].verdict() == PrivacyVerdict::kNotKnown ? 1 : 0;
+    if (!IsPromised(figures[i])) {
       continue;
     }
     const double cost = TestQuality(references.unprotected) - TestQuality(&runs[i]);
     promised.push_back(absl::StrCat(
-        runs[i].label, ", with at most ", BoundCertainty(rankings[i].run_auc_bound), " certainty about a label",
+        runs[i].label, ", with at most ", BoundCertainty(*figures[i].run_auc_bound), " certainty about a label",
         std::isfinite(cost) ? absl::StrCat(", at a price of ", cost > 0.0005 ? AucText(cost) : "nothing", " in ",
                                            TestQualityName(runs[i]))
                             : ""));
@@ -198,14 +200,14 @@ std::string AnswerSentence(const std::vector<RunRecords>& runs, const std::vecto
                       " may be promised to anyone: ", absl::StrJoin(promised, "; "), ".");
 }
 
-Json FeaturesJson(const RunRanking& ranking) {
-  const RankedAttack& strongest = ranking.strongest();
-  const bool by_features = ranking.proved && ranking.standing != RunStanding::kNothingReleased &&
-                           strongest.is_measured() && !IsWorstCase(strongest.attack);
-  if (!ranking.no_gradient.is_measured() && !by_features) {
+Json FeaturesJson(const RunFigures& figures) {
+  const AttackFigure* const strongest = figures.strongest();
+  const bool by_features = figures.is_proved() && figures.verdict() != PrivacyVerdict::kNothingReleased &&
+                           strongest != nullptr && !IsWorstCase(strongest->attack);
+  if (figures.no_gradient() == nullptr && !by_features) {
     return Json();
   }
-  return {{"without_gradient", CertainJson(ranking.no_gradient)},
+  return {{"without_gradient", CertainJson(figures.no_gradient())},
           {"with_gradient", by_features ? CertainJson(strongest) : Json()}};
 }
 

@@ -12,6 +12,8 @@
 #include "deploy/operator/records/attribute_records.h"
 #include "deploy/operator/report/curve.h"
 
+#include "common/figures/attack_catalogue.h"
+
 namespace splitveil {
 namespace {
 
@@ -82,7 +84,7 @@ std::string LossWords(const AttributeRecords& records, const std::vector<Privacy
 
 }  // namespace
 
-Json AttributesJson(const RunRecords& run) {
+Json AttributesJson(const LedgerRun& run) {
   const std::optional<AttributeRecords> records = AttributeRecordsOf(run);
   if (!records.has_value() || !records->has_any()) {
     return Json();
@@ -115,9 +117,9 @@ Json AttributesJson(const RunRecords& run) {
           {"losses", std::move(losses)}};
 }
 
-Json AttributeGlossaryJson(const std::vector<RunRecords>& runs) {
+Json AttributeGlossaryJson(const std::vector<LedgerRun>& runs) {
   std::map<std::string, std::string> attacks;
-  for (const RunRecords& run : runs) {
+  for (const LedgerRun& run : runs) {
     for (const AttributeFigure& figure : AttributeRecordsOf(run).value_or(AttributeRecords()).figures) {
       attacks[figure.leak.attack] = AttributeAttackExplanation(figure.leak.attack);
     }

@@ -4,16 +4,17 @@
 
 #include <vector>
 
-#include "deploy/operator/page/json_values.h"
 #include "deploy/operator/records/run_records.h"
+
+#include "common/figures/json_number.h"
 
 namespace splitveil {
 
 // Null where the non-label party's ledger was not given, or says nothing of attributes.
-Json AttributesJson(const RunRecords& run);
+Json AttributesJson(const LedgerRun& run);
 
 // What the attacks of all runs do: [{attack, title, explanation}].
-Json AttributeGlossaryJson(const std::vector<RunRecords>& runs);
+Json AttributeGlossaryJson(const std::vector<LedgerRun>& runs);
 
 }  // namespace splitveil
 

@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/leakage/attack_rank.h"
+#include "common/figures/attack_catalogue.h"
+#include "common/figures/run_figures.h"
 
 namespace splitveil {
 namespace {

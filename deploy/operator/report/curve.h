@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "deploy/operator/page/json_values.h"
+#include "common/figures/json_number.h"
 
 namespace splitveil {
 

@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/report/curve.h"
 #include "deploy/operator/report/report_text.h"
 
-#include "common/leakage/attack_words.h"
-#include "common/ledger/run_claim.h"
+#include "common/figures/attack_catalogue.h"
+#include "common/figures/figure_words.h"
+#include "common/figures/json_number.h"
+#include "common/figures/stated_bound.h"
 
 namespace splitveil {
 namespace {
@@ -46,11 +47,11 @@ Json MeanJson(const LeakSummary& summary) {
 }
 
 // An attack of a ranking; null where none was measured.
-Json RankedJson(const RankedAttack& attack) {
-  return attack.is_measured() ? Json{{"title", AttackTitle(attack.attack)},
-                                     {"auc", NumberJson(attack.auc)},
-                                     {"exposure", ExposureName(ExposureOf(attack.auc))}}
-                              : Json();
+Json RankedJson(const AttackFigure* attack) {
+  return attack != nullptr ? Json{{"title", AttackTitle(attack->attack)},
+                                  {"auc", NumberJson(attack->auc())},
+                                  {"exposure", ExposureName(ExposureOf(attack->auc()))}}
+                           : Json();
 }
 
 Json PooledJson(const EpochLeakRow& row) {
@@ -85,8 +86,8 @@ Json BeyondBound(const AttackLeak& leak, const std::map<int64_t, int64_t>& last_
 
 }  // namespace
 
-Json LeaksJson(const std::vector<AttackLeak>& leaks, const RunRecords& run, const std::vector<ChartedLayer>& charted,
-               const Baseline& baseline) {
+Json LeaksJson(const std::vector<AttackLeak>& leaks, const LedgerRun& run, const std::vector<ChartedLayer>& charted,
+               const AttackFigure* baseline) {
   std::map<int64_t, int64_t> last_step_of_epoch;
   for (const StepRow& row : run.steps()) {
     last_step_of_epoch[row.epoch] = row.step;
@@ -94,7 +95,6 @@ Json LeaksJson(const std::vector<AttackLeak>& leaks, const RunRecords& run, cons
   Json all = Json::array();
   for (const AttackLeak& leak : leaks) {
     const bool batches = leak.has_batches();
-    const LeakSummary summary = batches ? leak.series->summary : LeakSummary();
     Json entry = {{"layer", leak.layer},
                   {"layer_name", DescribeLayer(leak.layer)},
                   {"attack", leak.attack},
@@ -104,13 +104,13 @@ Json LeaksJson(const std::vector<AttackLeak>& leaks, const RunRecords& run, cons
                   {"reads_gradients", ReadsGradients(leak.attack)},
                   {"auc", leak.auc() > 0 ? NumberJson(leak.auc()) : Json()},
                   {"exposure", leak.auc() > 0 ? ExposureName(ExposureOf(leak.auc())) : ""},
-                  {"mean", batches ? MeanJson(summary) : Json()},
-                  {"p95", batches ? NumberJson(summary.p95) : Json()},
-                  {"steps", summary.steps},
+                  {"mean", batches ? MeanJson(leak.batches) : Json()},
+                  {"p95", batches ? NumberJson(leak.batches.p95) : Json()},
+                  {"steps", leak.batches.steps},
                   {"pooled", leak.epochs.empty() ? Json() : PooledJson(*leak.epochs.back())},
                   {"beyond", BeyondBound(leak, last_step_of_epoch)}};
-    if (leak.auc() > 0 && baseline.is_measured() && leak.attack != baseline.attack) {
-      entry["advantage"] = NumberJson(leak.auc() - baseline.auc);
+    if (leak.auc() > 0 && baseline != nullptr && leak.attack != baseline->attack) {
+      entry["advantage"] = NumberJson(leak.auc() - baseline->auc());
     }
     if (IsCharted(leak, charted)) {
       entry["curve"] = LeakCurve(*leak.series);
@@ -171,15 +171,17 @@ Json GlossaryJson(const std::vector<std::vector<AttackLeak>>& runs) {
   return glossary;
 }
 
-Json RankingJson(const RunRanking& ranking) {
-  return {{"strongest", RankedJson(ranking.strongest())},
-          {"guessing", NumberJson(ranking.guessing.p95)},
-          {"guessing_mean", NumberJson(ranking.guessing.mean)},
-          {"bound", BoundStateName(ranking.bound)},
-          {"bound_words", BoundStateWords(ranking)},
-          {"bound_kind", BoundKindWords(ranking)},
-          {"proved", ranking.proved},
-          {"baseline", RankedJson(ranking.baseline)}};
+Json RankingJson(const RunFigures& figures) {
+  const Guessing guessing = figures.guessing.value_or(Guessing());
+  const std::string kind = BoundKindName(figures);
+  return {{"strongest", RankedJson(figures.strongest())},
+          {"guessing", NumberJson(guessing.p95)},
+          {"guessing_mean", NumberJson(guessing.mean)},
+          {"bound", BoundStateName(figures.bound())},
+          {"bound_words", BoundStateWords(figures)},
+          {"bound_kind", kind == "none" ? "–" : kind},
+          {"proved", figures.is_proved()},
+          {"baseline", RankedJson(figures.baseline())}};
 }
 
 Json ChartedJson(const std::vector<ChartedLayer>& charted) {

@@ -4,17 +4,18 @@
 
 #include <vector>
 
-#include "deploy/operator/page/json_values.h"
 #include "deploy/operator/records/attack_leak.h"
-#include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/report/charted_layers.h"
+
+#include "common/figures/json_number.h"
+#include "common/figures/run_figures.h"
 
 namespace splitveil {
 
 // One object an attack, in the order of `leaks`; with the curve over the batches where `charted` draws it, and what it
 // reads more than `baseline`, where that was measured.
-Json LeaksJson(const std::vector<AttackLeak>& leaks, const RunRecords& run, const std::vector<ChartedLayer>& charted,
-               const Baseline& baseline);
+Json LeaksJson(const std::vector<AttackLeak>& leaks, const LedgerRun& run, const std::vector<ChartedLayer>& charted,
+               const AttackFigure* baseline);
 
 // Cumulative attacks at the cut layer, over the epochs, with their bounds; null without any.
 Json CumulativeJson(const std::vector<AttackLeak>& leaks);
@@ -24,7 +25,7 @@ Json GlossaryJson(const std::vector<std::vector<AttackLeak>>& runs);
 
 // "strongest", of the attacks on gradients, by which runs are ranked; the bound's state in words, its kind and whether
 // it is proved; what guessing and features alone reach.
-Json RankingJson(const RunRanking& ranking);
+Json RankingJson(const RunFigures& figures);
 
 // Layers and attacks that the page draws.
 Json ChartedJson(const std::vector<ChartedLayer>& charted);

@@ -172,7 +172,7 @@ std::string DescribeTimes(const std::string& role, const StepTimeRow& times) {
 
 }  // namespace
 
-Json EventsJson(const RunRecords& run) {
+Json EventsJson(const LedgerRun& run) {
   Json events = Json::array();
   for (const PartyRecords& party : run.parties) {
     const size_t size = party.events.size();
@@ -197,7 +197,7 @@ Json EventsJson(const RunRecords& run) {
   return events;
 }
 
-Json PartiesJson(const RunRecords& run) {
+Json PartiesJson(const LedgerRun& run) {
   Json parties = Json::array();
   for (const PartyRecords& party : run.parties) {
     const std::string& text = party.record.run.config_json;
@@ -222,7 +222,7 @@ Json PhasesJson() {
   return phases;
 }
 
-Json TimesJson(const RunRecords& run) {
+Json TimesJson(const LedgerRun& run) {
   Json parties = Json::array();
   for (const PartyRecords& party : run.parties) {
     const StepTimeRow mean = MeanTimes(party.step_times);

@@ -64,7 +64,7 @@ Json Outline(const std::vector<const DistributionRow*>& bins, int64_t examples) 
 
 }  // namespace
 
-Json SolverJson(const RunRecords& run) {
+Json SolverJson(const LedgerRun& run) {
   Json solver = Json::object();
   const std::vector<ProtectionRow>& rows = run.protections();
   for (const SolverField& field : kSolverFields) {
@@ -93,7 +93,7 @@ Json SolverJson(const RunRecords& run) {
   return solver;
 }
 
-Json GateJson(const RunRecords& run) {
+Json GateJson(const LedgerRun& run) {
   if (run.protections().empty()) {
     return Json();
   }
@@ -125,7 +125,7 @@ Json GateJson(const RunRecords& run) {
   return {{"decisions", std::move(decisions)}, {"epochs", std::move(table)}};
 }
 
-Json DistributionsJson(const RunRecords& run) {
+Json DistributionsJson(const LedgerRun& run) {
   const PartyRecords* party = run.label_party();
   if (party == nullptr || party->distributions.empty()) {
     return Json();

@@ -36,13 +36,13 @@ absl::Status ReplaceFile(const std::string& path, const std::string& contents) {
 }  // namespace
 
 absl::Status WriteReport(const std::vector<std::string>& ledger_paths, const std::string& out_path) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecords> runs, ReadRuns(ledger_paths));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<LedgerRun> runs, ReadRuns(ledger_paths));
   return ReplaceFile(
       out_path, RenderPage({EmbeddedReportHtml(), "Splitveil leak report", EmbeddedReportCss(), EmbeddedReportJs()},
                            ReportJson(runs, nullptr)));
 }
 
-absl::Status WriteAuditReport(const std::vector<RunRecords>& runs, const AuditReport& audit,
+absl::Status WriteAuditReport(const std::vector<LedgerRun>& runs, const AuditReport& audit,
                               const std::string& out_path) {
   return ReplaceFile(out_path,
                      RenderPage({EmbeddedReportHtml(), "Splitveil audit", EmbeddedReportCss(), EmbeddedReportJs()},

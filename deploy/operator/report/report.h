@@ -20,7 +20,7 @@ namespace splitveil {
 absl::Status WriteReport(const std::vector<std::string>& ledger_paths, const std::string& out_path);
 
 // The audit's own page: the verdicts, what was judged by which policy and when, and below them the report on `runs`.
-absl::Status WriteAuditReport(const std::vector<RunRecords>& runs, const AuditReport& audit,
+absl::Status WriteAuditReport(const std::vector<LedgerRun>& runs, const AuditReport& audit,
                               const std::string& out_path);
 
 }  // namespace splitveil

@@ -14,10 +14,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "deploy/operator/audit/verdict_text.h"
-#include "deploy/operator/page/json_values.h"
 #include "deploy/operator/records/attack_leak.h"
+#include "deploy/operator/records/ledger_figures.h"
 #include "deploy/operator/records/remedies.h"
-#include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/report/answer_json.h"
 #include "deploy/operator/report/attribute_json.h"
 #include "deploy/operator/report/curve.h"
@@ -27,7 +26,9 @@
 #include "deploy/operator/report/report_text.h"
 #include "deploy/operator/report/run_chain.h"
 
-#include "common/leakage/attack_words.h"
+#include "common/figures/attack_catalogue.h"
+#include "common/figures/figure_words.h"
+#include "common/figures/json_number.h"
 
 namespace splitveil {
 namespace {
@@ -47,7 +48,7 @@ double EpochsAfter(int64_t batches, const std::vector<StepRow>& steps,
   return std::abs(epochs - std::round(epochs)) < 0.05 ? std::round(epochs) : epochs;
 }
 
-Json EvaluationsJson(const RunRecords& run) {
+Json EvaluationsJson(const LedgerRun& run) {
   std::map<int64_t, int64_t> steps_of_epoch, ordinal_of_step;
   for (const StepRow& row : run.steps()) {
     ++steps_of_epoch[row.epoch];
@@ -71,7 +72,7 @@ Json EvaluationsJson(const RunRecords& run) {
   return evaluations;
 }
 
-int64_t AuxiliaryLabels(const RunRecords& run) {
+int64_t AuxiliaryLabels(const LedgerRun& run) {
   const Json config = Json::parse(run.parties.front().record.run.config_json, nullptr, /*allow_exceptions=*/false);
   const Json::json_pointer path("/agreement/audit/auxiliary_labels");
   const bool known = config.is_object() && config.contains(path) && config[path].is_number_integer();
@@ -81,40 +82,43 @@ int64_t AuxiliaryLabels(const RunRecords& run) {
 // One sentence each, the strongest attack on gradients first as in the headline: those without and with side
 // information, the strongest that adds up the epochs; then what reads no gradient, and what the model itself adds. An
 // attack stands in one of them.
-Json AttackSentences(const RunRecords& run, const std::vector<AttackLeak>& leaks, const RunRanking& ranking) {
+Json AttackSentences(const LedgerRun& run, const std::vector<AttackLeak>& leaks, const RunFigures& figures) {
   Json sentences = Json::array();
   std::set<std::string> told;
   const auto tell = [&](const char* before, const AttackLeak& leak) {
     const std::string words = IsCumulativeAttack(leak.attack) && !leak.epochs.empty()
-                                  ? DescribeCumulative(leak, ranking.bound)
+                                  ? DescribeCumulative(leak, figures.bound())
                                   : DescribeReach(leak);
     if (!words.empty() && told.insert(leak.attack).second) {
       sentences.push_back(absl::StrCat(before, words));
     }
   };
-  const auto tell_ranked = [&](const char* before, const RankedAttack& ranked) {
+  const auto tell_ranked = [&](const char* before, const AttackFigure* ranked) {
     for (const AttackLeak& leak : leaks) {
-      if (leak.layer == ranked.layer && leak.attack == ranked.attack && leak.observer == ranked.observer) {
+      if (ranked != nullptr && leak.layer == ranked->layer && leak.attack == ranked->attack &&
+          leak.observer == ranked->observer) {
         return tell(before, leak);
       }
     }
   };
-  if (&ranking.strongest() == &ranking.practical) {
-    tell_ranked("Strongest, without side information: ", ranking.practical);
-    tell_ranked("Strongest with side information: ", ranking.with_side_information);
+  if (figures.strongest() == figures.practical()) {
+    tell_ranked("Strongest, without side information: ", figures.practical());
+    tell_ranked("Strongest with side information: ", figures.with_side_information());
   } else {
-    tell_ranked("Strongest, with side information: ", ranking.with_side_information);
-    tell_ranked("Strongest without side information: ", ranking.practical);
+    tell_ranked("Strongest, with side information: ", figures.with_side_information());
+    tell_ranked("Strongest without side information: ", figures.practical());
   }
-  const bool cumulative =
-      IsCumulativeAttack(ranking.practical.attack) || IsCumulativeAttack(ranking.with_side_information.attack);
+  const auto is_cumulative = [](const AttackFigure* attack) {
+    return attack != nullptr && IsCumulativeAttack(attack->attack);
+  };
+  const bool cumulative = is_cumulative(figures.practical()) || is_cumulative(figures.with_side_information());
   for (size_t i = 0; i < leaks.size() && !cumulative; ++i) {  // The strongest first.
     if (IsCumulativeAttack(leaks[i].attack) && !leaks[i].epochs.empty()) {
       tell("Strongest over all epochs: ", leaks[i]);
       break;
     }
   }
-  tell_ranked("Without any gradient: ", ranking.no_gradient);
+  tell_ranked("Without any gradient: ", figures.no_gradient());
   if (const std::string advantage = DescribeAdvantage(run.epoch_leaks(), AuxiliaryLabels(run)); !advantage.empty()) {
     sentences.push_back(advantage);
   }
@@ -122,20 +126,20 @@ Json AttackSentences(const RunRecords& run, const std::vector<AttackLeak>& leaks
 }
 
 // What helps: against the exceeded bound, else against what the strongest attack reaches. Empty where little leaks.
-std::string RemedyForRun(const RunRecords& run, const RunRanking& ranking) {
-  if (ranking.bound == BoundState::kExceeded) {
+std::string RemedyForRun(const LedgerRun& run, const RunFigures& figures) {
+  if (figures.bound() == BoundState::kExceeded) {
     return RemedyForExceededBound(run.protection());
   }
-  const RankedAttack& strongest = ranking.strongest();
-  if (!strongest.is_measured() || ExposureOf(strongest.auc) == Exposure::kHidden) {
+  const AttackFigure* const strongest = figures.strongest();
+  if (strongest == nullptr || ExposureOf(strongest->auc()) == Exposure::kHidden) {
     return "";
   }
-  return IsCumulativeAttack(strongest.attack) ? RemedyForCumulativeLeak(run.protection())
-                                              : RemedyForLeak(run.protection());
+  return IsCumulativeAttack(strongest->attack) ? RemedyForCumulativeLeak(run.protection())
+                                               : RemedyForLeak(run.protection());
 }
 
 // What a card tells when it is opened, one sentence or more each.
-Json DetailsJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const RunRanking& ranking) {
+Json DetailsJson(const LedgerRun& run, const std::vector<AttackLeak>& leaks, const RunFigures& figures) {
   Json details = Json::array();
   const auto add = [&](const std::string& words) {
     if (!words.empty()) {
@@ -145,36 +149,36 @@ Json DetailsJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, co
   add(run.only_predicts()      ? "Predictions with a model that was trained before: no gradient was sent."
       : run.released_nothing() ? "The bottom model was frozen from the start: no gradient was sent."
                                : DescribeProtection(run.protection()));
-  for (const Json& words : AttackSentences(run, leaks, ranking)) {
+  for (const Json& words : AttackSentences(run, leaks, figures)) {
     add(words);
   }
-  add(DescribeBound(run.protections(), ranking));
-  if (ranking.claim_check.has_value()) {
-    add(absl::StrCat("Check of the claim: ", DescribeClaimCheck(*ranking.claim_check), "."));
+  add(DescribeBound(run.protections(), figures));
+  if (figures.checked_claim() != nullptr) {
+    add(absl::StrCat("Check of the claim: ", DescribeClaimCheck(*figures.checked_claim()), "."));
   }
-  add(DescribeBaseline(ranking));
+  add(DescribeBaseline(figures));
   add(DescribeModel(run.evaluations()));
   add(DescribeTask(run.evaluations()));
   return details;
 }
 
-Json RunJson(const RunRecords& run, const std::vector<AttackLeak>& leaks, const std::vector<ChartedLayer>& charted,
-             const RunRanking& ranking, const ReferenceRuns& references) {
+Json RunJson(const LedgerRun& run, const std::vector<AttackLeak>& leaks, const std::vector<ChartedLayer>& charted,
+             const RunFigures& figures, const ReferenceRuns& references) {
   Json excesses = Json::array();
-  for (const BoundExcess& excess : ranking.excesses) {
+  for (const BoundExcess& excess : figures.excesses) {
     excesses.push_back(DescribeExcess(excess));
   }
   return {{"id", run.run_id()},
           {"label", run.label},
           {"status", run.parties.front().record.status},
           {"is_protected", !run.protection().empty() && run.protection() != "none"},
-          {"answer", AnswerJson(run, ranking, references)},
+          {"answer", AnswerJson(run, figures, references)},
           {"excesses", std::move(excesses)},
-          {"remedy", RemedyForRun(run, ranking)},
-          {"details", DetailsJson(run, leaks, ranking)},
-          {"features", FeaturesJson(ranking)},
-          {"ranking", RankingJson(ranking)},
-          {"leaks", LeaksJson(leaks, run, charted, ranking.baseline)},
+          {"remedy", RemedyForRun(run, figures)},
+          {"details", DetailsJson(run, leaks, figures)},
+          {"features", FeaturesJson(figures)},
+          {"ranking", RankingJson(figures)},
+          {"leaks", LeaksJson(leaks, run, charted, figures.baseline())},
           {"cumulative", CumulativeJson(leaks)},
           {"distributions", DistributionsJson(run)},
           {"loss", FieldCurve(run.steps(), &StepRow::loss)},
@@ -229,7 +233,7 @@ std::string AlignedIds(const std::string& detail) {
 }
 
 // Which data a run trained on, as far as its ledgers say: [name, value].
-Json DataJson(const RunRecords& run) {
+Json DataJson(const LedgerRun& run) {
   const PartyRecords& party = run.parties.front();
   Json facts = {{"Run", run.run_id()}, {"Started", party.record.started_at}};
   for (const EventRecord& event : party.events) {
@@ -241,11 +245,11 @@ Json DataJson(const RunRecords& run) {
   return facts;
 }
 
-Json AuditJson(const std::vector<RunRecords>& runs, const AuditReport& audit) {
+Json AuditJson(const std::vector<LedgerRun>& runs, const AuditReport& audit) {
   Json ledgers = Json::array(), data = Json::array();
   for (const AuditedFile& ledger : audit.subject.ledgers) {
     Json recorded = Json::array();
-    for (const RunRecords& run : runs) {
+    for (const LedgerRun& run : runs) {
       for (const PartyRecords& party : run.parties) {
         if (party.ledger_name == ledger.name) {
           recorded.push_back(absl::StrCat(DescribeRole(party.record.run.role), ", run ", run.run_id()));
@@ -254,7 +258,7 @@ Json AuditJson(const std::vector<RunRecords>& runs, const AuditReport& audit) {
     }
     ledgers.push_back({{"name", ledger.name}, {"sha256", ledger.sha256}, {"holds", std::move(recorded)}});
   }
-  for (const RunRecords& run : runs) {
+  for (const LedgerRun& run : runs) {
     data.push_back(DataJson(run));
   }
   return {{"outcome", PolicyMet(audit.verdicts)      ? "pass"
@@ -269,12 +273,12 @@ Json AuditJson(const std::vector<RunRecords>& runs, const AuditReport& audit) {
 
 }  // namespace
 
-Json ReportJson(const std::vector<RunRecords>& runs, const AuditReport* audit) {
+Json ReportJson(const std::vector<LedgerRun>& runs, const AuditReport* audit) {
   std::vector<std::vector<AttackLeak>> all_leaks;
-  std::vector<RunRanking> rankings;
-  for (const RunRecords& run : runs) {
+  std::vector<RunFigures> all_figures;
+  for (const LedgerRun& run : runs) {
     all_leaks.push_back(AttackLeaks(run));
-    rankings.push_back(RankRun(run));
+    all_figures.push_back(FiguresOf(run));
   }
   const std::vector<RunChain> chains = FindChains(runs);
   // A verdict stands beside its run.
@@ -287,12 +291,12 @@ Json ReportJson(const std::vector<RunRecords>& runs, const AuditReport* audit) {
   const ReferenceRuns references = FindReferences(runs);
   Json all = Json::array();
   for (size_t i = 0; i < full.size(); ++i) {
-    all.push_back(RunJson(runs[full[i]], leaks[i], charted, rankings[full[i]], references));
+    all.push_back(RunJson(runs[full[i]], leaks[i], charted, all_figures[full[i]], references));
     if (audit != nullptr && i < audit->verdicts.size()) {
       all.back()["policy"] = VerdictJson(audit->verdicts[i]);
     }
   }
-  return {{"answer", AnswerSentence(runs, rankings)},
+  return {{"answer", AnswerSentence(runs, all_figures)},
           {"thresholds", {{"partly", kPartlyFrom}, {"largely", kLargelyFrom}, {"exposed", kExposedFrom}}},
           {"audit", audit == nullptr ? Json() : AuditJson(runs, *audit)},
           {"charted", ChartedJson(charted)},

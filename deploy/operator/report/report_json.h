@@ -5,13 +5,14 @@
 #include <vector>
 
 #include "deploy/operator/audit/audit_report.h"
-#include "deploy/operator/page/json_values.h"
 #include "deploy/operator/records/run_records.h"
+
+#include "common/figures/json_number.h"
 
 namespace splitveil {
 
 // `audit`: its verdicts stand beside the runs, one a run. Null: none was held.
-Json ReportJson(const std::vector<RunRecords>& runs, const AuditReport* audit);
+Json ReportJson(const std::vector<LedgerRun>& runs, const AuditReport* audit);
 
 }  // namespace splitveil
 

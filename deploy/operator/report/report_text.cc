@@ -12,12 +12,13 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "deploy/operator/records/ledger_figures.h"
 #include "deploy/operator/records/run_records.h"
 
-#include "common/leakage/attack_words.h"
-#include "common/leakage/run_standing.h"
+#include "common/figures/attack_catalogue.h"
+#include "common/figures/figure_words.h"
+#include "common/figures/stated_bound.h"
 #include "common/leakage/summary.h"
-#include "common/ledger/run_claim.h"
 
 namespace splitveil {
 namespace {
@@ -168,8 +169,8 @@ std::string DescribeExcess(const BoundExcess& excess) {
   }
   return absl::StrCat(place, " exceeds its bound in ", Epochs(excess.epochs),
                       excess.epochs.size() == 1 ? "" : absl::StrCat(", most in epoch ", excess.worst_epoch),
-                      ": lower 99.99% limit of its AUC ", AucText(excess.auc_at_least), ", bound ",
-                      AucText(excess.auc_bound), ".");
+                      ": lower 99.99% limit of its AUC ", AucText(*excess.auc_at_least), ", bound ",
+                      AucText(*excess.auc_bound), ".");
 }
 
 std::string DescribeAdvantage(const std::vector<EpochLeakRow>& rows, int64_t auxiliary_labels) {
@@ -211,7 +212,7 @@ std::string DescribeGateDecision(v1::GateAction gate) {
   }
 }
 
-std::string DescribeBound(const std::vector<ProtectionRow>& protections, const RunRanking& ranking) {
+std::string DescribeBound(const std::vector<ProtectionRow>& protections, const RunFigures& figures) {
   std::vector<double> bounds;
   for (const ProtectionRow& row : protections) {
     if (IsReleased(row) && std::isfinite(row.auc_bound)) {
@@ -222,21 +223,21 @@ std::string DescribeBound(const std::vector<ProtectionRow>& protections, const R
       bounds.empty() || NearestRankQuantile(bounds, 0.95) >= kNoPromise
           ? ""
           : absl::StrCat(" (Theorem 1, AUC ", AucText(NearestRankQuantile(bounds, 0.95)), " per step)");
-  const std::string run_bound = std::isfinite(ranking.run_auc_bound) && ranking.run_auc_bound < kNoPromise
-                                    ? absl::StrCat("AUC ", AucText(ranking.run_auc_bound), " over the whole run")
+  const std::string run_bound = Promises(figures.run_auc_bound)
+                                    ? absl::StrCat("AUC ", AucText(*figures.run_auc_bound), " over the whole run")
                                     : "";
-  if (ranking.proved && ranking.bound >= BoundState::kNotTested && ranking.bound != BoundState::kExceeded) {
+  if (figures.is_proved() && figures.bound() >= BoundState::kNotTested && figures.bound() != BoundState::kExceeded) {
     return absl::StrCat("Bound, proved for any adversary, model and data, beyond what it knew without the gradients: ",
                         run_bound.empty() ? "not recorded for the whole run" : run_bound,
-                        ranking.bound == BoundState::kNotExceeded ? "; not exceeded by the attacks run here." : ".");
+                        figures.bound() == BoundState::kNotExceeded ? "; not exceeded by the attacks run here." : ".");
   }
   const std::string bound =
-      absl::StrCat(ranking.proved ? "Bound, claimed as proved" : "Bound, conditional", ranking.proved ? "" : step_bound,
-                   run_bound.empty() ? "" : absl::StrCat(", ", run_bound));
-  switch (ranking.bound) {
+      absl::StrCat(figures.is_proved() ? "Bound, claimed as proved" : "Bound, conditional",
+                   figures.is_proved() ? "" : step_bound, run_bound.empty() ? "" : absl::StrCat(", ", run_bound));
+  switch (figures.bound()) {
     case BoundState::kNotInLedger:
       return "Bound: the label party's ledger, which was not given, states it.";
-    case BoundState::kNothingLeft:
+    case BoundState::kNothingReleased:
       return "Bound: no gradient left the label party, so there is nothing to bound.";
     case BoundState::kNoneStated:
       return "Bound: none stated. Only the measurements tell what the gradients leak.";
@@ -248,22 +249,22 @@ std::string DescribeBound(const std::vector<ProtectionRow>& protections, const R
     case BoundState::kExceeded:
       break;
   }
-  return absl::StrCat(bound, ": exceeded by ", AttackTitle(ranking.excesses.front().attack),
-                      ranking.excesses.size() > 1 ? absl::StrCat(" and ", ranking.excesses.size() - 1, " more") : "",
-                      ranking.proved
+  return absl::StrCat(bound, ": exceeded by ", AttackTitle(figures.excesses.front().attack),
+                      figures.excesses.size() > 1 ? absl::StrCat(" and ", figures.excesses.size() - 1, " more") : "",
+                      figures.is_proved()
                           ? ". The programs do not do what the proof assumes: stop using the run and report it."
                           : ". These gradients are not as it assumes: rely on what was measured.");
 }
 
-std::string DescribeBaseline(const RunRanking& ranking) {
-  if (ranking.bound == BoundState::kNothingLeft) {
+std::string DescribeBaseline(const RunFigures& figures) {
+  if (figures.bound() == BoundState::kNothingReleased) {
     return "";
   }
-  if (!ranking.baseline.is_measured()) {
+  if (figures.baseline() == nullptr) {
     return "What features alone reveal was not measured (features_only, activation_clusters).";
   }
-  return ranking.practical.is_measured()
-             ? absl::StrCat("The practical attack is ", AdvantageWords(ranking.practical, ranking), ".")
+  return figures.practical() != nullptr
+             ? absl::StrCat("The practical attack is ", AdvantageWords(figures.practical(), figures), ".")
              : "";
 }
 
@@ -282,8 +283,6 @@ bool IsValidated(const std::vector<EvaluationRow>& evaluations) {
 }
 
 }  // namespace
-
-double Quality(const EvaluationRow& row) { return IsRegression(row) ? row.r_squared : row.auc; }
 
 std::string QualityName(const std::vector<EvaluationRow>& evaluations) {
   return std::any_of(evaluations.begin(), evaluations.end(), IsRegression)         ? "R²"
@@ -305,30 +304,6 @@ std::string DescribeTask(const std::vector<EvaluationRow>& evaluations) {
   return "";
 }
 
-const EvaluationRow* BestTest(const std::vector<EvaluationRow>& evaluations) {
-  const char* const choosing = IsValidated(evaluations) ? "validation" : "test";
-  const EvaluationRow* best = nullptr;
-  for (const EvaluationRow& row : evaluations) {
-    if (row.split == choosing && std::isfinite(Quality(row)) && (best == nullptr || Quality(row) > Quality(*best))) {
-      best = &row;
-    }
-  }
-  for (const EvaluationRow& row : evaluations) {
-    if (best != nullptr && row.split == "test" && row.step == best->step && std::isfinite(Quality(row))) {
-      return &row;
-    }
-  }
-  return nullptr;
-}
-
-const EvaluationRow* LastTest(const std::vector<EvaluationRow>& evaluations) {
-  const EvaluationRow* last = nullptr;
-  for (const EvaluationRow& row : evaluations) {  // In step order.
-    last = row.split == "test" && std::isfinite(Quality(row)) ? &row : last;
-  }
-  return last;
-}
-
 std::string DescribeModel(const std::vector<EvaluationRow>& evaluations) {
   const EvaluationRow* best = BestTest(evaluations);
   if (best == nullptr) {
@@ -337,11 +312,11 @@ std::string DescribeModel(const std::vector<EvaluationRow>& evaluations) {
   const auto tests = std::count_if(evaluations.begin(), evaluations.end(),
                                    [](const EvaluationRow& row) { return row.split == "test"; });
   return absl::StrCat(
-      "Test ", QualityName(evaluations), " of the model: ", AucText(Quality(*best)),
+      "Test ", QualityName(evaluations), " of the model: ", AucText(*ModelFiguresOf(*best).quality()),
       tests > 1 ? absl::StrCat(IsValidated(evaluations) ? " (of " : " (best of ", tests,
                                IsValidated(evaluations) ? " evaluations that of the best validation; last "
                                                         : " evaluations, chosen on the test part itself; last ",
-                               AucText(Quality(*LastTest(evaluations))), ").")
+                               AucText(*ModelFiguresOf(*LastTest(evaluations)).quality()), ").")
                 : std::string("."));
 }
 

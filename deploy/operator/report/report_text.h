@@ -8,8 +8,8 @@
 
 #include "absl/strings/string_view.h"
 #include "deploy/operator/records/attack_leak.h"
-#include "deploy/operator/records/run_ranking.h"
 
+#include "common/figures/run_figures.h"
 #include "common/ledger/ledger_reader.h"
 
 #include "splitveil/v1/protection.pb.h"
@@ -57,14 +57,12 @@ std::string DescribeRole(absl::string_view role);
 
 // The verdict, the bound over the run and what it rests on, Theorem 1's over the steps, and whether an attack exceeded
 // it. A bound that is not proved is never a promise.
-std::string DescribeBound(const std::vector<ProtectionRow>& protections, const RunRanking& ranking);
+std::string DescribeBound(const std::vector<ProtectionRow>& protections, const RunFigures& figures);
 
 // What the strongest attack on gradients without side information reads beyond features alone; says so where nobody
 // measured what these tell.
-std::string DescribeBaseline(const RunRanking& ranking);
+std::string DescribeBaseline(const RunFigures& figures);
 
-// What epochs are compared by: R^2 of a regression, else the AUC, of several classes the mean of each against the rest.
-double Quality(const EvaluationRow& row);
 // "R²", "macro AUC", "AUC".
 std::string QualityName(const std::vector<EvaluationRow>& evaluations);
 
@@ -74,12 +72,6 @@ std::string DescribeTask(const std::vector<EvaluationRow>& evaluations);
 // Test AUC of the best epoch, of a regression R^2, by what it was chosen, and the last one; empty without an evaluation
 // of the test split.
 std::string DescribeModel(const std::vector<EvaluationRow>& evaluations);
-
-// The evaluation of the test split in the epoch with the largest AUC, of a regression with the largest R^2, of the
-// validation split, or where there is none of the test split; null without one.
-const EvaluationRow* BestTest(const std::vector<EvaluationRow>& evaluations);
-// The last of them; null without one.
-const EvaluationRow* LastTest(const std::vector<EvaluationRow>& evaluations);
 
 }  // namespace splitveil
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "deploy/operator/records/run_ranking.h"
+#include "deploy/operator/records/ledger_figures.h"
 #include "deploy/operator/report/leak_json.h"
 #include "deploy/operator/report/report_text.h"
 
@@ -17,12 +17,12 @@ namespace {
 constexpr size_t kMaxLines = 8;  // Colours of the page.
 
 // Empty: none. A run that only predicts is no day of training.
-std::string Predecessor(const RunRecords& run) {
+std::string Predecessor(const LedgerRun& run) {
   return run.only_predicts() ? "" : run.parties.front().record.run.resumed_from;
 }
 
 // Of the examples as the model met them, else of the best epoch; null where nothing was evaluated.
-const EvaluationRow* QualityOf(const RunRecords& run) {
+const EvaluationRow* QualityOf(const LedgerRun& run) {
   for (const EvaluationRow& row : run.evaluations()) {
     if (row.step == 0 && row.split == "test") {
       return &row;
@@ -70,7 +70,7 @@ std::vector<ChartedLayer> ChooseDayCharts(const std::vector<std::vector<AttackLe
 }
 
 // "marvell(sum_kl=0.1)"; where several chains have one protection, with the run that begins it.
-std::string LabelOf(const std::vector<RunRecords>& runs, const RunChain& chain, const std::vector<RunChain>& chains) {
+std::string LabelOf(const std::vector<LedgerRun>& runs, const RunChain& chain, const std::vector<RunChain>& chains) {
   const std::string protection = runs[chain.back()].protection();
   const auto same = std::count_if(chains.begin(), chains.end(),
                                   [&](const RunChain& other) { return runs[other.back()].protection() == protection; });
@@ -81,7 +81,7 @@ std::string LabelOf(const std::vector<RunRecords>& runs, const RunChain& chain, 
 
 }  // namespace
 
-std::vector<RunChain> FindChains(const std::vector<RunRecords>& runs) {
+std::vector<RunChain> FindChains(const std::vector<LedgerRun>& runs) {
   std::map<std::string, size_t> by_id;
   std::set<std::string> continued;
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -107,7 +107,7 @@ std::vector<RunChain> FindChains(const std::vector<RunRecords>& runs) {
   return chains;
 }
 
-std::vector<size_t> RunsInFull(const std::vector<RunRecords>& runs, const std::vector<RunChain>& chains) {
+std::vector<size_t> RunsInFull(const std::vector<LedgerRun>& runs, const std::vector<RunChain>& chains) {
   std::set<size_t> folded;
   if (runs.size() > kMaxLines) {
     for (const RunChain& chain : chains) {
@@ -123,7 +123,7 @@ std::vector<size_t> RunsInFull(const std::vector<RunRecords>& runs, const std::v
   return full;
 }
 
-Json ChainsJson(const std::vector<RunRecords>& runs, const std::vector<std::vector<AttackLeak>>& leaks,
+Json ChainsJson(const std::vector<LedgerRun>& runs, const std::vector<std::vector<AttackLeak>>& leaks,
                 const std::vector<RunChain>& chains) {
   if (chains.empty()) {
     return Json();
@@ -149,7 +149,7 @@ Json ChainsJson(const std::vector<RunRecords>& runs, const std::vector<std::vect
       days.push_back({{"id", runs[run].run_id()},
                       {"auc", quality == nullptr ? Json() : NumberJson(quality->auc)},
                       {"log_loss", quality == nullptr ? Json() : NumberJson(quality->log_loss)},
-                      {"ranking", RankingJson(RankRun(runs[run]))},
+                      {"ranking", RankingJson(FiguresOf(runs[run]))},
                       {"leaks", std::move(means)}});
     }
     all.push_back({{"label", LabelOf(runs, chain, chains)}, {"runs", std::move(days)}});

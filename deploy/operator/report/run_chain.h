@@ -5,9 +5,10 @@
 #include <cstddef>
 #include <vector>
 
-#include "deploy/operator/page/json_values.h"
 #include "deploy/operator/records/attack_leak.h"
 #include "deploy/operator/records/run_records.h"
+
+#include "common/figures/json_number.h"
 
 namespace splitveil {
 
@@ -16,16 +17,16 @@ using RunChain = std::vector<size_t>;
 
 // One chain for each run that no other continues and that continues another; a run may begin several. Runs whose
 // predecessor is not among `runs` begin a chain.
-std::vector<RunChain> FindChains(const std::vector<RunRecords>& runs);
+std::vector<RunChain> FindChains(const std::vector<LedgerRun>& runs);
 
 // The runs to show in full: all where the page can tell their lines apart, else those that no other continues.
-std::vector<size_t> RunsInFull(const std::vector<RunRecords>& runs, const std::vector<RunChain>& chains);
+std::vector<size_t> RunsInFull(const std::vector<LedgerRun>& runs, const std::vector<RunChain>& chains);
 
 // {"charted": layers and attacks, "chains": [{"label", "runs": [{"id", "auc", "log_loss", "ranking", "leaks": [mean
 // leak AUC for each charted layer and attack]}]}]}: the day-by-day figures of Li et al. 2021, Figure 4.
 // Quality is that of the model as it came (an evaluation before the first step), else the best. `leaks`: of each run.
 // Null without chains.
-Json ChainsJson(const std::vector<RunRecords>& runs, const std::vector<std::vector<AttackLeak>>& leaks,
+Json ChainsJson(const std::vector<LedgerRun>& runs, const std::vector<std::vector<AttackLeak>>& leaks,
                 const std::vector<RunChain>& chains);
 
 }  // namespace splitveil

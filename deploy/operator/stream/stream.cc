@@ -12,8 +12,7 @@
 #include "deploy/operator/local_run/local_programs.h"
 #include "deploy/operator/local_run/run_progress.h"
 #include "deploy/operator/local_run/two_party_run.h"
-#include "deploy/operator/records/attack_leak.h"
-#include "deploy/operator/records/run_ranking.h"
+#include "deploy/operator/records/ledger_figures.h"
 #include "deploy/operator/records/run_records.h"
 #include "deploy/operator/report/report.h"
 #include "deploy/operator/stream/stream_plan.h"
@@ -93,13 +92,10 @@ void RunUnfinished(const LocalRunsOptions& options, std::vector<Progressed>& cha
 // the figures of the result file alone, and fails the report that follows.
 StreamedDay ReadDay(const StreamRun& run, const RunFigures& figures, const std::string& ledger) {
   StreamedDay day = {run.day, run.protection, figures};
-  const absl::StatusOr<std::vector<RunRecords>> runs = ReadRuns({ledger});
+  const absl::StatusOr<std::vector<LedgerRun>> runs = ReadRuns({ledger});
   if (runs.ok()) {
-    day.ranking = RankRun(runs->back());
-    day.figures.leaks.clear();
-    for (const AttackLeak& leak : BatchLeaks(runs->back())) {
-      day.figures.leaks.push_back({leak.layer, leak.attack, leak.series->summary.mean, leak.series->summary.p95});
-    }
+    day.recorded = FiguresOf(runs->back());
+    day.figures.attacks = day.recorded.attacks;
   }
   return day;
 }

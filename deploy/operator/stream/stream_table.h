@@ -5,16 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "deploy/operator/local_run/finished_run.h"
-#include "deploy/operator/records/run_ranking.h"
+#include "common/figures/run_figures.h"
 
 namespace splitveil {
 
 // One finished day of one protection.
 struct StreamedDay {
   std::string day, protection;
-  RunFigures figures;
-  RunRanking ranking = {};
+  RunFigures figures;        // Of its result file.
+  RunFigures recorded = {};  // Of its ledger.
 };
 
 // stream.csv: a header, then one line per finished day and protection: day, protection, test_auc and log_loss (of the

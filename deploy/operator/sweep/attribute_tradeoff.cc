@@ -95,8 +95,11 @@ AttributePoint Summarize(const Runs& runs) {
   point.reference = first.run.protection.reference;
   point.seeds = static_cast<int>(runs.size());
   point.test_accuracy = SpreadOfRuns(runs, [](const SweptRun& run) { return run.test_accuracy; });
-  point.test_quality = SpreadOfRuns(runs, [](const SweptRun& run) { return run.figures.test_quality; });
-  point.label_leak = SpreadOfRuns(runs, [](const SweptRun& run) { return run.ranking.strongest().auc; });
+  point.test_quality =
+      SpreadOfRuns(runs, [](const SweptRun& run) { return run.figures.test.quality().value_or(std::nan("")); });
+  point.label_leak = SpreadOfRuns(runs, [](const SweptRun& run) {
+    return run.recorded.strongest() != nullptr ? run.recorded.strongest()->auc() : std::nan("");
+  });
   point.proved_auc_bound = SpreadOfRuns(runs, [](const SweptRun& run) {
     return run.attributes.has_value() && run.attributes->bound.has_value() ? run.attributes->bound->auc_bound
                                                                            : std::numeric_limits<double>::quiet_NaN();

@@ -11,6 +11,8 @@
 #include "deploy/operator/records/attribute_records.h"
 #include "deploy/operator/sweep/attribute_tradeoff.h"
 
+#include "common/figures/attack_catalogue.h"
+
 namespace splitveil {
 namespace {
 

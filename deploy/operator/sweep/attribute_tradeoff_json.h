@@ -4,8 +4,9 @@
 
 #include <vector>
 
-#include "deploy/operator/page/json_values.h"
 #include "deploy/operator/sweep/tradeoff.h"
+
+#include "common/figures/json_number.h"
 
 namespace splitveil {
 

@@ -16,9 +16,8 @@
 #include "deploy/operator/local_run/local_programs.h"
 #include "deploy/operator/local_run/run_progress.h"
 #include "deploy/operator/local_run/two_party_run.h"
-#include "deploy/operator/records/attack_leak.h"
 #include "deploy/operator/records/attribute_records.h"
-#include "deploy/operator/records/run_ranking.h"
+#include "deploy/operator/records/ledger_figures.h"
 #include "deploy/operator/records/run_records.h"
 #include "deploy/operator/sweep/sweep_debit.h"
 #include "deploy/operator/sweep/sweep_plan.h"
@@ -133,16 +132,13 @@ SweptRun ReadSweptRun(const Cell& cell, const SweepOptions& options) {
   SweptRun swept = {cell.run, *cell.figures, {}};
   const std::string ledger =
       absl::StrCat(RunFolder(options, cell.run), "/", cell.run.label_config.party().ledger_path());
-  const absl::StatusOr<std::vector<RunRecords>> runs = ReadRuns({ledger});
+  const absl::StatusOr<std::vector<LedgerRun>> runs = ReadRuns({ledger});
   if (!runs.ok()) {
     std::fprintf(stderr, "%s: %s\n", cell.run.name.c_str(), std::string(runs.status().message()).c_str());
     return swept;
   }
-  swept.ranking = RankRun(runs->back());
-  swept.figures.leaks.clear();
-  for (const AttackLeak& leak : BatchLeaks(runs->back())) {
-    swept.figures.leaks.push_back({leak.layer, leak.attack, leak.series->summary.mean, leak.series->summary.p95});
-  }
+  swept.recorded = FiguresOf(runs->back());
+  swept.figures.attacks = swept.recorded.attacks;
   for (const EvaluationRow& row : runs->back().evaluations()) {  // In step order: the last one stays.
     if (row.split == "test") {
       swept.test_accuracy = row.accuracy;
@@ -150,7 +146,7 @@ SweptRun ReadSweptRun(const Cell& cell, const SweepOptions& options) {
   }
   const std::string others =
       absl::StrCat(RunFolder(options, cell.run), "/", cell.run.nonlabel_config.party().ledger_path());
-  if (const absl::StatusOr<std::vector<RunRecords>> nonlabel = ReadRuns({others}); nonlabel.ok()) {
+  if (const absl::StatusOr<std::vector<LedgerRun>> nonlabel = ReadRuns({others}); nonlabel.ok()) {
     swept.attributes = AttributeRecordsOf(nonlabel->back());
   } else {
     std::fprintf(stderr, "%s: %s\n", cell.run.name.c_str(), std::string(nonlabel.status().message()).c_str());

@@ -1,11 +1,16 @@
 #include "deploy/operator/sweep/sweep_table.h"
 
+#include <cmath>
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "deploy/operator/local_run/figures_table.h"
 #include "deploy/operator/records/ranking_cells.h"
 #include "deploy/operator/sweep/attribute_table.h"
+
+#include "common/figures/figure_words.h"
 
 namespace splitveil {
 namespace {
@@ -38,21 +43,24 @@ std::string SweepCsv(const std::vector<SweptRun>& runs) {
   std::string csv = absl::StrJoin(cells, ",") + "\n";
   for (const SweptRun& swept : runs) {
     const RunFigures& figures = swept.figures;
+    const std::optional<double> quality_of_run = figures.test.quality();
     const uint64_t seed = swept.run.seed;
     const BottomGain gain = GainOf(runs, swept.run.variant.cut_layer);
     const SweepProtection& protection = swept.run.protection;
     cells = {CsvCell(swept.run.name), protection.family, protection.parameter ? CsvCell(*protection.parameter) : "",
              absl::StrCat(seed)};
-    for (const std::string& cell : RankingCells(swept.ranking)) {
+    for (const std::string& cell : RankingCells(swept.recorded)) {
       cells.push_back(CsvCell(cell));
     }
     cells.insert(cells.end(),
-                 {CsvCell(figures.test_quality), CsvCell(gain.FrozenQuality(seed)), CsvCell(gain.NoneQuality(seed)),
-                  CsvCell(gain.ShareKept(seed, figures.test_quality)), CsvCell(figures.final_test_quality),
-                  CsvCell(figures.test_loss), absl::StrCat(figures.steps)});
+                 {CsvCell(quality_of_run), CsvCell(gain.FrozenQuality(seed)), CsvCell(gain.NoneQuality(seed)),
+                  CsvCell(gain.ShareKept(seed, quality_of_run.value_or(std::nan("")))),
+                  CsvCell(figures.final_test.quality()), CsvCell(figures.test.loss()), absl::StrCat(figures.steps)});
     for (const auto& key : keys) {
-      const LeakPoint leak = LeakOf(figures, key.first, key.second);
-      cells.insert(cells.end(), {CsvCell(leak.mean), CsvCell(leak.p95)});
+      const AttackFigure* const leak = LeakOf(figures, key.first, key.second);
+      const bool measured = leak != nullptr;
+      cells.insert(cells.end(),
+                   {measured ? CsvCell(leak->batches.mean) : "", measured ? CsvCell(leak->batches.p95) : ""});
     }
     cells.insert(cells.end(), {CsvCell(figures.run_auc_bound), CsvCell(figures.auc_bound_p95),
                                CsvCell(figures.sum_kl_mean), CsvCell(figures.seconds)});

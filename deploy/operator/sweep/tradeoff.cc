@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "deploy/operator/local_run/figures_table.h"
 
-#include "common/leakage/attack_rank.h"
+#include "common/figures/attack_catalogue.h"
+#include "common/figures/figure_words.h"
 
 namespace splitveil {
 namespace {
@@ -18,7 +21,7 @@ using LayerAndAttack = std::pair<std::string, std::string>;
 // How much a state weighs among several seeds.
 int BoundRank(BoundState state) {
   switch (state) {
-    case BoundState::kNothingLeft:
+    case BoundState::kNothingReleased:
     case BoundState::kNotExceeded:
       return 0;
     case BoundState::kNotInLedger:
@@ -33,57 +36,60 @@ int BoundRank(BoundState state) {
   return 4;
 }
 
-Spread SpreadOfField(const std::vector<const SweptRun*>& runs, double RunFigures::*field) {
-  std::vector<double> values(runs.size());
-  for (size_t i = 0; i < runs.size(); ++i) {
-    values[i] = runs[i]->figures.*field;
+// `figure` of each run, if it exists.
+template <typename Figure>
+Spread SpreadOfFigure(const std::vector<const SweptRun*>& runs, Figure figure) {
+  std::vector<double> values;
+  for (const SweptRun* run : runs) {
+    if (const std::optional<double> value = figure(*run); value.has_value()) {
+      values.push_back(*value);
+    }
   }
   return SpreadOf(values);
+}
+
+Spread SpreadOfField(const std::vector<const SweptRun*>& runs, std::optional<double> RunFigures::*field) {
+  return SpreadOfFigure(runs, [field](const SweptRun& run) { return run.figures.*field; });
 }
 
 LeakSpread SpreadOfLeak(const std::vector<const SweptRun*>& runs, const LayerAndAttack& key) {
-  std::vector<double> means, p95s;
-  for (const SweptRun* run : runs) {
-    for (const LeakPoint& leak : run->figures.leaks) {
-      if (leak.layer == key.first && leak.attack == key.second) {
-        means.push_back(leak.mean);
-        p95s.push_back(leak.p95);
-      }
-    }
-  }
-  return {key.first, key.second, SpreadOf(means), SpreadOf(p95s)};
+  const auto of = [&](double LeakSummary::*field) {
+    return SpreadOfFigure(runs, [&](const SweptRun& run) {
+      const AttackFigure* const leak = LeakOf(run.figures, key.first, key.second);
+      return leak != nullptr ? std::optional(leak->batches.*field) : std::nullopt;
+    });
+  };
+  return {key.first, key.second, of(&LeakSummary::mean), of(&LeakSummary::p95)};
 }
 
-// `figure` of each run's ranking.
-template <typename Figure>
-Spread SpreadOfRanking(const std::vector<const SweptRun*>& runs, Figure figure) {
-  std::vector<double> values;
-  for (const SweptRun* run : runs) {
-    values.push_back(figure(run->ranking));
-  }
-  return SpreadOf(values);
-}
+using Kind = const AttackFigure* (*)(const RunFigures& figures);
 
-// `kind` of each run's ranking.
-template <typename Kind>
+// `kind` of each run.
 RankedSpread SpreadOfKind(const std::vector<const SweptRun*>& runs, Kind kind) {
   RankedSpread spread;
   double most = 0;
   for (const SweptRun* run : runs) {
-    const RankedAttack& attack = kind(run->ranking);
-    if (attack.is_measured() && attack.auc > most) {
-      most = attack.auc;
-      spread.layer = attack.layer;
-      spread.attack = attack.attack;
+    const AttackFigure* const attack = kind(run->recorded);
+    if (attack != nullptr && attack->auc() > most) {
+      most = attack->auc();
+      spread.layer = attack->layer;
+      spread.attack = attack->attack;
     }
   }
-  const auto of = [&](double RankedAttack::*figure) {
-    return SpreadOfRanking(runs, [&](const RunRanking& ranking) { return kind(ranking).*figure; });
+  const auto of = [&](auto figure) {
+    return SpreadOfFigure(runs, [&](const SweptRun& run) -> std::optional<double> {
+      const AttackFigure* const attack = kind(run.recorded);
+      return attack != nullptr ? figure(*attack) : std::nullopt;
+    });
   };
-  spread.auc = of(&RankedAttack::auc);
-  spread.tpr_1pct = of(&RankedAttack::tpr_1pct);
-  spread.tpr_01pct = of(&RankedAttack::tpr_01pct);
+  spread.auc = of([](const AttackFigure& attack) { return std::optional(attack.auc()); });
+  spread.tpr_1pct = of([](const AttackFigure& attack) { return attack.tpr_1pct(); });
+  spread.tpr_01pct = of([](const AttackFigure& attack) { return attack.tpr_01pct(); });
   return spread;
+}
+
+const AttackFigure* WorstCase(const RunFigures& figures) {
+  return figures.worst_case.has_value() ? &*figures.worst_case : nullptr;
 }
 
 // Of `reference`, or of all where it is none in particular.
@@ -92,29 +98,29 @@ QualitiesBySeed QualitiesOf(const std::vector<const SweptRun*>& runs,
   QualitiesBySeed qualities;
   for (const SweptRun* run : runs) {
     if (!reference || run->run.protection.reference == *reference) {
-      qualities[run->run.seed] = run->figures.test_quality;
+      qualities[run->run.seed] = run->figures.test.quality().value_or(std::nan(""));
     }
   }
   return qualities;
 }
 
 // How much a verdict weighs among several seeds.
-int StandingRank(RunStanding standing) {
-  switch (standing) {
-    case RunStanding::kNothingReleased:
-    case RunStanding::kGuaranteed:
+int VerdictRank(PrivacyVerdict verdict) {
+  switch (verdict) {
+    case PrivacyVerdict::kNothingReleased:
+    case PrivacyVerdict::kGuaranteed:
       return 0;
-    case RunStanding::kUnchecked:
+    case PrivacyVerdict::kUnchecked:
       return 1;
-    case RunStanding::kHolds:
+    case PrivacyVerdict::kHolds:
       return 2;
-    case RunStanding::kUntested:
+    case PrivacyVerdict::kUntested:
       return 3;
-    case RunStanding::kNothingClaimed:
+    case PrivacyVerdict::kNothingClaimed:
       return 4;
-    case RunStanding::kNotKnown:
+    case PrivacyVerdict::kNotKnown:
       return 5;
-    case RunStanding::kBroken:
+    case PrivacyVerdict::kBroken:
       break;
   }
   return 6;
@@ -126,48 +132,53 @@ std::string OfSeeds(int64_t alike, size_t seeds) {
 }
 
 // The worst verdict of any seed, and the figures that it rests on.
-void SummarizeStanding(const std::vector<const SweptRun*>& runs, TradeoffPoint& point) {
-  point.proved_auc_bound = SpreadOfRanking(runs, ProvedAucBound);
-  point.worst_case =
-      SpreadOfKind(runs, [](const RunRanking& ranking) -> const RankedAttack& { return ranking.worst_case; });
+void SummarizeVerdict(const std::vector<const SweptRun*>& runs, TradeoffPoint& point) {
+  point.proved_auc_bound = SpreadOfFigure(runs, [](const SweptRun& run) { return run.recorded.proved_auc_bound(); });
+  point.worst_case = SpreadOfKind(runs, WorstCase);
   const auto of = [](const SweptRun* run) {
-    return run->run.protection.reference == Reference::kFrozen ? RunStanding::kNothingReleased : run->ranking.standing;
+    return run->run.protection.reference == Reference::kFrozen ? PrivacyVerdict::kNothingReleased
+                                                               : run->recorded.verdict();
   };
-  point.standing = of(*std::max_element(runs.begin(), runs.end(), [&](const SweptRun* a, const SweptRun* b) {
-    return StandingRank(of(a)) < StandingRank(of(b));
+  point.worst_verdict = of(*std::max_element(runs.begin(), runs.end(), [&](const SweptRun* a, const SweptRun* b) {
+    return VerdictRank(of(a)) < VerdictRank(of(b));
   }));
   const auto alike =
-      std::count_if(runs.begin(), runs.end(), [&](const SweptRun* run) { return of(run) == point.standing; });
-  point.verdict = absl::StrCat(StandingWords(point.standing), OfSeeds(alike, runs.size()));
+      std::count_if(runs.begin(), runs.end(), [&](const SweptRun* run) { return of(run) == point.worst_verdict; });
+  point.verdict = absl::StrCat(VerdictWords(point.worst_verdict), OfSeeds(alike, runs.size()));
 }
 
-// The worst state of any seed: where one run exceeds its bound, the protection does not keep it.
-void SummarizeRanking(const std::vector<const SweptRun*>& runs, TradeoffPoint& point) {
-  const auto of = [](RankedAttack RunRanking::*kind) {
-    return [kind](const RunRanking& ranking) -> const RankedAttack& { return ranking.*kind; };
+// The worst state of any seed: if one run exceeds its bound, the protection does not keep it.
+void SummarizeAttacks(const std::vector<const SweptRun*>& runs, TradeoffPoint& point) {
+  point.strongest = SpreadOfKind(runs, [](const RunFigures& figures) { return figures.strongest(); });
+  point.practical = SpreadOfKind(runs, [](const RunFigures& figures) { return figures.practical(); });
+  point.with_side_information =
+      SpreadOfKind(runs, [](const RunFigures& figures) { return figures.with_side_information(); });
+  point.no_gradient = SpreadOfKind(runs, [](const RunFigures& figures) { return figures.no_gradient(); });
+  const auto guessing = [&](double Guessing::*figure) {
+    return SpreadOfFigure(runs, [&](const SweptRun& run) {
+      return run.recorded.guessing.has_value() ? std::optional((*run.recorded.guessing).*figure) : std::nullopt;
+    });
   };
-  point.strongest =
-      SpreadOfKind(runs, [](const RunRanking& ranking) -> const RankedAttack& { return ranking.strongest(); });
-  point.practical = SpreadOfKind(runs, of(&RunRanking::practical));
-  point.with_side_information = SpreadOfKind(runs, of(&RunRanking::with_side_information));
-  point.no_gradient = SpreadOfKind(runs, of(&RunRanking::no_gradient));
-  point.guessing_auc_p95 = SpreadOfRanking(runs, [](const RunRanking& ranking) { return ranking.guessing.p95; });
-  point.guessing_auc_mean = SpreadOfRanking(runs, [](const RunRanking& ranking) { return ranking.guessing.mean; });
-  const RunRanking* worst = &runs.front()->ranking;  // A point has a run.
+  point.guessing_auc_p95 = guessing(&Guessing::p95);
+  point.guessing_auc_mean = guessing(&Guessing::mean);
+  const RunFigures* worst = &runs.front()->recorded;  // A point has a run.
   for (const SweptRun* run : runs) {
-    if (BoundRank(run->ranking.bound) > BoundRank(worst->bound)) {
-      worst = &run->ranking;
+    if (BoundRank(run->recorded.bound()) > BoundRank(worst->bound())) {
+      worst = &run->recorded;
     }
   }
-  point.bound = worst->bound;
-  const auto alike =
-      std::count_if(runs.begin(), runs.end(), [&](const SweptRun* run) { return run->ranking.bound == worst->bound; });
+  point.bound = worst->bound();
+  const auto alike = std::count_if(runs.begin(), runs.end(),
+                                   [&](const SweptRun* run) { return run->recorded.bound() == worst->bound(); });
   if (point.reference == Reference::kFrozen) {
-    point.bound = BoundState::kNothingLeft;
+    point.bound = BoundState::kNothingReleased;
     point.bound_words = "no gradient leaves";
     return;
   }
-  point.bound_words = absl::StrCat(BoundStateWords(*worst), OfSeeds(alike, runs.size()));
+  point.bound_words = absl::StrCat(
+      worst->is_proved() && point.bound > BoundState::kNoneStated && point.bound != BoundState::kExceeded ? "proved; "
+                                                                                                          : "",
+      BoundStateWords(*worst), OfSeeds(alike, runs.size()));
 }
 
 // Whether more than the gradients' protection makes it what it is: no point of that one's curve.
@@ -186,12 +197,12 @@ TradeoffPoint Summarize(const std::vector<const SweptRun*>& runs, const std::vec
   point.parameter = protection.parameter;
   point.reference = protection.reference;
   point.seeds = static_cast<int>(runs.size());
-  SummarizeRanking(runs, point);
-  SummarizeStanding(runs, point);
+  SummarizeAttacks(runs, point);
+  SummarizeVerdict(runs, point);
   point.kept = gain.KeptBy(QualitiesOf(runs));
-  point.test_quality = SpreadOfField(runs, &RunFigures::test_quality);
-  point.final_test_quality = SpreadOfField(runs, &RunFigures::final_test_quality);
-  point.test_loss = SpreadOfField(runs, &RunFigures::test_loss);
+  point.test_quality = SpreadOfFigure(runs, [](const SweptRun& run) { return run.figures.test.quality(); });
+  point.final_test_quality = SpreadOfFigure(runs, [](const SweptRun& run) { return run.figures.final_test.quality(); });
+  point.test_loss = SpreadOfFigure(runs, [](const SweptRun& run) { return run.figures.test.loss(); });
   point.run_auc_bound = SpreadOfField(runs, &RunFigures::run_auc_bound);
   point.auc_bound_p95 = SpreadOfField(runs, &RunFigures::auc_bound_p95);
   point.sum_kl_mean = SpreadOfField(runs, &RunFigures::sum_kl_mean);
@@ -209,8 +220,8 @@ bool IsFinite(const Tradeoff& choice) { return std::isfinite(choice.leak) && std
 std::vector<LayerAndAttack> LayersAndAttacks(const std::vector<SweptRun>& runs) {
   std::map<LayerAndAttack, double> strengths;
   for (const SweptRun& run : runs) {
-    for (const LeakPoint& leak : run.figures.leaks) {
-      strengths[{leak.layer, leak.attack}] += std::isfinite(leak.p95) ? leak.p95 : 0;
+    for (const AttackFigure* leak : run.figures.over_batches()) {
+      strengths[{leak->layer, leak->attack}] += leak->batches.p95;
     }
   }
   std::vector<LayerAndAttack> keys;
@@ -248,7 +259,9 @@ std::string GainWords(const std::vector<SweptRun>& runs) {
   return absl::StrJoin(words, " ");
 }
 
-bool IsRegression(const std::vector<SweptRun>& runs) { return !runs.empty() && runs.front().figures.is_regression; }
+bool IsRegression(const std::vector<SweptRun>& runs) {
+  return !runs.empty() && runs.front().figures.test.is_regression();
+}
 
 std::string QualityName(const std::vector<SweptRun>& runs) { return IsRegression(runs) ? "R^2" : "AUC"; }
 

@@ -8,20 +8,20 @@
 #include <utility>
 #include <vector>
 
-#include "deploy/operator/local_run/finished_run.h"
 #include "deploy/operator/records/attribute_records.h"
-#include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/sweep/bottom_gain.h"
 #include "deploy/operator/sweep/spread.h"
 #include "deploy/operator/sweep/sweep_plan.h"
 
+#include "common/figures/run_figures.h"
+
 namespace splitveil {
 
-// A finished run: the figures of its RESULT line, and what its ledger says of the strongest attack and the bound.
+// A finished run: the figures of its result file, and those of its ledger: every attack, and the bound.
 struct SweptRun {
   SweepRun run;
   RunFigures figures;
-  RunRanking ranking;
+  RunFigures recorded;
   // The other direction, by the non-label party's ledger; nullopt: it is not there.
   std::optional<AttributeRecords> attributes = std::nullopt;
   // Of the last evaluation of the test examples. NaN: none, or of a regression.
@@ -38,7 +38,7 @@ struct LeakSpread {
 struct RankedSpread {
   std::string layer, attack;
   Spread auc;
-  Spread tpr_1pct, tpr_01pct;  // RankedAttack's.
+  Spread tpr_1pct, tpr_01pct;  // AttackFigure's.
 };
 
 // One protection: the point of a curve.
@@ -48,13 +48,13 @@ struct TradeoffPoint {
   Reference reference = Reference::kNo;
   int seeds = 0;                                               // Runs summarised.
   RankedSpread strongest;                                      // On gradients: what protections are ranked by.
-  RankedSpread practical, with_side_information, no_gradient;  // As RunRanking has them.
+  RankedSpread practical, with_side_information, no_gradient;  // As RunFigures has them.
   Spread guessing_auc_p95, guessing_auc_mean;
   // The three figures: what is proved, the worst case measured and, as `practical`, what a partner can do today; and
   // the worst verdict of any seed, "broken (1 of 2 seeds)".
   Spread proved_auc_bound;
   RankedSpread worst_case;
-  RunStanding standing = RunStanding::kNotKnown;
+  PrivacyVerdict worst_verdict = PrivacyVerdict::kNotKnown;
   std::string verdict;
   BoundState bound = BoundState::kNotInLedger;
   std::string bound_words;  // "exceeded by Gradient length (1 of 2 seeds)".

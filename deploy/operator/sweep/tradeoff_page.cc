@@ -10,12 +10,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "deploy/operator/page/page.h"
-#include "deploy/operator/records/run_ranking.h"
 #include "deploy/operator/sweep/attribute_tradeoff.h"
 #include "deploy/operator/sweep/attribute_tradeoff_json.h"
 
-#include "common/leakage/attack_words.h"
-#include "common/leakage/run_standing.h"
+#include "common/figures/attack_catalogue.h"
+#include "common/figures/figure_words.h"
 #include "common/page/embedded.h"
 
 namespace splitveil {
@@ -103,7 +102,7 @@ Json PointJson(const TradeoffPoint& point) {
           {"seeds", point.seeds},
           {"strongest", KindJson(point.strongest)},
           {"verdict", point.verdict},
-          {"broken", point.standing == RunStanding::kBroken},
+          {"broken", point.worst_verdict == PrivacyVerdict::kBroken},
           {"proved_auc_bound", SpreadJson(point.proved_auc_bound)},
           {"worst_case", KindJson(point.worst_case)},
           {"practical", KindJson(point.practical)},

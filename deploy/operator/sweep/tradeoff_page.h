@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "deploy/operator/page/json_values.h"
 #include "deploy/operator/sweep/tradeoff.h"
+
+#include "common/figures/json_number.h"
 
 namespace splitveil {
 

@@ -46,7 +46,7 @@ TEST_F(CentralizedBaselineTest, TrainsWhatTwoPartiesTrain) {
   LocalLabelParty peer(label->get());
   const absl::Status split = NonLabelSession(run_.NonLabelOptions(&peer)).Run();
   ASSERT_TRUE(split.ok()) << split;
-  const auto expected = nlohmann::json::parse((*label)->report()->full);
+  const auto expected = nlohmann::json::parse(FullResultJson(*(*label)->figures()));
 
   const absl::StatusOr<CentralizedBaselineResult> result = Train();
   ASSERT_TRUE(result.ok()) << result.status();

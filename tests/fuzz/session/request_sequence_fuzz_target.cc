@@ -164,7 +164,7 @@ class FuzzedSession {
   SequenceOutcome End() {
     if (!given_up_) {
       RequireOk(session_->WaitUntilEnded([] { return false; }));
-      Require(session_->report()->summary.steps ==
+      Require(session_->figures()->steps ==
               static_cast<int64_t>(run_.agreement.epochs() * schedule_->batches_per_epoch()));
     }
     outcome_.completed = !given_up_;

@@ -13,97 +13,63 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-TEST(StrongestFirstTest, InTheOneOrderOfAttacksWithTheLastEpochs) {
-  const std::vector<MeasuredAttack> figures = StrongestFirst({{{"first", "norm"}, {0.9, 0.9}},
-                                                              {{"cut", "norm"}, {0.6, 0.6}},
-                                                              {{"cut", "residual_norm"}, {0.2, 0.8}},
-                                                              {{"cut", "activation_clusters"}, {0.95, 0.95}},
-                                                              {{"cut", "cumulative_direction"}, {0.99, 0.99}}},
-                                                             {{{"cut", "cumulative_direction"}, 0.3}});
-  std::vector<std::string> order;
-  for (const MeasuredAttack& figure : figures) {
-    order.push_back(figure.layer + " " + figure.attack);
-  }
-  EXPECT_EQ(order, (std::vector<std::string>{"first norm", "cut residual_norm", "cut cumulative_direction", "cut norm",
-                                             "cut activation_clusters"}));
-  EXPECT_DOUBLE_EQ(figures[1].batches.mean, 0.8);  // Each batch inverted by itself.
-  EXPECT_DOUBLE_EQ(figures[2].auc(), 0.7);
+EpochLeakRow Pooled(double auc) {
+  EpochLeakRow row;
+  row.auc = auc;
+  return row;
 }
 
-TEST(StrongestFirstTest, OfNothingNothing) { EXPECT_TRUE(StrongestFirst({}).empty()); }
-
-MeasuredAttack Attack(const std::string& layer, const std::string& attack, double p95,
-                      double pooled = std::numeric_limits<double>::quiet_NaN()) {
-  return {layer, attack, {0.5, 0, p95, 10}, pooled};
+AttackFigure Attack(const std::string& layer, const std::string& attack, double p95) {
+  return {layer, attack, "", {0.5, 0, p95, 10}};
 }
 
-TEST(StrongestOnGradientsTest, IsTheFirstOfEachKindAndTheStrongerOfTheTwo) {
-  std::vector<MeasuredAttack> attacks = {Attack("cut", "cosine", 0.9), Attack("first", "norm", 0.8)};
-  EXPECT_EQ(StrongestOf(attacks).practical, &attacks[1]);
-  EXPECT_EQ(StrongestOf(attacks).with_side_information, &attacks[0]);
-  EXPECT_EQ(StrongestOf(attacks).strongest(), &attacks[0]);
-  attacks[1] = Attack("first", "norm", 0.9);  // What needs less stands for both.
-  EXPECT_EQ(StrongestOf(attacks).strongest(), &attacks[1]);
-  attacks.erase(attacks.begin());
-  EXPECT_EQ(StrongestOf(attacks).strongest(), &attacks[0]);
-  EXPECT_EQ(StrongestOf(attacks).with_side_information, nullptr);
+AttackFigure Attack(const std::string& layer, const std::string& attack, double p95, double pooled) {
+  return {layer, attack, "", {0.5, 0, p95, 10}, Pooled(pooled)};
 }
 
-TEST(StrongestOnGradientsTest, ReadsGradientsAndNoGivenLabels) {
-  const std::vector<MeasuredAttack> attacks = {Attack("cut", "activation_clusters", 0.99),
-                                               Attack("cut", "model_completion", 0.99)};
-  EXPECT_EQ(StrongestOf(attacks).strongest(), nullptr);
-  EXPECT_EQ(StrongestOf({}).strongest(), nullptr);
-}
-
-RunSummary LabelSummary() {
-  RunSummary summary;
-  summary.party = "label party";
-  summary.run_id = "demo-1234";
-  summary.ended = "completed";
-  summary.protection = "marvell(s=4)";
-  summary.epochs = 5;
-  summary.steps = 680;
-  summary.examples = 696320;
-  summary.seconds = 23.2;
-  summary.bytes_sent = 123456789;
-  summary.bytes_received = 999;
-  summary.test_auc = 0.74312;
-  summary.test_log_loss = 0.4512;
-  summary.best_epoch = 4;
-  summary.final_test_auc = 0.7425;
-  summary.run_auc_bound = 0.786;
-  summary.bound_tested = true;
-  summary.gate = {{"release", 678}, {"warn", 2}};
-  summary.leaks = {Attack("cut", "cumulative_direction", 0.793, 0.782), Attack("cut", "cosine", 0.72),
-                   Attack("cut", "norm", 0.58, 0.3), Attack("first", "norm", 0.6),
-                   Attack("cut", "activation_clusters", 0.917)};
-  summary.guessing = {0.517, 0.541};
-  summary.worst_case.attack = "cumulative_conditional_likelihood_ratio";
-  summary.worst_case.examples = 696320;
-  summary.worst_case.auc = 0.259;
-  summary.claim_check.emplace();
-  summary.claim_check->claimed_mu = 1.121;
-  summary.claim_check->mu_lower = 0.9;
-  summary.claim_check->confidence = 0.95;
-  summary.claim_check->failing_mu_lower = 0.8;
-  summary.claim_check->failing_confidence = 0.9999;
-  summary.claim_check->half_noise_mu_lower = 1.7;
-  summary.details = "out/label_party.result.json";
-  return summary;
+RunFigures LabelFigures() {
+  RunFigures figures;
+  figures.of_label_party = true;
+  figures.run_id = "demo-1234";
+  figures.ended = "completed";
+  figures.protection = "marvell(s=4)";
+  figures.epochs = 5;
+  figures.steps = 680;
+  figures.examples = 696320;
+  figures.seconds = 23.2;
+  figures.bytes_sent = 123456789;
+  figures.bytes_received = 999;
+  figures.test.auc = 0.74312;
+  figures.test.log_loss = 0.4512;
+  figures.best_epoch = 4;
+  figures.final_test.auc = 0.7425;
+  figures.run_auc_bound = 0.786;
+  figures.bound_tested = true;
+  figures.gate = {{v1::RELEASE, 678}, {v1::WARN, 2}};
+  figures.attacks = {Attack("cut", "cumulative_direction", 0.793, 0.782), Attack("cut", "cosine", 0.72),
+                     Attack("cut", "norm", 0.58, 0.3), Attack("first", "norm", 0.6),
+                     Attack("cut", "activation_clusters", 0.917)};
+  figures.guessing = Guessing{0.517, 0.541};
+  figures.worst_case = {"cut", "cumulative_conditional_likelihood_ratio", "label_party", {}, Pooled(0.259)};
+  figures.claim_check.emplace();
+  figures.claim_check->claimed_mu = 1.121;
+  figures.claim_check->mu_lower = 0.9;
+  figures.claim_check->confidence = 0.95;
+  figures.claim_check->failing_mu_lower = 0.8;
+  figures.claim_check->failing_confidence = 0.9999;
+  figures.claim_check->half_noise_mu_lower = 1.7;
+  return figures;
 }
 
 TEST(RunSummaryTest, AnswersFirstInTwelveLines) {
   EXPECT_EQ(
-      RunSummaryTable(LabelSummary()),
+      RunSummaryTable(LabelFigures(), "out/label_party.result.json"),
       "run demo-1234 completed at the label party\n"
       "  verdict         holds as far as measured; the bound: not exceeded by the attacks run here\n"
       "  promise         Not a promise: the strongest attack measured tells two customers with different labels apart "
       "with 78.2% certainty. A limit of 78.6% is computed only for Gaussian classes and adversaries that use class "
       "moments alone, given the law of the noise.\n"
-      "  proved          nothing; conditional: AUC at most 0.786 over all epochs\n"
+      "  proved          nothing; conditional: AUC at most 0.786 over the whole run\n"
       "  worst case      0.741 measured over all epochs, held against the bound: "
       "cumulative_conditional_likelihood_ratio\n"
       "  practical       0.700 measured, no side information: norm at cut\n"
@@ -117,7 +83,7 @@ TEST(RunSummaryTest, AnswersFirstInTwelveLines) {
 
 TEST(RunSummaryTest, HasTheAttacksIfAsked) {
   EXPECT_THAT(
-      RunSummaryTable(LabelSummary(), /*verbose=*/true),
+      RunSummaryTable(LabelFigures(), "", /*verbose=*/true),
       HasSubstr("  test log loss   0.4512\n"
                 "  claim           claimed mu 1.121\n"
                 "                  measured mu at least 0.900 (95% confidence), at least 0.800 (99.99%): claim not "
@@ -130,195 +96,198 @@ TEST(RunSummaryTest, HasTheAttacksIfAsked) {
                 "  no gradient     activation_clusters 0.917 at cut  (AUC as above; no bound applies)\n"
                 "  guessing        0.541 p95 over batches, 0.517 mean\n"
                 "  protection      marvell(s=4)\n"));
-  EXPECT_THAT(RunSummaryTable(LabelSummary(), true), HasSubstr("  bytes           123 MB sent, 999 B received\n"));
+  EXPECT_THAT(RunSummaryTable(LabelFigures(), "", true), HasSubstr("  bytes           123 MB sent, 999 B received\n"));
 }
 
 TEST(RunSummaryTest, IsNeverLongerThanAScreenfulOfAnswers) {
-  RunSummary summary = LabelSummary();
-  summary.test_accuracy = 0.9;
-  summary.task = {Task::Kind::kMultiClass, 5};
-  summary.attribute_leaks.resize(20);
-  for (double bound : {kNan, 0.786}) {  // The non-label party knows no bound, the label party of no attribute.
-    summary.run_auc_bound = bound;
-    const std::string table = RunSummaryTable(summary);
+  RunFigures figures = LabelFigures();
+  figures.test.accuracy = 0.9;
+  figures.several_classes = true;
+  figures.attribute_leaks.resize(20);
+  for (bool of_label_party : {false, true}) {  // The non-label party knows no bound, the label party of no attribute.
+    figures.of_label_party = of_label_party;
+    const std::string table = RunSummaryTable(figures, "");
     EXPECT_LE(std::count(table.begin(), table.end(), '\n'), kSummaryLines) << table;
-    summary.attribute_leaks.clear();
+    figures.attribute_leaks.clear();
   }
 }
 
 TEST(RunSummaryTest, AnAttackAboveAProvedBoundIsNotHeldAgainstIt) {
   const char* const words = "not held against the bound)";
-  RunSummary summary = LabelSummary();
-  summary.run_auc_bound = 0.7;
-  EXPECT_THAT(RunSummaryTable(summary, true), Not(HasSubstr(words)));  // A conditional one: every attack is.
-  summary.protection = "gaussian_label_dp(sigma=1)";
-  EXPECT_THAT(RunSummaryTable(summary, true), HasSubstr("cumulative_direction at cut\n                  (ranks by features, "
-                                                  "too: not held against the bound)\n"));
-  summary.run_auc_bound = 0.79;
-  EXPECT_THAT(RunSummaryTable(summary, true), Not(HasSubstr(words)));
-  summary.run_auc_bound = 0.7;
-  summary.leaks = {Attack("cut", "cumulative_conditional_likelihood_ratio", 0.71, 0.71)};
-  EXPECT_THAT(RunSummaryTable(summary, true), Not(HasSubstr(words)));
+  RunFigures figures = LabelFigures();
+  figures.run_auc_bound = 0.7;
+  EXPECT_THAT(RunSummaryTable(figures, "", true), Not(HasSubstr(words)));  // A conditional one: every attack is.
+  figures.protection = "gaussian_label_dp(sigma=1)";
+  EXPECT_THAT(RunSummaryTable(figures, "", true),
+              HasSubstr("cumulative_direction at cut\n                  (ranks by features, "
+                        "too: not held against the bound)\n"));
+  figures.run_auc_bound = 0.79;
+  EXPECT_THAT(RunSummaryTable(figures, "", true), Not(HasSubstr(words)));
+  figures.run_auc_bound = 0.7;
+  figures.attacks = {Attack("cut", "cumulative_conditional_likelihood_ratio", 0.71, 0.71)};
+  EXPECT_THAT(RunSummaryTable(figures, "", true), Not(HasSubstr(words)));
 }
 
 TEST(RunSummaryTest, LongNamesStandApartFromTheirFigures) {
-  RunSummary summary = LabelSummary();
+  RunFigures figures = LabelFigures();
   AttributeLeakRow leak;
   leak.attribute = "relationship";
   leak.attack = "basic";
-  summary.attribute_leaks = {leak};
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  attribute relationship basic "));
+  figures.attribute_leaks = {leak};
+  EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("  attribute relationship basic "));
 }
 
 TEST(RunSummaryTest, HasTheFiguresOfItsTask) {
-  RunSummary summary = LabelSummary();
-  summary.test_accuracy = 0.9375;
-  EXPECT_THAT(RunSummaryTable(summary, true), Not(HasSubstr("accuracy")));
-  summary.task = {Task::Kind::kMultiClass, 5};
-  EXPECT_THAT(RunSummaryTable(summary, true),
+  RunFigures figures = LabelFigures();
+  figures.test.accuracy = 0.9375;
+  EXPECT_THAT(RunSummaryTable(figures, "", true), Not(HasSubstr("accuracy")));
+  figures.several_classes = true;
+  EXPECT_THAT(RunSummaryTable(figures, "", true),
               HasSubstr("  test macro AUC  0.7431 (best, chosen on the test part itself, after epoch 4; last 0.7425)\n"
                         "  test log loss   0.4512\n"
                         "  test accuracy   0.9375\n"));
-  summary.task = {Task::Kind::kRegression, 0};
-  summary.test_auc = summary.test_log_loss = summary.test_accuracy = summary.final_test_auc = kNan;
-  summary.test_rmse = 0.0625;
-  summary.test_r_squared = 0.75;
-  summary.final_test_r_squared = 0.6875;
-  summary.best_on_validation = true;
-  EXPECT_THAT(RunSummaryTable(summary, true), HasSubstr("norm at cut\n"
-                                                  "  test R^2        0.7500 (best by validation, after epoch 4; last "
-                                                  "0.6875)\n"
-                                                  "  test RMSE       0.0625  (of targets scaled to 0 to 1)\n"));
-  summary.test_r_squared = summary.test_rmse = kNan;  // No test examples.
-  EXPECT_THAT(RunSummaryTable(summary, true), Not(HasSubstr("  test ")));
+  figures.several_classes = false;
+  figures.test = figures.final_test = {};
+  figures.test.rmse = 0.0625;
+  figures.test.r_squared = 0.75;
+  figures.final_test.r_squared = 0.6875;
+  figures.best_on_validation = true;
+  EXPECT_THAT(RunSummaryTable(figures, "", true),
+              HasSubstr("norm at cut\n"
+                        "  test R^2        0.7500 (best by validation, after epoch 4; last "
+                        "0.6875)\n"
+                        "  test RMSE       0.0625  (of targets scaled to 0 to 1)\n"));
+  figures.test = {};  // No test examples.
+  EXPECT_THAT(RunSummaryTable(figures, "", true), Not(HasSubstr("  test ")));
 }
 
 TEST(RunSummaryTest, SaysWhatTheBoundRestsOn) {
-  RunSummary summary = LabelSummary();
-  summary.protection = "gaussian_label_dp(sigma=1.348)";
-  EXPECT_THAT(
-      RunSummaryTable(summary),
-      HasSubstr(
-          "  proved          AUC at most 0.786 over all epochs, for any adversary, beyond what both parties' features "
-          "tell\n"));
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  verdict         guaranteed; the bound: not exceeded"));
+  RunFigures figures = LabelFigures();
+  figures.protection = "gaussian_label_dp(sigma=1.348)";
+  EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("  proved          AUC at most 0.786 over the whole run, for any "
+                                                      "adversary, beyond what both parties' features "
+                                                      "tell\n"));
+  EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("  verdict         guaranteed; the bound: not exceeded"));
 }
 
 // Nothing that was measured makes a bound for Gaussian classes a guarantee.
 TEST(RunSummaryTest, OnlyAProvedBoundIsGuaranteed) {
   for (const char* protection : {"marvell(s=4)", "iso(t=2)", "max_norm", "label_dp(epsilon=1)"}) {
-    RunSummary summary = LabelSummary();
-    summary.protection = protection;
-    EXPECT_EQ(StandingOf(ClaimOf(summary)), RunStanding::kHolds) << protection;
-    summary.worst_case.examples = 0;
-    EXPECT_EQ(StandingOf(ClaimOf(summary)), RunStanding::kUntested) << protection;
+    RunFigures figures = LabelFigures();
+    figures.protection = protection;
+    EXPECT_EQ(figures.verdict(), PrivacyVerdict::kHolds) << protection;
+    figures.worst_case.reset();
+    EXPECT_EQ(figures.verdict(), PrivacyVerdict::kUntested) << protection;
   }
 }
 
 TEST(RunSummaryTest, AProvedBoundThatTooLittleWasHeldAgainstIsSaidToBeSo) {
-  RunSummary summary = LabelSummary();
-  summary.protection = "gaussian_label_dp(sigma=1.348)";
-  summary.claim_check.reset();
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  verdict         proved, not checked; the bound: not exceeded"));
+  RunFigures figures = LabelFigures();
+  figures.protection = "gaussian_label_dp(sigma=1.348)";
+  figures.claim_check.reset();
+  EXPECT_THAT(RunSummaryTable(figures, ""),
+              HasSubstr("  verdict         proved, not checked; the bound: not exceeded"));
 }
 
 TEST(RunSummaryTest, ABoundOnSingleStepsAloneIsToldApart) {
-  RunSummary summary = LabelSummary();
-  summary.run_auc_bound = 0.9997;
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  proved          nothing: these releases bound no attack\n"));
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  verdict         nothing claimed\n"));
-  summary.step_auc_bound_p95 = 0.75;
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("a bound on single steps, none over all epochs\n"));
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  verdict         holds as far as measured; the bound: "));
+  RunFigures figures = LabelFigures();
+  figures.run_auc_bound = 0.9997;
+  EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("  proved          nothing\n"));
+  EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("  verdict         nothing claimed\n"));
+  figures.step_auc_bound_p95 = 0.75;
+  EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("a bound on single steps, none over the whole run\n"));
+  EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("  verdict         holds as far as measured; the bound: "));
 }
 
 TEST(RunSummaryTest, AClaimThatItsOwnScoresRefuteIsBroken) {
-  RunSummary summary = LabelSummary();
-  summary.protection = "gaussian_label_dp(sigma=1.348)";
-  summary.claim_check->failing_mu_lower = 1.122;
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  verdict         broken; the bound: not exceeded"));
+  RunFigures figures = LabelFigures();
+  figures.protection = "gaussian_label_dp(sigma=1.348)";
+  figures.claim_check->failing_mu_lower = 1.122;
+  EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("  verdict         broken; the bound: not exceeded"));
 }
 
 TEST(RunSummaryTest, LeavesOutWhatThePartyDoesNotKnow) {
-  RunSummary summary;
-  summary.party = "non-label party";
-  summary.run_id = "demo-1234";
-  summary.ended = "stopped";
-  summary.steps = 3;
-  summary.agreed_epochs = 5;
-  EXPECT_EQ(RunSummaryTable(summary),
+  RunFigures figures;
+  figures.run_id = "demo-1234";
+  figures.ended = "stopped";
+  figures.steps = 3;
+  figures.agreed_epochs = 5;
+  EXPECT_EQ(RunSummaryTable(figures, ""),
             "run demo-1234 stopped at the non-label party\n"
             "  training        0 of 5 epochs, 3 steps, 0 examples\n");
 }
 
 TEST(RunSummaryTest, ARunThatOnlyPredictsClaimsNothingOfGradients) {
-  RunSummary summary;
-  summary.party = "label party";
-  summary.run_id = "demo-1234";
-  summary.ended = "completed";
-  summary.protection = "none";
-  summary.run_auc_bound = 1;
-  summary.test_auc = 0.75;
-  summary.test_log_loss = 0.5;
-  EXPECT_EQ(RunSummaryTable(summary),
+  RunFigures figures;
+  figures.of_label_party = true;
+  figures.run_id = "demo-1234";
+  figures.ended = "completed";
+  figures.only_predicts = true;
+  figures.protection = "none";
+  figures.run_auc_bound = 1;
+  figures.test.auc = 0.75;
+  figures.test.log_loss = 0.5;
+  EXPECT_EQ(RunSummaryTable(figures, ""),
             "run demo-1234 completed at the label party\n"
-            "  verdict         no gradient left\n"
+            "  verdict         no gradient released\n"
             "  promise         No gradient was sent to the partner, so no gradient tells it anything about a label.\n"
             "  AUC             0.7500\n"
             "  log loss        0.5000\n"
             "                  of all rows scored: those that the model was trained on flatter it\n"
             "  training        none: the run only predicts, and no gradient is sent\n");
-  summary.agreed_epochs = 5;  // It was to train: its first gradients may have left before it recorded a step.
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  verdict         nothing claimed\n"));
+  figures.only_predicts = false;
+  figures.agreed_epochs = 5;  // It was to train: its first gradients may have left before it recorded a step.
+  EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("  verdict         nothing claimed\n"));
 }
 
 TEST(RunSummaryTest, ShowsTheStrongestAttacksOfALayerAndCountsTheOthers) {
-  RunSummary summary = LabelSummary();
-  summary.leaks.clear();
+  RunFigures figures = LabelFigures();
+  figures.attacks.clear();
   for (const char* attack : {"a", "b", "c", "d", "e"}) {
-    summary.leaks.push_back(Attack("cut", attack, 0.5));
+    figures.attacks.push_back(Attack("cut", attack, 0.5));
   }
-  EXPECT_THAT(RunSummaryTable(summary, true),
+  EXPECT_THAT(RunSummaryTable(figures, "", true),
               HasSubstr("  leak at cut     a 0.500  (AUC: p95 over batches, or of the last epoch where larger)\n"
                         "                  b 0.500\n"
                         "                  c 0.500; 2 weaker\n"));
 }
 
 TEST(RunSummaryTest, ACumulativeAttackThatNobodyPooledStandsByItsBatches) {
-  RunSummary summary = LabelSummary();
-  summary.leaks = {Attack("cut", "cumulative_spectral", 0.7)};
-  EXPECT_THAT(RunSummaryTable(summary, true), HasSubstr("leak at cut     cumulative_spectral 0.700"));
-  EXPECT_THAT(RunSummaryTable(summary, true), Not(HasSubstr("over all examples")));
+  RunFigures figures = LabelFigures();
+  figures.attacks = {Attack("cut", "cumulative_spectral", 0.7)};
+  EXPECT_THAT(RunSummaryTable(figures, "", true), HasSubstr("leak at cut     cumulative_spectral 0.700"));
+  EXPECT_THAT(RunSummaryTable(figures, "", true), Not(HasSubstr("over all examples")));
 }
 
 TEST(RunSummaryTest, ARunThatMeasuredNoLeakSaysSo) {
-  RunSummary summary = LabelSummary();
-  summary.leaks.clear();
-  EXPECT_THAT(RunSummaryTable(summary, true), HasSubstr("leak            none measured\n"));
-  summary.gate = {{"freeze_bottom", 680}};
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("leak            none measured: no gradient left the label party\n"));
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  verdict         no gradient left\n"));
-  EXPECT_THAT(RunSummaryTable(summary), Not(HasSubstr("proved")));
+  RunFigures figures = LabelFigures();
+  figures.attacks.clear();
+  EXPECT_THAT(RunSummaryTable(figures, "", true), HasSubstr("leak            none measured\n"));
+  figures.gate = {{v1::FREEZE_BOTTOM, 680}};
+  EXPECT_THAT(RunSummaryTable(figures, ""),
+              HasSubstr("leak            none measured: no gradient left the label party\n"));
+  EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("  verdict         no gradient released\n"));
+  EXPECT_THAT(RunSummaryTable(figures, ""), Not(HasSubstr("proved")));
 }
 
 TEST(RunSummaryTest, ABoundIsNeverSaidToHold) {
-  RunSummary summary = LabelSummary();
-  summary.run_auc_bound = 1;
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  proved          nothing: these releases bound no attack\n"));
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  verdict         nothing claimed\n"));
-  EXPECT_THAT(RunSummaryTable(summary), Not(HasSubstr("at most")));
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("  promise         Nothing limits what the partner learns: "));
-  summary.run_auc_bound = 0.7;
-  summary.bound_exceeded = 2;
-  EXPECT_THAT(RunSummaryTable(summary),
+  RunFigures figures = LabelFigures();
+  figures.run_auc_bound = 1;
+  EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("  proved          nothing\n"));
+  EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("  verdict         nothing claimed\n"));
+  EXPECT_THAT(RunSummaryTable(figures, ""), Not(HasSubstr("at most")));
+  EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("  promise         Nothing limits what the partner learns: "));
+  figures.run_auc_bound = 0.7;
+  figures.bound_exceeded = 2;
+  EXPECT_THAT(RunSummaryTable(figures, ""),
               HasSubstr("broken; the bound: exceeded: see bound_exceeded in the ledger's events\n"));
-  summary.exceeded_by = {"residual_norm at cut"};
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("; the bound: exceeded by residual_norm at cut\n"));
-  summary.exceeded_by = {"a at cut", "b at cut", "c at cut", "d at cut", "e at cut"};
-  EXPECT_EQ(BoundState(summary), "exceeded by a at cut and 4 more");
-  summary.bound_exceeded = 0;
-  summary.bound_tested = false;
-  EXPECT_THAT(RunSummaryTable(summary), HasSubstr("; the bound: no attack was held against it\n"));
+  figures.excesses = {{"cut", "residual_norm"}};
+  EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("; the bound: exceeded by residual_norm at cut\n"));
+  figures.excesses = {{"cut", "a"}, {"cut", "b"}, {"cut", "c"}, {"cut", "d"}, {"cut", "e"}};
+  EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("; the bound: exceeded by a at cut and 4 more\n"));
+  figures.bound_exceeded = 0;
+  figures.bound_tested = false;
+  EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("; the bound: no attack was held against it\n"));
 }
 
 TEST(ResultPathTest, IsBesideTheLedger) {

@@ -232,7 +232,7 @@ TEST_F(ContinuedSessionTest, ARunThatWasFrozenStaysSoWhenItIsContinued) {
   const absl::StatusOr<SharedGradients> answer = session_->Train(Activations(1, 0));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_TRUE(answer->at(0)->frozen());
-  EXPECT_THAT(session_->report()->full, HasSubstr("\"frozen_after_epoch\":0"));
+  EXPECT_THAT(FullResultJson(*session_->figures()), HasSubstr("\"frozen_after_epoch\":0"));
 }
 
 TEST_F(ContinuedSessionTest, AnswersToScoresCountInAContinuedRunAndComeOnce) {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "common/figures/figure_words.h"
 #include "common/leakage/bounds.h"
-#include "common/leakage/run_standing.h"
 #include "common/process/exit_code.h"
 #include "common/transport/tensor_codec.h"
 #include "tests/unit/label_party/session/label_session_fixture.h"
@@ -85,12 +85,12 @@ TEST_P(CraftedActivationsTest, TheConditionalBoundOfGaussianLabelDpHolds) {
   const absl::Status trained = TrainCrafted();
   ASSERT_TRUE(trained.ok()) << trained;
   EXPECT_TRUE(session_->WaitUntilEnded([] { return true; }).ok());
-  const RunSummary summary = session_->report()->summary;
-  EXPECT_NEAR(summary.run_auc_bound, 0.6382, 1e-3);
-  ASSERT_GT(summary.worst_case.examples, 0);
-  EXPECT_LE(summary.worst_case.auc, summary.run_auc_bound + 5 * 0.036);
+  const RunFigures figures = *session_->figures();
+  EXPECT_NEAR(*figures.run_auc_bound, 0.6382, 1e-3);
+  ASSERT_TRUE(figures.worst_case.has_value());
+  EXPECT_LE(figures.worst_case->last_epoch->auc, *figures.run_auc_bound + 5 * 0.036);
   // At 99.99%; of rows scaled by 1e6, whose p is 0 or 1, nothing is left to refute.
-  EXPECT_FALSE(summary.claim_check.has_value() && summary.claim_check->is_refuted());
+  EXPECT_FALSE(figures.claim_check.has_value() && figures.claim_check->is_refuted());
 }
 
 // Marvell's bounds are of class moments, which such rows are made to mislead: the limits on these and on the norm and
@@ -118,14 +118,14 @@ TEST_P(CraftedActivationsTest, NothingLeavesAboveTheWorstCaseThatMarvellIsHeldTo
   const absl::Status trained = TrainCrafted();
   EXPECT_EQ(IsHalt(trained), GetParam().exposes_a_label) << trained;
   session_->WaitUntilEnded([] { return true; }).IgnoreError();
-  const RunSummary summary = session_->report()->summary;
+  const RunFigures figures = *session_->figures();
   if (IsHalt(trained)) {
-    EXPECT_EQ(summary.steps, 0);
+    EXPECT_EQ(figures.steps, 0);
     return;
   }
   EXPECT_TRUE(trained.ok()) << trained;
-  ASSERT_GT(summary.worst_case.examples, 0);
-  EXPECT_LE(summary.worst_case.auc, GaussianAucBound(4 * kSquaredDistance));
+  ASSERT_TRUE(figures.worst_case.has_value());
+  EXPECT_LE(figures.worst_case->last_epoch->auc, GaussianAucBound(4 * kSquaredDistance));
 }
 
 INSTANTIATE_TEST_SUITE_P(Crafts, CraftedActivationsTest, ::testing::ValuesIn(Crafts()), [](const auto& param) {

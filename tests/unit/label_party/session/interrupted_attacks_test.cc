@@ -100,7 +100,7 @@ class InterruptedAttacksTest : public LabelSessionLifeTest {
   }
 
   double ReportedBound() const {
-    return nlohmann::json::parse(session_->report()->full).at("all_runs_auc_bound").get<double>();
+    return nlohmann::json::parse(FullResultJson(*session_->figures())).at("all_runs_auc_bound").get<double>();
   }
 
   std::string TrainOne(uint32_t epoch, uint32_t batch, float scale = 1) {

@@ -173,7 +173,7 @@ TEST_F(LabelSessionLifeTest, TheResultTellsWhatARunAndAllBeforeItCameTo) {
   ResumeFrom(path_);
   LeaveCheckpoints();
   EXPECT_NEAR((*Checkpoint::Open(path_))->header().label_party().cumulative_sum_kl(), 2.0, 1e-6);
-  const std::string result = session_->report()->line;
+  const std::string result = ResultJson(*session_->figures());
   EXPECT_THAT(result, HasSubstr("\"resumed_from\":\"" + continues_ + "\""));
   const auto number = [&](const std::string& key) {
     return std::stod(result.substr(result.find("\"" + key + "\":") + key.size() + 3));
@@ -208,7 +208,7 @@ TEST_F(LabelSessionLifeTest, PredictsEveryExampleBeforeTheFirstBatch) {
   TrainEpoch(0);
   TrainEpoch(1);
   EXPECT_TRUE(session_->Close(CloseRequest()).ok());
-  EXPECT_THAT(session_->report()->line, HasSubstr("\"best_epoch\":0"));
+  EXPECT_THAT(ResultJson(*session_->figures()), HasSubstr("\"best_epoch\":0"));
 }
 
 TEST_F(LabelSessionLifeTest, PredictsOnceAndNeverAgain) {
@@ -267,9 +267,9 @@ TEST_F(LabelSessionLifeTest, ACheckpointThatCannotBeWrittenEndsTheRun) {
 
 TEST_F(LabelSessionLifeTest, APeerHearsThatTheRunIsCompleteOnceItsReportIsKept) {
   int kept = 0;
-  keep_report_ = [&](const RunReport& report) {
+  keep_report_ = [&](const RunFigures& report) {
     ++kept;
-    EXPECT_EQ(report.summary.ended, "completed");
+    EXPECT_EQ(report.ended, "completed");
     return absl::OkStatus();
   };
   Start();
@@ -286,7 +286,7 @@ TEST_F(LabelSessionLifeTest, APeerHearsThatTheRunIsCompleteOnceItsReportIsKept) 
 }
 
 TEST_F(LabelSessionLifeTest, AReportThatCannotBeKeptIsNoSuccessAndThePeerIsTold) {
-  keep_report_ = [](const RunReport& /*report*/) { return absl::InternalError("result.json: cannot be written"); };
+  keep_report_ = [](const RunFigures& /*report*/) { return absl::InternalError("result.json: cannot be written"); };
   Start();
   for (uint32_t epoch : {0, 1}) {
     TrainEpoch(epoch);
@@ -312,7 +312,7 @@ TEST_F(LabelSessionLifeTest, OwnExamplesOfOneClassMakeNoSession) {
 TEST_F(LabelSessionLifeTest, SharedExamplesOfOneClassMakeARunThatIsNoSuccessAndTellThePeerNothing) {
   const SplitRule rule(run_.agreement);
   const std::vector<std::string> ids = run_.nonlabel_data.ids;
-  keep_report_ = [](const RunReport&) -> absl::Status {
+  keep_report_ = [](const RunFigures&) -> absl::Status {
     ADD_FAILURE() << "expected no result that looks like one";
     return absl::OkStatus();
   };
@@ -353,7 +353,7 @@ TEST_F(LabelSessionLifeTest, StopsEarlyAndClosesAsComplete) {
   EXPECT_TRUE(session_->Close(CloseRequest()).ok());
   EXPECT_TRUE(session_->WaitUntilEnded([] { return false; }).ok());
   EXPECT_TRUE(session_->completed());
-  EXPECT_THAT(session_->report()->line, HasSubstr("\"epochs\":3"));
+  EXPECT_THAT(ResultJson(*session_->figures()), HasSubstr("\"epochs\":3"));
 }
 
 TEST_F(LabelSessionLifeTest, CloseIsRefusedWhereNobodyStoppedEarly) {

@@ -51,8 +51,8 @@ class LabelSessionSilenceTest : public LabelSessionTest {
 
   // What an operator and the run's result say of the session.
   std::string Visible() const {
-    const std::optional<RunReport> report = session_->report();
-    return run_.label_status.Snapshot().DebugString() + (report.has_value() ? report->full : "");
+    const std::optional<RunFigures> report = session_->figures();
+    return run_.label_status.Snapshot().DebugString() + (report.has_value() ? FullResultJson(*report) : "");
   }
 
   v1::CutActivations Altered(const std::function<void(v1::CutActivations&)>& alter) const {

@@ -70,8 +70,8 @@ class ResultJsonTest : public ::testing::Test {
     return keys;
   }
 
-  Json Line() const { return Json::parse(ResultJson(result_, *auditor_)); }
-  Json Full() const { return Json::parse(FullResultJson(result_, *auditor_)); }
+  Json Line() const { return Json::parse(ResultJson(FiguresOf(result_, *auditor_))); }
+  Json Full() const { return Json::parse(FullResultJson(FiguresOf(result_, *auditor_))); }
 
   const TempFolder files_;
   v1::RunAgreement agreement_;
@@ -216,20 +216,20 @@ TEST_F(ResultJsonTest, TheFileHasTheThreeFiguresAndTheVerdict) {
   EXPECT_EQ(Full()["standing"]["verdict"], "nothing claimed");
 }
 
-TEST_F(ResultJsonTest, TheTableTellsTheSame) {
+TEST_F(ResultJsonTest, TheFiguresOfTheTableAreTheSame) {
   Judge({{v1::NORM, {1, 2, 3, 0}}, {v1::COSINE, {1, 1, 1, 1}}, {v1::SPECTRAL, {3, 2, 1, 0}}});
   result_.tests.push_back({0, 0.5, 0.7, 0.1, 0.8});
   result_.tests.push_back({1, 0.6, 0.6, 0.1, 0.8});
   result_.gate[v1::WARN] = 2;
-  const RunSummary summary = Summarize(result_, *auditor_);
-  EXPECT_EQ(summary.ended, "completed");
-  EXPECT_EQ(summary.test_auc, 0.7);
-  EXPECT_EQ(summary.test_log_loss, 0.5);
-  EXPECT_EQ(summary.best_epoch, 1);
-  EXPECT_EQ(summary.final_test_auc, 0.6);
-  ASSERT_EQ(summary.leaks.size(), 3);
-  EXPECT_EQ(summary.leaks.front().attack, "spectral");
-  EXPECT_EQ(summary.gate.front(), (std::pair<std::string, int64_t>("warn", 2)));
+  const RunFigures figures = FiguresOf(result_, *auditor_);
+  EXPECT_EQ(figures.ended, "completed");
+  EXPECT_EQ(figures.test.auc, 0.7);
+  EXPECT_EQ(figures.test.log_loss, 0.5);
+  EXPECT_EQ(figures.best_epoch, 1);
+  EXPECT_EQ(figures.final_test.auc, 0.6);
+  ASSERT_EQ(figures.attacks.size(), 3);
+  EXPECT_EQ(figures.attacks.front().attack, "spectral");
+  EXPECT_EQ(figures.gate.at(v1::WARN), 2);
 }
 
 TEST_F(ResultJsonTest, TheBestEpochIsThatOfTheValidationPartWhereThereIsOne) {
@@ -248,7 +248,7 @@ TEST_F(ResultJsonTest, TheBestEpochIsThatOfTheValidationPartWhereThereIsOne) {
   EXPECT_EQ(line["validation_auc"], 0.72);
   EXPECT_EQ(line["validation_log_loss"], 0.6);
   EXPECT_EQ(line["final_test_auc"], 0.65);
-  EXPECT_TRUE(Summarize(result_, *auditor_).best_on_validation);
+  EXPECT_TRUE(FiguresOf(result_, *auditor_).best_on_validation);
 }
 
 }  // namespace

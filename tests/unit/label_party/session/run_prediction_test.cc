@@ -54,9 +54,9 @@ TEST_F(RunPredictionTest, PredictsEverySharedExampleOnce) {
   EXPECT_EQ(session_->FinishEvaluation(again)->examples(), aligned_.rows.size());
   EXPECT_TRUE(session_->Close(CloseRequest()).ok());
   EXPECT_TRUE(session_->WaitUntilEnded([] { return false; }).ok());
-  const RunReport report = *session_->report();
-  EXPECT_EQ(report.summary.steps, 0);
-  EXPECT_EQ(report.summary.ended, "completed");
+  const RunFigures figures = *session_->figures();
+  EXPECT_EQ(figures.steps, 0);
+  EXPECT_EQ(figures.ended, "completed");
   EXPECT_FALSE(session_->may_have_released());
 }
 

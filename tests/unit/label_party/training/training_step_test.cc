@@ -123,7 +123,7 @@ class TrainingStepTest : public ::testing::Test {
     return Texts("SELECT detail FROM event WHERE kind = '" + kind + "'").size();
   }
 
-  nlohmann::json Result() { return nlohmann::json::parse(FullResultJson(training_->result(), *auditor_)); }
+  nlohmann::json Result() { return nlohmann::json::parse(FullResultJson(FiguresOf(training_->result(), *auditor_))); }
 
   SmallRun run_;
   int runs_ = 0;

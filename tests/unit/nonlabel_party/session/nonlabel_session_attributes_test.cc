@@ -30,13 +30,13 @@ TEST_F(NonLabelSessionAttributesTest, JudgesTheLabelPartysGuessesAtAttributes) {
   const std::string label_ledger = run_.files.File("label_party.db");
   EXPECT_EQ(LedgerValue(label_ledger, "SELECT count(*) FROM event WHERE kind = 'attribute_queries'"), "2");
   EXPECT_EQ(LedgerValue(label_ledger, "SELECT count(*) FROM attribute_leak"), "0");
-  ASSERT_TRUE(summary_.has_value());
-  ASSERT_EQ(summary_->attribute_leaks.size(), 1);
-  const AttributeLeakRow& strongest = summary_->attribute_leaks.front();
+  ASSERT_TRUE(figures_.has_value());
+  ASSERT_EQ(figures_->attribute_leaks.size(), 1);
+  const AttributeLeakRow& strongest = figures_->attribute_leaks.front();
   EXPECT_EQ(strongest.attribute, "A1");
   EXPECT_GT(strongest.accuracy_low, strongest.floor);
   EXPECT_GT(strongest.accuracy, 0.9);
-  EXPECT_THAT(RunSummaryTable(*summary_), HasSubstr("  attribute A1    "));
+  EXPECT_THAT(RunSummaryTable(*figures_), HasSubstr("  attribute A1    "));
 }
 
 TEST_F(NonLabelSessionAttributesTest, TheProvedBoundCountsOneReleaseAnEpoch) {

@@ -46,7 +46,7 @@ class NonLabelSessionTest : public ::testing::Test {
     if (session.model() != nullptr) {
       trained_ = session.model()->Parameters();
     }
-    summary_ = session.summary();
+    figures_ = session.figures();
     return status;
   }
 
@@ -119,7 +119,7 @@ class NonLabelSessionTest : public ::testing::Test {
   std::function<void(LocalLabelParty&)> alter_;
   std::vector<std::string> calls_;  // As the session made them.
   NamedParameters trained_;         // The bottom model's after Run.
-  std::optional<RunSummary> summary_;
+  std::optional<RunFigures> figures_;
   std::string stop_at_ = "never";
   bool stalls_alignment_ = false;
 };

@@ -48,17 +48,17 @@ TEST_F(NonLabelSessionTest, RunsWithoutTestExamplesAndWithoutAudit) {
 
 TEST_F(NonLabelSessionTest, ItsSummaryIsThatOfItsLedger) {
   ASSERT_TRUE(Run().ok());
-  ASSERT_TRUE(summary_.has_value());
-  EXPECT_EQ(summary_->ended, "completed");
-  EXPECT_EQ(summary_->run_id, FromLedger("SELECT run_id FROM run"));
-  EXPECT_EQ(summary_->epochs, 2);
-  EXPECT_EQ(std::to_string(summary_->steps), FromLedger("SELECT count(*) FROM step"));
-  EXPECT_EQ(std::to_string(summary_->examples), FromLedger("SELECT sum(examples) FROM step"));
-  EXPECT_EQ(std::to_string(summary_->bytes_sent), FromLedger("SELECT sum(bytes_sent) FROM step"));
-  EXPECT_EQ(std::to_string(summary_->bytes_received), FromLedger("SELECT sum(bytes_received) FROM step"));
-  ASSERT_EQ(summary_->leaks.size(), 4U);  // Norm and cosine at two layers.
-  const auto is_at_cut = [](const MeasuredAttack& leak) { return leak.layer == "cut"; };
-  EXPECT_EQ(std::count_if(summary_->leaks.begin(), summary_->leaks.end(), is_at_cut), 2);
+  ASSERT_TRUE(figures_.has_value());
+  EXPECT_EQ(figures_->ended, "completed");
+  EXPECT_EQ(figures_->run_id, FromLedger("SELECT run_id FROM run"));
+  EXPECT_EQ(figures_->epochs, 2);
+  EXPECT_EQ(std::to_string(figures_->steps), FromLedger("SELECT count(*) FROM step"));
+  EXPECT_EQ(std::to_string(figures_->examples), FromLedger("SELECT sum(examples) FROM step"));
+  EXPECT_EQ(std::to_string(figures_->bytes_sent), FromLedger("SELECT sum(bytes_sent) FROM step"));
+  EXPECT_EQ(std::to_string(figures_->bytes_received), FromLedger("SELECT sum(bytes_received) FROM step"));
+  ASSERT_EQ(figures_->attacks.size(), 4U);  // Norm and cosine at two layers.
+  const auto is_at_cut = [](const AttackFigure& leak) { return leak.layer == "cut"; };
+  EXPECT_EQ(std::count_if(figures_->attacks.begin(), figures_->attacks.end(), is_at_cut), 2);
 }
 
 TEST_F(NonLabelSessionTest, TheSummaryTellsNoLeakThatIsNotDisclosed) {
@@ -66,21 +66,21 @@ TEST_F(NonLabelSessionTest, TheSummaryTellsNoLeakThatIsNotDisclosed) {
   run_.agreement.mutable_audit()->add_attacks(v1::NORM);
   run_.agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
   ASSERT_TRUE(Run().ok());
-  ASSERT_TRUE(summary_.has_value());
-  EXPECT_THAT(summary_->leaks, IsEmpty());
+  ASSERT_TRUE(figures_.has_value());
+  EXPECT_THAT(figures_->attacks, IsEmpty());
 }
 
 TEST_F(NonLabelSessionTest, ARunThatStopsInTheMiddleHasASummary) {
   ASSERT_EQ(ExitCodeFor(StopAt("Evaluate")), ExitCode::kStopped);
-  ASSERT_TRUE(summary_.has_value());
-  EXPECT_EQ(summary_->ended, "stopped");
-  EXPECT_EQ(summary_->epochs, 1);
+  ASSERT_TRUE(figures_.has_value());
+  EXPECT_EQ(figures_->ended, "stopped");
+  EXPECT_EQ(figures_->epochs, 1);
 }
 
 TEST_F(NonLabelSessionTest, StopBeforeTheRunOpensNothing) {
   EXPECT_EQ(ExitCodeFor(StopAt("")), ExitCode::kStopped);
   EXPECT_THAT(calls_, IsEmpty());
-  EXPECT_FALSE(summary_.has_value());
+  EXPECT_FALSE(figures_.has_value());
 }
 
 TEST_F(NonLabelSessionTest, StopBeforeAlignmentEndsTheRun) {

@@ -53,7 +53,7 @@ absl::Status WriteAudit(const std::string& folder) {
   run.exceeds_bound = true;
   run.mu_lower = 1.62;
   absl::Status status = WriteLabelPartyLedger(folder + "/audit.db", run);
-  absl::StatusOr<std::vector<RunRecords>> runs = ReadRuns({folder + "/audit.db"});
+  absl::StatusOr<std::vector<LedgerRun>> runs = ReadRuns({folder + "/audit.db"});
   status.Update(runs.status());
   v1::AuditPolicy policy;
   SetListDefaults(policy);

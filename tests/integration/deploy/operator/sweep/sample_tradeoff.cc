@@ -1,9 +1,7 @@
 // sample_tradeoff FOLDER: writes the pages check_page.sh opens: tradeoff.html (19 protections and frozen, two seeds, an
 // attack beyond the papers'), single.html (one run, nothing attacked) and hostile.html (names that are long and full of
 // markup).
-#include <cmath>
 #include <cstdio>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +15,10 @@
 namespace splitveil {
 namespace {
 
+AttackFigure Attack(const std::string& layer, const std::string& attack, double mean, double p95) {
+  return {layer, attack, "label_party", {mean, 0, p95, 10}};
+}
+
 // A run as a noise of `strength` would plausibly leave it: 0 leaks all, more leaks less and trains worse.
 SweptRun PlausibleRun(const std::string& name, const std::string& family, std::optional<double> parameter,
                       double strength, uint64_t seed) {
@@ -28,34 +30,39 @@ SweptRun PlausibleRun(const std::string& name, const std::string& family, std::o
   swept.run.nonlabel_config.mutable_model()->add_layers()->set_name("first");
   RunFigures& figures = swept.figures;
   const double jitter = 0.002 * (static_cast<double>(seed) - 1.5);
-  figures.test_quality = 0.745 - 0.03 * strength / (1 + strength) - 0.004 * strength / 10 + jitter;
-  figures.final_test_quality = figures.test_quality - 0.002;
-  figures.test_loss = 0.50 + 0.02 * strength / (1 + strength) + 0.004 * strength - jitter;
-  figures.auc_bound_p95 = strength > 0 ? 0.5 + 0.5 / (1 + strength) : std::numeric_limits<double>::quiet_NaN();
+  figures.test.auc = 0.745 - 0.03 * strength / (1 + strength) - 0.004 * strength / 10 + jitter;
+  figures.final_test.auc = *figures.test.auc - 0.002;
+  figures.test.log_loss = 0.50 + 0.02 * strength / (1 + strength) + 0.004 * strength - jitter;
   figures.run_auc_bound = 0.5 + 0.5 / (1 + strength / 5);
-  figures.sum_kl_mean = strength > 0 ? 4 / strength : std::numeric_limits<double>::quiet_NaN();
+  if (strength > 0) {
+    figures.auc_bound_p95 = 0.5 + 0.5 / (1 + strength);
+    figures.sum_kl_mean = 4 / strength;
+  }
   figures.steps = 600;
   figures.seconds = 25;
   const bool isotropic = family == "iso_ratio";
   for (const char* layer : {"cut", "first"}) {
     const double norm = 0.5 + 0.45 / (1 + strength), cosine = 0.5 + 0.5 / (1 + strength / (isotropic ? 9 : 2));
-    figures.leaks.push_back({layer, "cosine", cosine - 0.02 + jitter, cosine});
-    figures.leaks.push_back({layer, "norm", norm - 0.02 + jitter, norm});
-    figures.leaks.push_back({layer, "spectral", 0.5, 0.5 + 0.4 / (1 + strength)});
+    figures.attacks.push_back(Attack(layer, "cosine", cosine - 0.02 + jitter, cosine));
+    figures.attacks.push_back(Attack(layer, "norm", norm - 0.02 + jitter, norm));
+    figures.attacks.push_back(Attack(layer, "spectral", 0.5, 0.5 + 0.4 / (1 + strength)));
   }
-  RunRanking& ranking = swept.ranking;
-  ranking.with_side_information = {"cut", "cosine", "label_party", figures.leaks[0].p95};
-  ranking.practical = {"cut", "norm", "label_party", figures.leaks[1].p95};
-  for (RankedAttack* attack : {&ranking.with_side_information, &ranking.practical}) {
-    attack->tpr_1pct = 2 * (attack->auc - 0.495) * (attack->auc - 0.495);
-    attack->tpr_01pct = attack->tpr_1pct / 5;
+  RunFigures& recorded = swept.recorded;
+  recorded.of_label_party = recorded.bound_tested = true;
+  recorded.protection = strength == 0 ? "none" : name;
+  recorded.run_auc_bound = figures.run_auc_bound;
+  recorded.attacks = {figures.attacks[0], figures.attacks[1]};
+  for (AttackFigure& attack : recorded.attacks) {
+    EpochLeakRow& epoch = attack.last_epoch.emplace();
+    epoch.auc = attack.batches.mean;
+    epoch.tpr_1pct = 2 * (attack.batches.p95 - 0.495) * (attack.batches.p95 - 0.495);
+    epoch.tpr_01pct = epoch.tpr_1pct / 5;
   }
-  ranking.no_gradient = {"cut", "activation_clusters", "nonlabel_party", 0.62 + jitter};
-  ranking.guessing = {0.517, 0.541};
-  ranking.bound = strength == 0 ? BoundState::kNoneStated : BoundState::kNotExceeded;
+  recorded.attacks.push_back(Attack("cut", "activation_clusters", 0.6, 0.62 + jitter));
+  recorded.guessing = Guessing{0.517, 0.541};
   if (parameter == 25 && seed == 2) {
-    ranking.bound = BoundState::kExceeded;
-    ranking.excesses = {{"cut", "residual_norm", 0.9, 0.7, {1, 2}, 2}};
+    recorded.bound_exceeded = 2;
+    recorded.excesses = {{"cut", "residual_norm", 0.9, 0.7, {1, 2}, 2}};
   }
   return swept;
 }
@@ -63,12 +70,12 @@ SweptRun PlausibleRun(const std::string& name, const std::string& family, std::o
 SweptRun FrozenRun(uint64_t seed) {
   SweptRun swept = PlausibleRun("frozen", "frozen", std::nullopt, 0, seed);
   swept.run.protection.reference = Reference::kFrozen;
-  swept.figures.test_quality = 0.7 + 0.001 * static_cast<double>(seed);
-  swept.figures.test_loss = 0.56;
-  swept.figures.leaks.clear();
-  const RankedAttack no_gradient = swept.ranking.no_gradient;
-  swept.ranking = RunRanking();
-  swept.ranking.no_gradient = no_gradient;
+  swept.figures.test.auc = 0.7 + 0.001 * static_cast<double>(seed);
+  swept.figures.test.log_loss = 0.56;
+  swept.figures.attacks.clear();
+  const AttackFigure no_gradient = swept.recorded.attacks.back();
+  swept.recorded = RunFigures();
+  swept.recorded.attacks = {no_gradient};
   return swept;
 }
 
@@ -93,14 +100,14 @@ absl::Status WriteAll(const std::string& folder) {
   const std::vector<SweptRun> usual = PlausibleRuns();
   absl::Status status = WriteFile(folder + "/tradeoff.html", TradeoffPage(usual, 40));
   SweptRun bare = PlausibleRun("none", "none", std::nullopt, 0, 1);
-  bare.figures.leaks.clear();
-  bare.ranking = RunRanking();
+  bare.figures.attacks.clear();
+  bare.recorded = RunFigures();
   status.Update(WriteFile(folder + "/single.html", TradeoffPage({bare}, 4)));
   SweptRun hostile =
       PlausibleRun("</script><script>document.documentElement.dataset.planted = 1</script>" + std::string(200, 'x'),
                    "marvell_s", 4, 4, 1);
-  for (LeakPoint& leak : hostile.figures.leaks) {
-    leak.layer = hostile.ranking.with_side_information.layer =
+  for (AttackFigure& leak : hostile.figures.attacks) {
+    leak.layer = hostile.recorded.attacks.front().layer =
         "<img src=x onerror=\"document.documentElement.dataset.planted = 1\">" + std::string(150, 'm');
   }
   status.Update(WriteFile(folder + "/hostile.html", TradeoffPage({usual[0], hostile}, 2)));

@@ -29,8 +29,8 @@ AttributeLeakRow Leak(int64_t epoch, const std::string& attack, const std::strin
 }
 
 // Both parties' records: two attacks on `sex`, of which poison did best in its first epoch; pareto.
-RunRecords RunWithAttributes() {
-  RunRecords run = RecordedRun();
+LedgerRun RunWithAttributes() {
+  LedgerRun run = RecordedRun();
   PartyRecords party;
   party.record.run = {"run-1", "nonlabel_party", "00", "",
                       R"({"agreement":{"attribute_audit":{"attributes":["sex"],"attacks":["BASIC","POISON"]}}})"};
@@ -44,7 +44,7 @@ RunRecords RunWithAttributes() {
   return run;
 }
 
-PartyRecords& NonLabelParty(RunRecords& run) { return run.parties.back(); }
+PartyRecords& NonLabelParty(LedgerRun& run) { return run.parties.back(); }
 
 void ExpectFound(const Finding& finding, Outcome outcome, const std::string& found, const std::string& where = "") {
   EXPECT_EQ(finding.outcome, outcome) << finding.found;
@@ -53,7 +53,7 @@ void ExpectFound(const Finding& finding, Outcome outcome, const std::string& fou
 }
 
 TEST(AttributeCriteriaTest, JudgesByTheUpperEndOfTheStrongestAttack) {
-  const RunRecords run = RunWithAttributes();
+  const LedgerRun run = RunWithAttributes();
   // basic after its last epoch at most 0.68 + 0.02 over 0.67; poison, which reads the training, in its best.
   ExpectFound(Judge(run, "max_attribute_advantage: 0.06", kAdvantage), Outcome::kMet, "0.050: upper 95% limit of 0.030",
               "(poison) at sex, training examples, highest over training, in epoch 1");
@@ -63,7 +63,7 @@ TEST(AttributeCriteriaTest, JudgesByTheUpperEndOfTheStrongestAttack) {
 }
 
 TEST(AttributeCriteriaTest, AnAgreedAttackThatWasNotMeasuredIsNotMet) {
-  RunRecords run = RunWithAttributes();
+  LedgerRun run = RunWithAttributes();
   NonLabelParty(run).attribute_leaks.resize(2);
   ExpectFound(Judge(run, "max_attribute_advantage: 0.06", kAdvantage), Outcome::kNotMeasured, "not measured",
               "(poison) at sex");
@@ -74,7 +74,7 @@ TEST(AttributeCriteriaTest, AnAgreedAttackThatWasNotMeasuredIsNotMet) {
 }
 
 TEST(AttributeCriteriaTest, AsksForTheAttacksThatThePolicyLists) {
-  RunRecords run = RunWithAttributes();
+  LedgerRun run = RunWithAttributes();
   ExpectFound(Judge(run, "require_attribute_attacks: BASIC require_attribute_attacks: POISON", kRan), Outcome::kMet,
               "all");
   ExpectFound(Judge(run, "require_attribute_attacks: [BASIC, SIMULATOR]", kRan), Outcome::kNotMet,
@@ -84,7 +84,7 @@ TEST(AttributeCriteriaTest, AsksForTheAttacksThatThePolicyLists) {
 }
 
 TEST(AttributeCriteriaTest, HoldsEveryBatchToThePrivacyLoss) {
-  RunRecords run = RunWithAttributes();
+  LedgerRun run = RunWithAttributes();
   ExpectFound(Judge(run, "max_privacy_loss: 0.0075", kLoss), Outcome::kMet, "0.0071 nats", "sex, step 1");
   ExpectFound(Judge(run, "max_privacy_loss: 0.005", kLoss), Outcome::kNotMet, "0.0071 nats", "sex, step 1");
   NonLabelParty(run).privacy_losses[0].privacy_loss = std::numeric_limits<double>::quiet_NaN();
@@ -94,7 +94,7 @@ TEST(AttributeCriteriaTest, HoldsEveryBatchToThePrivacyLoss) {
 }
 
 TEST(AttributeCriteriaTest, OnlyAProvedBoundIsABound) {
-  RunRecords run = RunWithAttributes();
+  LedgerRun run = RunWithAttributes();
   ExpectFound(Judge(run, "max_activation_auc_bound: 0.99", kBound), Outcome::kNotMet, "is a heuristic");
   NonLabelParty(run).activation_bound = ActivationBoundRow{2, 0.28, 0.58};
   ExpectFound(Judge(run, "max_activation_auc_bound: 0.6", kBound), Outcome::kMet, "0.580: guaranteed, mu 0.280",
@@ -126,7 +126,7 @@ TEST(AttributeCriteriaTest, AsksNothingThatThePolicyDoesNotSet) {
 }
 
 TEST(AttributeCriteriaTest, TheVerdictNamesWhatIsGuaranteedAndWhatIsMeasuredOnly) {
-  RunRecords run = RunWithAttributes();
+  LedgerRun run = RunWithAttributes();
   EXPECT_THAT(
       VerdictText(JudgeRuns({run}, v1::AuditPolicy())),
       HasSubstr("attributes: measured only, a heuristic: pareto(threshold=0.005, slack=0.5, noise_sigma=1)\n"

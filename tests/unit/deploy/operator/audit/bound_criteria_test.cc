@@ -5,6 +5,8 @@
 #include <limits>
 #include <string>
 
+#include "deploy/operator/records/ledger_figures.h"
+
 #include "tests/unit/deploy/operator/audit/recorded_run.h"
 
 namespace splitveil {
@@ -23,7 +25,7 @@ class BoundCriteriaTest : public testing::Test {
   EpochLeakRow& LikelihoodRatio(int64_t epoch) { return party().epoch_leaks[epoch]; }
   EpochLeakRow& Remembered(int64_t epoch) { return party().epoch_leaks[2 + epoch]; }
 
-  RunRecords run_ = RecordedRun();
+  LedgerRun run_ = RecordedRun();
 };
 
 // An AUC that no larger sample would change.
@@ -205,7 +207,7 @@ TEST_F(BoundCriteriaTest, ARunWhoseOwnScoresRefuteItsClaimFails) {
   EXPECT_EQ(Judge("claimed mu").outcome, Outcome::kNotMet);
   EXPECT_EQ(Judge("claimed mu").found, "BROKEN: mu is at least 0.745 (99.99%; 0.750 at 95%) by 20000 examples");
   EXPECT_EQ(Judge("claimed mu", "require_no_bound_exceeded: false").outcome, Outcome::kNotMet);
-  EXPECT_EQ(RankRun(run_).standing, RunStanding::kBroken);
+  EXPECT_EQ(FiguresOf(run_).verdict(), PrivacyVerdict::kBroken);
 }
 
 // One answer everywhere: RESULT says a bound of 0.5.

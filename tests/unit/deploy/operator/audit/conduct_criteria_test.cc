@@ -19,7 +19,7 @@ class ConductCriteriaTest : public testing::Test {
     return splitveil::Judge(run_, policy, criterion);
   }
 
-  RunRecords run_ = RecordedRun();
+  LedgerRun run_ = RecordedRun();
 };
 
 TEST_F(ConductCriteriaTest, ACompletedRunPasses) { EXPECT_EQ(Judge("ended as agreed").outcome, Outcome::kMet); }

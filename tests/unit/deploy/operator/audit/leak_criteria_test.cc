@@ -29,7 +29,7 @@ class LeakCriteriaTest : public testing::Test {
   EpochLeakRow& LikelihoodRatio(int64_t epoch) { return party().epoch_leaks[epoch]; }
   EpochLeakRow& Remembered(int64_t epoch) { return party().epoch_leaks[2 + epoch]; }
 
-  RunRecords run_ = RecordedRun();
+  LedgerRun run_ = RecordedRun();
 };
 
 TEST_F(LeakCriteriaTest, MeanLeakIsHeldToItsLimit) {

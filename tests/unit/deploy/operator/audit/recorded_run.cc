@@ -23,7 +23,7 @@ LeakSeries Series(const std::string& observer, const std::string& layer, const s
   return series;
 }
 
-RunRecords RecordedRun() {
+LedgerRun RecordedRun() {
   PartyRecords party;
   party.record.run = {"run-1", "label_party", "00", "marvell(s=4)",
                       R"({"agreement":{"audit":{"layers":["cut"],"attacks":["NORM"]}}})"};
@@ -51,13 +51,13 @@ RunRecords RecordedRun() {
   }
   party.evaluations = {{10, "test", 0.5, 0.7, 0.8, 0.01}, {20, "test", 0.5, 0.75, 0.8, 0.01}};
   party.events = {{"", "disclosure", "attack module reads: LABEL_SIDE_ONLY"}};
-  RunRecords run;
+  LedgerRun run;
   run.label = "marvell(s=4)";
   run.parties.push_back(std::move(party));
   return run;
 }
 
-Finding Judge(const RunRecords& run, const std::string& policy, const std::string& criterion) {
+Finding Judge(const LedgerRun& run, const std::string& policy, const std::string& criterion) {
   v1::AuditPolicy parsed;
   const absl::Status status = ParseTextConfig(policy, "policy", parsed);
   EXPECT_TRUE(status.ok()) << status;

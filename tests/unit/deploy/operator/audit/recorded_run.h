@@ -13,14 +13,14 @@ namespace splitveil {
 // 0.58), spectral at first (0.53, 0.56), and over the epochs likelihood_ratio (after epoch 2: at most 0.62, bound 0.7)
 // and cumulative_direction (at most 0.66, allowed 0.72). Test AUC 0.75 at last. Positives found at 1% false alarms: at
 // most 0.03; at 0.1%: 0.006.
-RunRecords RecordedRun();
+LedgerRun RecordedRun();
 
 // The leak series with these AUCs, one a step from 0.
 LeakSeries Series(const std::string& observer, const std::string& layer, const std::string& attack,
                   std::vector<double> aucs);
 
 // The finding of the first criterion that holds these words, of the policy in text format against `run`.
-Finding Judge(const RunRecords& run, const std::string& policy, const std::string& criterion);
+Finding Judge(const LedgerRun& run, const std::string& policy, const std::string& criterion);
 
 }  // namespace splitveil
 

@@ -54,7 +54,8 @@ TEST(VerdictTextTest, TextOfALedgerCannotForgeALine) {
 
 TEST(VerdictTextTest, ALongNameDoesNotPushTheOtherLines) {
   const std::string text = VerdictText(
-      {Verdict({{Outcome::kMet, std::string(500, 'x'), "a", "b", "c"}, {Outcome::kMet, "short", "a", "b", "c"}})}, true);
+      {Verdict({{Outcome::kMet, std::string(500, 'x'), "a", "b", "c"}, {Outcome::kMet, "short", "a", "b", "c"}})},
+      true);
   EXPECT_LT(text.substr(text.find("PASS  short")).size(), 150);
 }
 
@@ -84,8 +85,8 @@ TEST(AuditVerdictTest, ARunThatMeetsAnEmptyPolicyPasses) {
 }
 
 // What `splitveil predict` leaves.
-RunRecords Prediction() {
-  RunRecords run = RecordedRun();
+LedgerRun Prediction() {
+  LedgerRun run = RecordedRun();
   PartyRecords& party = run.parties.front();
   party.record.run.run_id = "run-1-predict";
   party.record.run.protection = "none";
@@ -115,7 +116,7 @@ TEST(AuditVerdictTest, ARunThatOnlyPredictsIsListedAndHeldToNothing) {
 }
 
 TEST(AuditVerdictTest, APredictionMakesNoFailureGood) {
-  RunRecords failed = RecordedRun();
+  LedgerRun failed = RecordedRun();
   failed.parties.front().record.status = "failed";
   EXPECT_TRUE(PolicyFailed(JudgeRuns({failed, Prediction()}, StrictPolicy())));
 }
@@ -130,9 +131,9 @@ TEST(AuditVerdictTest, PredictionsAloneDecideNothing) {
 // The ledger must show it: an agreement with mode PREDICT beside any trace of a step, or no step of an agreement that
 // trains, is no prediction.
 TEST(AuditVerdictTest, OnlyARunWithoutAnyStepPredictsOnly) {
-  const RunRecords trained = RecordedRun();
+  const LedgerRun trained = RecordedRun();
   const PartyRecords& of_steps = trained.parties.front();
-  std::vector<RunRecords> runs(6, Prediction());
+  std::vector<LedgerRun> runs(6, Prediction());
   runs[0].parties.front().steps = of_steps.steps;
   runs[1].parties.front().protections = of_steps.protections;
   runs[2].parties.front().leaks = of_steps.leaks;
@@ -140,7 +141,7 @@ TEST(AuditVerdictTest, OnlyARunWithoutAnyStepPredictsOnly) {
   runs[4].parties.front().record.run.config_json = R"({"agreement":{"mode":"TRAIN","epochs":2}})";
   runs[5].parties.push_back(of_steps);  // The peer knows of steps.
   runs[5].parties.back().record.run.role = "nonlabel_party";
-  for (const RunRecords& run : runs) {
+  for (const LedgerRun& run : runs) {
     EXPECT_FALSE(run.only_predicts());
     EXPECT_TRUE(PolicyFailed(JudgeRuns({trained, run}, StrictPolicy())));
   }
@@ -148,7 +149,7 @@ TEST(AuditVerdictTest, OnlyARunWithoutAnyStepPredictsOnly) {
 
 // Activations are sent to be predicted from, too.
 TEST(AuditVerdictTest, APolicyThatBoundsActivationsBoundsThoseOfPredictions) {
-  RunRecords run = Prediction();
+  LedgerRun run = Prediction();
   run.parties.front().record.run.role = "nonlabel_party";
   v1::AuditPolicy policy = StrictPolicy();
   policy.set_max_attribute_auc(0.6);
@@ -160,7 +161,7 @@ TEST(AuditVerdictTest, APolicyThatBoundsActivationsBoundsThoseOfPredictions) {
 }
 
 RunVerdict WithoutTheLabelParty() {
-  RunRecords run = RecordedRun();
+  LedgerRun run = RecordedRun();
   run.parties.front().record.run.role = "nonlabel_party";
   v1::AuditPolicy policy;
   policy.add_max_measured_leak()->set_max_mean(1);
@@ -192,7 +193,7 @@ TEST(VerdictTextTest, WhatALedgerCannotShowIsOneLineAndNoFailure) {
 }
 
 TEST(AuditVerdictTest, WhatTheNonLabelPartysLedgerShowsIsJudged) {
-  RunRecords run = RecordedRun();
+  LedgerRun run = RecordedRun();
   run.parties.front().record.run.role = "nonlabel_party";
   run.parties.front().record.status = "failed";
   v1::AuditPolicy policy;

@@ -1,6 +1,5 @@
 #include "deploy/operator/local_run/finished_run.h"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -24,39 +23,38 @@ std::string Finished() { return FinishedRunJson(kResult, kDigest, 7.5).value(); 
 
 TEST(FinishedRunTest, GivesBackWhatTheRunMeasured) {
   const RunFigures figures = ParseFinishedRun(Finished(), kDigest).value();
-  EXPECT_EQ(figures.test_quality, 0.74);
-  EXPECT_EQ(figures.final_test_quality, 0.73);
-  EXPECT_EQ(figures.test_loss, 0.5);
+  EXPECT_EQ(figures.test.quality(), 0.74);
+  EXPECT_EQ(figures.final_test.quality(), 0.73);
+  EXPECT_EQ(figures.test.loss(), 0.5);
   EXPECT_EQ(figures.run_auc_bound, 0.9);
   EXPECT_EQ(figures.auc_bound_p95, 1);
   EXPECT_EQ(figures.steps, 12);
   EXPECT_EQ(figures.seconds, 7.5);
-  EXPECT_EQ(figures.strongest_auc, 0.7);
-  ASSERT_THAT(figures.leaks, SizeIs(2));
-  EXPECT_EQ(figures.leaks[0].layer, "cut");
-  EXPECT_EQ(figures.leaks[0].attack, "norm");
-  EXPECT_EQ(figures.leaks[0].mean, 0.4);
-  EXPECT_EQ(figures.leaks[0].p95, 0.7);
+  EXPECT_EQ(figures.strongest()->auc(), 0.7);
+  ASSERT_THAT(figures.attacks, SizeIs(1));
+  EXPECT_EQ(figures.attacks[0].layer, "cut");
+  EXPECT_EQ(figures.attacks[0].attack, "norm");
+  EXPECT_EQ(figures.attacks[0].batches.mean, 0.4);
+  EXPECT_EQ(figures.attacks[0].batches.p95, 0.7);
 }
 
-TEST(FinishedRunTest, NumbersThatDoNotExistAreNaN) {
+TEST(FinishedRunTest, NumbersThatDoNotExistAreLeftOut) {
   const RunFigures figures = ParseFinishedRun(Finished(), kDigest).value();
-  EXPECT_TRUE(std::isnan(figures.sum_kl_mean));
-  EXPECT_TRUE(std::isnan(figures.leaks[1].p95));
+  EXPECT_FALSE(figures.sum_kl_mean.has_value());
   const RunFigures bare = ParseFinishedRun(FinishedRunJson(R"({"steps":1})", kDigest, 1).value(), kDigest).value();
-  EXPECT_TRUE(std::isnan(bare.test_quality));
-  EXPECT_STREQ(bare.quality_name(), "AUC");
-  EXPECT_TRUE(std::isnan(bare.strongest_auc));
-  EXPECT_THAT(bare.leaks, IsEmpty());
+  EXPECT_FALSE(bare.test.quality().has_value());
+  EXPECT_FALSE(bare.test.is_regression());
+  EXPECT_EQ(bare.strongest(), nullptr);
+  EXPECT_THAT(bare.attacks, IsEmpty());
 }
 
 TEST(FinishedRunTest, ARegressionIsComparedByRSquared) {
   const std::string json =
       R"({"steps":1,"test_auc":null,"test_r2":0.5,"final_test_auc":null,"final_test_r2":0.25,"test_rmse":0.1})";
   const RunFigures figures = ParseFinishedRun(FinishedRunJson(json, kDigest, 1).value(), kDigest).value();
-  EXPECT_STREQ(figures.quality_name(), "R^2");
-  EXPECT_EQ(figures.test_quality, 0.5);
-  EXPECT_EQ(figures.final_test_quality, 0.25);
+  EXPECT_TRUE(figures.test.is_regression());
+  EXPECT_EQ(figures.test.quality(), 0.5);
+  EXPECT_EQ(figures.final_test.quality(), 0.25);
 }
 
 TEST(FinishedRunTest, KeepsTheWholeResult) {

@@ -27,10 +27,9 @@ class RunProgressTest : public ::testing::Test {
   std::string Written() const { return ReadFile(path_).value(); }
   static RunFigures Figures() {
     RunFigures figures;
-    figures.test_quality = 0.79;
+    figures.test.auc = 0.79;
     figures.seconds = 33.3;
-    figures.leaks = {{"cut", "norm", 0.6, 0.7}, {"cut", "activation_clusters", 0.9, 0.981}};
-    figures.strongest_auc = 0.7;
+    figures.attacks = {{"cut", "norm", "", {0.6, 0, 0.7, 10}}, {"cut", "activation_clusters", "", {0.9, 0, 0.981, 10}}};
     return figures;
   }
 
@@ -53,8 +52,7 @@ TEST_F(RunProgressTest, SaysWhatEachRunReachedAndHowFarAllAre) {
 
 TEST_F(RunProgressTest, SaysHowMuchARegressionExplains) {
   RunFigures figures = Figures();
-  figures.is_regression = true;
-  figures.test_quality = 0.625;
+  figures.test.r_squared = 0.625;
   RunProgress progress(/*total=*/1, /*done=*/0, fd_);
   progress.Finished("none, seed 1", figures);
   EXPECT_THAT(Written(), HasSubstr("\n[1/1] none, seed 1: test R^2 0.6250, strongest attack AUC 0.700, 33 s\n"));

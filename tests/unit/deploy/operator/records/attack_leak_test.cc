@@ -24,18 +24,18 @@ std::vector<std::string> Names(const std::vector<AttackLeak>& leaks) {
 }
 
 TEST(AttackLeakTest, JoinsBatchesAndEpochsOfAnAttack) {
-  const RunRecords run =
+  const LedgerRun run =
       Recorded({Series("cut", "norm", 0.6)}, {Row(0, "cut", "norm", 0.7), Row(1, "cut", "norm", 0.8)});
   const std::vector<AttackLeak> leaks = AttackLeaks(run);
   ASSERT_EQ(leaks.size(), 1);
   EXPECT_TRUE(leaks[0].has_batches());
   ASSERT_EQ(leaks[0].epochs.size(), 2);
-  EXPECT_DOUBLE_EQ(leaks[0].figures().typical_auc(), 0.8);
+  EXPECT_DOUBLE_EQ(leaks[0].typical_auc(), 0.8);
   EXPECT_DOUBLE_EQ(leaks[0].auc(), 0.8);
 }
 
 TEST(AttackLeakTest, PutsTheStrongestFirstWhateverItsLayer) {
-  const RunRecords run =
+  const LedgerRun run =
       Recorded({Series("alpha", "norm", 0.99), Series("cut", "cosine", 0.6), Series("cut", "norm", 0.55)},
                {Row(0, "cut", "spectral", 0.3), Row(0, "cut", "features_only", 0.9)});
   EXPECT_THAT(Names(AttackLeaks(run)),
@@ -47,47 +47,37 @@ TEST(AttackLeakTest, OrdersByTheWorstBatchesThenByTheUsualOnes) {
   wild.summary.p95 = 0.95;
   usual.attack = "usual";
   usual.summary.mean = 0.8;
-  const RunRecords run = Recorded({usual, steady, wild}, {});
+  const LedgerRun run = Recorded({usual, steady, wild}, {});
   EXPECT_THAT(Names(AttackLeaks(run)), ElementsAre("cut/wild", "cut/steady", "cut/usual"));
 }
 
 TEST(AttackLeakTest, PutsTheWeakerFigureOfTwoObserversLast) {
   LeakSeries repeated = Series("cut", "norm", 0.79), own = Series("cut", "direction", 0.9);
   repeated.observer = own.observer = "label_party";
-  const RunRecords run = Recorded({Series("cut", "norm", 0.8), Series("cut", "cosine", 0.6), repeated, own}, {});
+  const LedgerRun run = Recorded({Series("cut", "norm", 0.8), Series("cut", "cosine", 0.6), repeated, own}, {});
   const std::vector<AttackLeak> leaks = AttackLeaks(run);
   EXPECT_THAT(Names(leaks), ElementsAre("cut/direction", "cut/norm", "cut/cosine", "cut/norm"));
   EXPECT_EQ(leaks.back().observer, "label_party");
 }
 
 TEST(AttackLeakTest, CountsAScoreThatPointsTheWrongWay) {
-  const RunRecords run = Recorded({}, {Row(0, "cut", "norm", 0.1)});
+  const LedgerRun run = Recorded({}, {Row(0, "cut", "norm", 0.1)});
   EXPECT_DOUBLE_EQ(AttackLeaks(run).at(0).auc(), 0.9);
 }
 
 TEST(AttackLeakTest, AnAttackWithoutAFigureHasNoStrength) {
-  const RunRecords run = Recorded({{"nonlabel_party", "cut", "norm", {}, {}, {}}}, {Row(0, "cut", "spectral", kNan)});
+  const LedgerRun run = Recorded({{"nonlabel_party", "cut", "norm", {}, {}, {}}}, {Row(0, "cut", "spectral", kNan)});
   const std::vector<AttackLeak> leaks = AttackLeaks(run);
   ASSERT_EQ(leaks.size(), 1);
   EXPECT_FALSE(leaks[0].has_batches());
-  EXPECT_EQ(leaks[0].figures().typical_auc(), 0);
+  EXPECT_EQ(leaks[0].typical_auc(), 0);
   EXPECT_EQ(leaks[0].auc(), 0);
 }
 
 TEST(AttackLeakTest, ACumulativeAttackStandsByItsLastEpoch) {
-  const RunRecords run =
+  const LedgerRun run =
       Recorded({Series("cut", "cumulative_direction", 0.9)}, {Row(0, "cut", "cumulative_direction", 0.8)});
   EXPECT_DOUBLE_EQ(AttackLeaks(run).at(0).auc(), 0.8);
-}
-
-TEST(BatchLeaksTest, AreOnceAtALayerAndWithoutWhatScoredNoBatch) {
-  LeakSeries repeated = Series("cut", "norm", 0.79);
-  repeated.observer = "label_party";
-  const RunRecords run = Recorded({Series("cut", "norm", 0.8), repeated, Series("cut", "cosine", 0.6)},
-                                  {Row(0, "cut", "model_completion", 0.9)});
-  const std::vector<AttackLeak> leaks = BatchLeaks(run);
-  EXPECT_THAT(Names(leaks), ElementsAre("cut/norm", "cut/cosine"));
-  EXPECT_DOUBLE_EQ(leaks[0].series->summary.p95, 0.8);
 }
 
 }  // namespace

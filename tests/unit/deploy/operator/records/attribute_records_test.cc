@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/figures/attack_catalogue.h"
 #include "common/leakage/attribute_attack_traits.h"
 
 namespace splitveil {
@@ -25,13 +26,13 @@ AttributeLeakRow Leak(int64_t epoch, const std::string& attack, const std::strin
   return {epoch, attack, attribute, examples, 1000, accuracy, accuracy - 0.01, accuracy + 0.01, floor, 0.6};
 }
 
-RunRecords RunWith(const std::string& protection) {
+LedgerRun RunWith(const std::string& protection) {
   PartyRecords party;
   party.record.run.role = "nonlabel_party";
   if (!protection.empty()) {
     party.events.push_back({"", "activation_protection", protection + "; 3 steps before anything was sent"});
   }
-  RunRecords run;
+  LedgerRun run;
   run.parties.push_back(party);
   return run;
 }
@@ -62,7 +63,7 @@ TEST(AttributeFiguresTest, OrdersByAdvantageWithinEachAttributeAndKeepsExamplesA
 }
 
 TEST(AttributeRecordsTest, AreOfTheNonLabelPartysLedgerOnly) {
-  RunRecords run;
+  LedgerRun run;
   run.parties.emplace_back();
   run.parties.front().record.run.role = "label_party";
   EXPECT_FALSE(AttributeRecordsOf(run).has_value());
@@ -71,7 +72,7 @@ TEST(AttributeRecordsTest, AreOfTheNonLabelPartysLedgerOnly) {
 }
 
 TEST(AttributeRecordsTest, ReadsWhatParetoLetsLeave) {
-  RunRecords run = RunWith("pareto(threshold=0.005, slack=0.5, noise_sigma=1)");
+  LedgerRun run = RunWith("pareto(threshold=0.005, slack=0.5, noise_sigma=1)");
   run.parties.front().privacy_losses = {{0, "sex", 0.004}, {1, "sex", std::nan("")}, {2, "sex", 0.006}};
   const AttributeRecords records = *AttributeRecordsOf(run);
   EXPECT_EQ(records.protection, "pareto(threshold=0.005, slack=0.5, noise_sigma=1)");
@@ -82,7 +83,7 @@ TEST(AttributeRecordsTest, ReadsWhatParetoLetsLeave) {
 }
 
 TEST(AttributeRecordsTest, OnlyAnActivationBoundGuaranteesAnything) {
-  RunRecords run = RunWith("gaussian(clip_norm=1, noise_sigma=10)");
+  LedgerRun run = RunWith("gaussian(clip_norm=1, noise_sigma=10)");
   EXPECT_THAT(ProvedOfActivations(*AttributeRecordsOf(run)), StartsWith("Measured only: a heuristic"));
   EXPECT_THAT(ProvedOfActivations(*AttributeRecordsOf(RunWith(""))), StartsWith("Measured only: nothing protects"));
   run.parties.front().activation_bound = ActivationBoundRow{20, 0.894, 0.736};

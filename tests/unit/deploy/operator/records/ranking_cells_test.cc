@@ -10,50 +10,60 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(RankingCellsTest, AreAsManyAsTheColumnsAndEmptyWhereNothingWasMeasured) {
-  const RunRanking nothing;
+AttackFigure Attack(const std::string& layer, const std::string& attack, double p95) {
+  return {layer, attack, "label_party", {0.5, 0, p95, 10}};
+}
+
+// Of the label party, with a bound that was held against.
+RunFigures Stated() {
+  RunFigures figures;
+  figures.of_label_party = figures.bound_tested = true;
+  figures.protection = "marvell(s=4)";
+  figures.run_auc_bound = 0.7;
+  return figures;
+}
+
+TEST(RankingCellsTest, AreAsManyAsTheColumnsAndEmptyIfNothingWasMeasured) {
+  const RunFigures nothing;
   EXPECT_EQ(RankingCells(nothing).size(), RankingColumns().size());
   EXPECT_THAT(RankingCells(nothing), ElementsAre("", "", "", "", "", "", "", "", "", "", "", "",
                                                  "not measurable from this ledger", "", "", "", "not known"));
 }
 
 TEST(RankingCellsTest, NameEachKindsAttackAndRankByTheStrongestOnGradients) {
-  RunRanking ranking;
-  ranking.practical = {"cut", "norm", "label_party", 0.6};
-  ranking.with_side_information = {"first", "cosine", "nonlabel_party", 0.75, 0.04, 0.005};
-  ranking.no_gradient = {"cut", "activation_clusters", "nonlabel_party", 0.9};
-  ranking.guessing = {0.517, 0.541};
-  ranking.bound = BoundState::kNotExceeded;
-  EXPECT_THAT(RankingCells(ranking),
+  RunFigures figures = Stated();
+  figures.attacks = {Attack("first", "cosine", 0.75), Attack("cut", "norm", 0.6),
+                     Attack("cut", "activation_clusters", 0.9)};
+  EpochLeakRow& epoch = figures.attacks.front().last_epoch.emplace();
+  epoch.auc = 0.7;
+  epoch.tpr_1pct = 0.04;
+  epoch.tpr_01pct = 0.005;
+  figures.guessing = Guessing{0.517, 0.541};
+  EXPECT_THAT(RankingCells(figures),
               ElementsAre("cosine@first", "0.75", "0.04", "0.005", "norm@cut", "0.6", "cosine@first", "0.75",
                           "activation_clusters@cut", "0.9", "0.541", "0.517", "not exceeded by the attacks run here",
-                          "", "", "", "not known"));
+                          "", "", "", "claimed, the worst case was not measured"));
 }
 
-TEST(RankingCellsTest, NameTheAttackThatExceedsABoundAsEveryOtherCellDoes) {
-  RunRanking ranking;
-  ranking.bound = BoundState::kExceeded;
-  ranking.excesses = {{"cut", "norm", 0.7, 0.6, {1}, 1}};
-  EXPECT_EQ(BoundCell(ranking), "exceeded by norm@cut");
-  ranking.excesses.push_back({"first", "spectral", 0.65, 0.6, {1}, 1});
-  EXPECT_EQ(BoundCell(ranking), "exceeded by norm@cut and 1 more");
+TEST(RankingCellsTest, NameTheAttackThatExceedsABound) {
+  RunFigures figures = Stated();
+  figures.bound_exceeded = 1;
+  figures.excesses = {{"cut", "norm", 0.7, 0.6, {1}, 1}};
+  EXPECT_EQ(RankingCells(figures).at(12), "exceeded by norm at cut");
+  figures.excesses.push_back({"first", "spectral", 0.65, 0.6, {1}, 1});
+  EXPECT_EQ(RankingCells(figures).at(12), "exceeded by norm at cut and 1 more");
 }
 
 TEST(RankingCellsTest, PutTheThreeFiguresAndTheVerdictSideBySide) {
-  RunRanking ranking;
-  ranking.practical = {"cut", "norm", "label_party", 0.6};
-  ranking.worst_case = {"cut", "cumulative_conditional_likelihood_ratio", "label_party", 0.69};
-  ranking.bound = BoundState::kNotExceeded;
-  ranking.run_auc_bound = 0.7;
-  ranking.standing = RunStanding::kHolds;
-  std::vector<std::string> cells = RankingCells(ranking);
+  RunFigures figures = Stated();
+  figures.worst_case = Attack("cut", "cumulative_conditional_likelihood_ratio", 0.69);
+  std::vector<std::string> cells = RankingCells(figures);
   EXPECT_THAT(std::vector<std::string>(cells.end() - 4, cells.end()),
               ElementsAre("", "cumulative_conditional_likelihood_ratio@cut", "0.69", "holds as far as measured"));
-  ranking.proved = true;
-  ranking.standing = RunStanding::kGuaranteed;
-  cells = RankingCells(ranking);
+  figures.protection = "gaussian_label_dp(sigma=2)";
+  cells = RankingCells(figures);
   EXPECT_EQ(*(cells.end() - 4), "0.7");
-  EXPECT_EQ(cells.back(), "guaranteed");
+  EXPECT_EQ(cells.back(), "proved, not checked");
 }
 
 }  // namespace

@@ -34,8 +34,8 @@ inline EpochLeakRow Row(int64_t epoch, const std::string& layer, const std::stri
 }
 
 // Of one party.
-inline RunRecords Recorded(std::vector<LeakSeries> leaks, std::vector<EpochLeakRow> rows) {
-  RunRecords run;
+inline LedgerRun Recorded(std::vector<LeakSeries> leaks, std::vector<EpochLeakRow> rows) {
+  LedgerRun run;
   run.parties.emplace_back();
   run.parties[0].leaks = std::move(leaks);
   run.parties[0].epoch_leaks = std::move(rows);

@@ -17,7 +17,7 @@ TEST(ChartedLayersTest, ChartsTheFourStrongestOfOneRunAndTheTwoStrongestOfSevera
   for (int i = 0; i < 9; ++i) {
     series.push_back(Series("cut", "attack_" + std::to_string(i), 0.5 + 0.05 * i));
   }
-  const RunRecords run = Recorded(series, {});
+  const LedgerRun run = Recorded(series, {});
   const std::vector<AttackLeak> leaks = AttackLeaks(run);
   EXPECT_THAT(ChooseCharts({leaks}).at(0).attacks, ElementsAre("attack_8", "attack_7", "attack_6", "attack_5"));
   EXPECT_THAT(ChooseCharts({leaks, leaks}).at(0).attacks, ElementsAre("attack_8", "attack_7"));
@@ -40,7 +40,7 @@ TEST(ChartedLayersTest, ChartsFourLayersAtMostTheCutAmongThem) {
   for (const char* layer : {"a", "b", "c", "d", "e", "cut"}) {
     series.push_back(Series(layer, "norm", 0.6));
   }
-  const RunRecords run = Recorded(series, {});
+  const LedgerRun run = Recorded(series, {});
   const std::vector<ChartedLayer> charted = ChooseCharts({AttackLeaks(run)});
   ASSERT_EQ(charted.size(), 4);
   EXPECT_EQ(charted[0].layer, "cut");

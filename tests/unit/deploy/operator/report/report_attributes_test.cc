@@ -113,7 +113,7 @@ TEST_F(ReportAttributesTest, StatesTheBoundOfClippedAndNoisedActivations) {
 }
 
 TEST_F(ReportAttributesTest, HasNothingToSayOfALabelPartysLedger) {
-  RunRecords run;
+  LedgerRun run;
   run.parties.emplace_back();
   run.parties.front().record.run.role = "label_party";
   EXPECT_TRUE(AttributesJson(run).is_null());

@@ -38,7 +38,7 @@ class ReportLeaksTest : public ::testing::Test {
   Json Report(const AuditReport* audit = nullptr) {
     const testing::TempFolder folder;
     EXPECT_TRUE(WriteLabelPartyLedger(folder.File("label_party.db"), run_).ok());
-    const absl::StatusOr<std::vector<RunRecords>> runs = ReadRuns({folder.File("label_party.db")});
+    const absl::StatusOr<std::vector<LedgerRun>> runs = ReadRuns({folder.File("label_party.db")});
     EXPECT_TRUE(runs.ok()) << runs.status();
     text_ = ScriptSafe(ReportJson(*runs, audit));
     return Json::parse(text_);

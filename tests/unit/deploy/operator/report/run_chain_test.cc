@@ -14,9 +14,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-RunRecords RunOf(const std::string& id, const std::string& resumed_from, const std::string& protection = "none",
-                 double predicted_auc = 0.7) {
-  RunRecords run;
+LedgerRun RunOf(const std::string& id, const std::string& resumed_from, const std::string& protection = "none",
+                double predicted_auc = 0.7) {
+  LedgerRun run;
   PartyRecords& party = run.parties.emplace_back();
   party.record.run.role = "label_party";
   party.record.run.run_id = id;
@@ -29,9 +29,9 @@ RunRecords RunOf(const std::string& id, const std::string& resumed_from, const s
   return run;
 }
 
-Json Days(const std::vector<RunRecords>& runs) {
+Json Days(const std::vector<LedgerRun>& runs) {
   std::vector<std::vector<AttackLeak>> leaks;
-  for (const RunRecords& run : runs) {
+  for (const LedgerRun& run : runs) {
     leaks.push_back(AttackLeaks(run));
   }
   return ChainsJson(runs, leaks, FindChains(runs));
@@ -64,7 +64,7 @@ TEST(FindChainsTest, ACircleEnds) {
 }
 
 TEST(RunsInFullTest, FoldsWhatIsContinuedOnlyWhereThereAreTooManyLines) {
-  std::vector<RunRecords> runs = {RunOf("0", "")};
+  std::vector<LedgerRun> runs = {RunOf("0", "")};
   for (int i = 1; i < 8; ++i) {
     runs.push_back(RunOf(absl::StrCat(i), absl::StrCat(i - 1)));
   }
@@ -86,7 +86,7 @@ TEST(ChainsJsonTest, TellsWhatTheModelPredictedBeforeItWasTrained) {
 }
 
 TEST(ChainsJsonTest, WithoutAPredictionTheBestEpochCounts) {
-  std::vector<RunRecords> runs = {RunOf("a", ""), RunOf("b", "a")};
+  std::vector<LedgerRun> runs = {RunOf("a", ""), RunOf("b", "a")};
   runs[1].parties[0].evaluations.erase(runs[1].parties[0].evaluations.begin());
   EXPECT_EQ(Days(runs)["chains"][0]["runs"][1]["auc"], 0.99);
   runs[1].parties[0].evaluations.clear();
@@ -94,14 +94,14 @@ TEST(ChainsJsonTest, WithoutAPredictionTheBestEpochCounts) {
 }
 
 TEST(ChainsJsonTest, WhatOneRunDidNotMeasureIsNull) {
-  std::vector<RunRecords> runs = {RunOf("a", ""), RunOf("b", "a")};
+  std::vector<LedgerRun> runs = {RunOf("a", ""), RunOf("b", "a")};
   runs[1].parties[0].leaks.clear();
   EXPECT_EQ(Days(runs)["chains"][0]["runs"][0]["leaks"], Json::array({0.7}));
   EXPECT_EQ(Days(runs)["chains"][0]["runs"][1]["leaks"], Json::array({nullptr}));
 }
 
 TEST(ChainsJsonTest, NormAndHintAttackAtTheCutComeFirst) {
-  std::vector<RunRecords> runs = {RunOf("a", ""), RunOf("b", "a")};
+  std::vector<LedgerRun> runs = {RunOf("a", ""), RunOf("b", "a")};
   for (const char* attack : {"likelihood_ratio", "cosine", "hint_inner_product_5"}) {
     LeakSeries strong = runs[0].parties[0].leaks[0];
     strong.attack = attack;

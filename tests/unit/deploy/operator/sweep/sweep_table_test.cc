@@ -1,6 +1,6 @@
 #include "deploy/operator/sweep/sweep_table.h"
 
-#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +19,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+AttackFigure Leak(const std::string& layer, const std::string& attack, double mean, double p95) {
+  return {layer, attack, "label_party", {mean, 0, p95, 10}};
+}
 
 SweptRun RunOf(const std::string& name, std::optional<double> parameter, uint64_t seed, double test_auc, double leak) {
   SweptRun swept;
@@ -28,13 +30,20 @@ SweptRun RunOf(const std::string& name, std::optional<double> parameter, uint64_
   swept.run.name = name + "-folder";
   swept.run.seed = seed;
   swept.run.nonlabel_config.mutable_model()->add_layers()->set_name("first");
-  swept.figures = {test_auc, 0.73, 0.5, 0.9, kNone, 0.25, 595, 28.5, {{"cut", "norm", leak - 0.1, leak}}};
-  swept.ranking.practical = {"cut", "norm", "label_party", leak};
-  swept.ranking.guessing = {0.517, 0.541};
-  swept.ranking.bound = parameter ? BoundState::kNotExceeded : BoundState::kNoneStated;
-  swept.ranking.standing = parameter ? RunStanding::kHolds : RunStanding::kNothingClaimed;
+  swept.figures.test.auc = test_auc;
+  swept.figures.final_test.auc = 0.73;
+  swept.figures.test.log_loss = 0.5;
+  swept.figures.run_auc_bound = 0.9;
+  swept.figures.sum_kl_mean = 0.25;
+  swept.figures.steps = 595;
+  swept.figures.seconds = 28.5;
+  swept.figures.attacks = swept.recorded.attacks = {Leak("cut", "norm", leak - 0.1, leak)};
+  swept.recorded.of_label_party = swept.recorded.bound_tested = true;
+  swept.recorded.guessing = Guessing{0.517, 0.541};
+  swept.recorded.protection = parameter ? "marvell(s=4)" : "none";
+  swept.recorded.run_auc_bound = 0.9;
   if (parameter) {
-    swept.ranking.worst_case = {"cut", "conditional_likelihood_ratio", "label_party", 0.55};
+    swept.recorded.worst_case = Leak("cut", "conditional_likelihood_ratio", 0.5, 0.55);
   }
   return swept;
 }
@@ -49,9 +58,8 @@ SweptRun FrozenRun(uint64_t seed, double test_auc) {
   SweptRun swept = RunOf("frozen", std::nullopt, seed, test_auc, 0.5);
   swept.run.protection.family = "frozen";
   swept.run.protection.reference = Reference::kFrozen;
-  swept.figures.leaks.clear();
-  swept.ranking = RunRanking();
-  swept.ranking.bound = BoundState::kNotTested;
+  swept.figures.attacks.clear();
+  swept.recorded = RunFigures();
   return swept;
 }
 
@@ -80,7 +88,7 @@ TEST(SweepCsvTest, HasOneLineARun) {
               ",0.72,,,,0.73,0.5,595,0.6,0.7,0.9,,0.25,28.5",
           "s9-folder,marvell_s,9,1,norm@cut,0.8,,,norm@cut,0.8,,,,,0.541,0.517," + not_exceeded + holds +
               ",0.7,0.7,0.75,0,0.73,0.5,595,0.7,0.8,0.9,,0.25,28.5",
-          "frozen-folder,frozen,,1,,,,,,,,,,,,,no attack was held against it,,,,not "
+          "frozen-folder,frozen,,1,,,,,,,,,,,,,not measurable from this ledger,,,,not "
           "known,0.7,0.7,0.75,0,0.73,0.5,595,,,0.9,,0.25,"
           "28.5"));
 }
@@ -94,25 +102,24 @@ TEST(SweepCsvTest, LeavesOutSharesOfAGainWithinNoise) {
 
 TEST(SweepCsvTest, LeavesACellEmptyThatOneRunDidNotMeasure) {
   std::vector<SweptRun> runs = {Runs()[0], Runs()[1]};
-  runs[1].figures.leaks.clear();
+  runs[1].figures.attacks.clear();
   EXPECT_THAT(SweepCsv(runs), HasSubstr("0.74,,0.75,,0.73,0.5,595,,,0.9"));
 }
 
 TEST(SweepCsvTest, QuotesNamesThatWouldBreakTheTable) {
   std::vector<SweptRun> runs = {Runs()[0]};
-  runs[0].figures.leaks[0].layer = "a,\"b\"";
+  runs[0].figures.attacks[0].layer = "a,\"b\"";
   EXPECT_THAT(SweepCsv(runs), HasSubstr(",\"a,\"\"b\"\"_norm_mean\","));
-  runs[0].ranking.practical.layer = "a,\"b\"";
+  runs[0].recorded.attacks[0].layer = "a,\"b\"";
   EXPECT_THAT(SweepCsv(runs), HasSubstr(",1,\"norm@a,\"\"b\"\"\",1,,,\"norm@a,\"\"b\"\"\",1,"));
 }
 
 TEST(SweepSummaryTest, HasOneAlignedLineAProtection) {
   std::vector<SweptRun> runs = Runs();
   runs.push_back(FrozenRun(1, 0.70));
-  runs[2].ranking.bound = BoundState::kExceeded;
-  runs[2].ranking.standing = RunStanding::kBroken;
-  runs[2].ranking.excesses = {{"cut", "norm", 0.7, 0.6, {1}, 1}};
-  runs[2].ranking.with_side_information = {"first", "cosine", "label_party", 0.9};
+  runs[2].recorded.bound_exceeded = 1;
+  runs[2].recorded.excesses = {{"cut", "norm", 0.7, 0.6, {1}, 1}};
+  runs[2].recorded.attacks.insert(runs[2].recorded.attacks.begin(), Leak("first", "cosine", 0.8, 0.9));
   std::vector<std::string> lines = absl::StrSplit(SweepSummary(runs), '\n', absl::SkipEmpty());
   EXPECT_EQ(lines.back(), GainOf(runs).Words());
   lines.pop_back();
@@ -125,13 +132,14 @@ TEST(SweepSummaryTest, HasOneAlignedLineAProtection) {
                                     "none 1 1.000 none nothing claimed - 1.000 0.750 1.00",
                                     "s4 2 0.750 exceeded broken (1 of 2 seeds) 0.550 0.650 0.730 0.80",
                                     "s9 1 0.800 not exceeded holds as far as measured 0.550 0.800 0.700 0.00",
-                                    "frozen 1 - nothing left no gradient left - - 0.700 0.00"));
+                                    "frozen 1 - nothing left no gradient released - - 0.700 0.00"));
 }
 
 TEST(SweepTableTest, ComparesRegressionsByRSquared) {
   std::vector<SweptRun> runs = {RunOf("none", std::nullopt, 1, 0.625, 1.0), FrozenRun(1, 0.375)};
   for (SweptRun& run : runs) {
-    run.figures.is_regression = true;
+    run.figures.test.r_squared = run.figures.test.auc;
+    run.figures.test.rmse = 0.5;
   }
   EXPECT_THAT(SweepCsv(runs),
               HasSubstr(",test_r2,frozen_test_r2,none_test_r2,gain_kept,final_test_r2,test_rmse,steps,"));
@@ -146,18 +154,19 @@ TEST(SweepTableTest, ComparesRegressionsByRSquared) {
 TEST(SweepSummaryTest, SaysWhatIsProvedAndTheLeastOfItsVerdicts) {
   std::vector<SweptRun> runs = {RunOf("noised", 0.7, 1, 0.74, 0.6), RunOf("noised", 0.7, 2, 0.74, 0.6)};
   for (SweptRun& run : runs) {
-    run.ranking.proved = true;
-    run.ranking.run_auc_bound = 0.7;
-    run.ranking.standing = RunStanding::kGuaranteed;
+    run.recorded.protection = "gaussian_label_dp(sigma=2)";
+    run.recorded.run_auc_bound = 0.7;
+    run.recorded.claim_check.emplace().claimed_mu = 0.5;
+    run.recorded.claim_check->half_noise_mu_lower = 0.8;
   }
   EXPECT_THAT(SweepSummary(runs), HasSubstr("guaranteed       0.550      0.600  "));
   EXPECT_EQ(TradeoffJson(runs, 2)["points"][0]["verdict"], "guaranteed");
   EXPECT_EQ(TradeoffJson(runs, 2)["points"][0]["proved_auc_bound"]["mean"], 0.7);
   EXPECT_EQ(TradeoffJson(runs, 2)["points"][0]["worst_case"]["auc"]["mean"], 0.55);
-  runs[1].ranking.standing = RunStanding::kUnchecked;
+  runs[1].recorded.claim_check.reset();
   EXPECT_THAT(SweepSummary(runs), HasSubstr("proved, not checked (1 of 2 seeds)"));
   EXPECT_FALSE(TradeoffJson(runs, 2)["points"][0]["broken"]);
-  runs[0].ranking.standing = RunStanding::kBroken;
+  runs[0].recorded.claim_check->failing_mu_lower = 0.6;
   EXPECT_THAT(SweepSummary(runs), HasSubstr("broken (1 of 2 seeds)"));
   EXPECT_TRUE(TradeoffJson(runs, 2)["points"][0]["broken"]);
 }
@@ -207,9 +216,9 @@ TEST(TradeoffJsonTest, AShareThatMeansNothingIsNull) {
 
 TEST(TradeoffJsonTest, WhatIsMissingIsNullAndOnNoFront) {
   std::vector<SweptRun> runs = {Runs()[0], Runs()[3]};
-  runs[0].figures.test_loss = kNone;
-  runs[1].figures.leaks.clear();
-  runs[1].ranking = RunRanking();
+  runs[0].figures.test.log_loss.reset();
+  runs[1].figures.attacks.clear();
+  runs[1].recorded = RunFigures();
   const Json page = TradeoffJson(runs, 2);
   EXPECT_TRUE(page["points"][0]["test_loss"]["mean"].is_null());
   EXPECT_TRUE(page["points"][1]["leaks"][0]["p95"]["mean"].is_null());
@@ -218,8 +227,12 @@ TEST(TradeoffJsonTest, WhatIsMissingIsNullAndOnNoFront) {
 
 TEST(TradeoffJsonTest, RanksByTheStrongestAttackWhicheverItIs) {
   std::vector<SweptRun> runs = {Runs()[1], Runs()[3]};
-  runs[0].ranking.with_side_information = {"cut", "direction", "label_party",
-                                           1,     0.5,         0.25};  // Norm reads little of s=4, another attack all.
+  // Norm reads little of s=4, another attack all.
+  AttackFigure direction = {"cut", "direction", "label_party", {}, EpochLeakRow()};
+  direction.last_epoch->auc = 1;
+  direction.last_epoch->tpr_1pct = 0.5;
+  direction.last_epoch->tpr_01pct = 0.25;
+  runs[0].recorded.attacks.insert(runs[0].recorded.attacks.begin(), direction);
   const Json page = TradeoffJson(runs, 2);
   EXPECT_TRUE(page["charts"][0]["pair"].is_null());
   EXPECT_EQ(page["points"][0]["strongest"]["title"], "Line between the classes");

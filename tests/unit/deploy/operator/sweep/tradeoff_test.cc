@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -20,33 +21,36 @@ using ::testing::SizeIs;
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-SweptRun RunOf(const std::string& name, uint64_t seed, double test_auc, std::vector<LeakPoint> leaks = {}) {
+AttackFigure Leak(const std::string& layer, const std::string& attack, double mean, double p95) {
+  return {layer, attack, "", {mean, 0, p95, 10}};
+}
+
+SweptRun RunOf(const std::string& name, uint64_t seed, std::optional<double> test_auc,
+               std::vector<AttackFigure> leaks = {}) {
   SweptRun swept;
   swept.run.protection.name = name;
   swept.run.protection.family = "marvell_s";
   swept.run.seed = seed;
   swept.run.nonlabel_config.mutable_model()->add_layers()->set_name("hidden");
-  swept.figures.test_quality = test_auc;
-  swept.figures.leaks = std::move(leaks);
+  swept.figures.test.auc = test_auc;
+  swept.figures.attacks = std::move(leaks);
   return swept;
 }
 
 TEST(LayersAndAttacksTest, TheStrongestOverAllRunsComeFirst) {
   const auto keys =
       LayersAndAttacks({RunOf("a", 1, 0.7,
-                              {{"cut", "spectral", 0.5, 0.9},
-                               {"first", "norm", 0.5, 0.6},
-                               {"cut", "norm", 0.5, 0.6},
-                               {"cut", "cosine", 0.5, kNone}}),
-                        RunOf("b", 1, 0.7, {{"cut", "spectral", 0.5, 0.5}, {"first", "norm", 0.5, 0.95}})});
+                              {Leak("cut", "spectral", 0.5, 0.9), Leak("first", "norm", 0.5, 0.6),
+                               Leak("cut", "norm", 0.5, 0.6), Leak("cut", "cosine", 0.5, 0.5)}),
+                        RunOf("b", 1, 0.7, {Leak("cut", "spectral", 0.5, 0.5), Leak("first", "norm", 0.5, 0.95)})});
   EXPECT_THAT(keys,
               ElementsAre(Pair("first", "norm"), Pair("cut", "spectral"), Pair("cut", "norm"), Pair("cut", "cosine")));
 }
 
 TEST(LayersAndAttacksTest, WhatReadsNoGradientComesLast) {
-  EXPECT_THAT(
-      LayersAndAttacks({RunOf("a", 1, 0.7, {{"cut", "activation_clusters", 0.9, 0.95}, {"cut", "norm", 0.5, 0.6}})}),
-      ElementsAre(Pair("cut", "norm"), Pair("cut", "activation_clusters")));
+  EXPECT_THAT(LayersAndAttacks(
+                  {RunOf("a", 1, 0.7, {Leak("cut", "activation_clusters", 0.9, 0.95), Leak("cut", "norm", 0.5, 0.6)})}),
+              ElementsAre(Pair("cut", "norm"), Pair("cut", "activation_clusters")));
 }
 
 TEST(LayersAndAttacksTest, OfNoRunAreNone) { EXPECT_THAT(LayersAndAttacks({}), IsEmpty()); }
@@ -65,14 +69,16 @@ TEST(SummarizeSeedsTest, JoinsTheSeedsOfAProtectionInTheOrderOfTheFirst) {
 TEST(SummarizeSeedsTest, OneSeedThatExceedsItsBoundIsTheProtections) {
   std::vector<SweptRun> runs = {RunOf("a", 1, 0.7), RunOf("a", 2, 0.7), RunOf("a", 3, 0.7)};
   for (SweptRun& run : runs) {
-    run.ranking.bound = BoundState::kNotExceeded;
-    run.ranking.practical = {"cut", "norm", "label_party", 0.6};
-    run.ranking.guessing = {0.517, 0.541};
+    run.recorded.of_label_party = run.recorded.bound_tested = true;
+    run.recorded.protection = "marvell(s=4)";
+    run.recorded.run_auc_bound = 0.7;
+    run.recorded.attacks = {Leak("cut", "norm", 0.5, 0.6)};
+    run.recorded.guessing = Guessing{0.517, 0.541};
   }
   EXPECT_EQ(SummarizeSeeds(runs)[0].bound_words, "not exceeded by the attacks run here");
-  runs[1].ranking.bound = BoundState::kExceeded;
-  runs[1].ranking.practical = {"cut", "spectral", "label_party", 0.9};
-  runs[1].ranking.excesses = {{"cut", "spectral", 0.9, 0.7, {1}, 1}};
+  runs[1].recorded.bound_exceeded = 1;
+  runs[1].recorded.attacks = {Leak("cut", "spectral", 0.5, 0.9)};
+  runs[1].recorded.excesses = {{"cut", "spectral", 0.9, 0.7, {1}, 1}};
   const TradeoffPoint point = SummarizeSeeds(runs)[0];
   EXPECT_EQ(point.bound, BoundState::kExceeded);
   EXPECT_EQ(point.bound_words, "exceeded by Main direction of the batch (1 of 3 seeds)");
@@ -85,8 +91,8 @@ TEST(SummarizeSeedsTest, OneSeedThatExceedsItsBoundIsTheProtections) {
 }
 
 TEST(SummarizeSeedsTest, ALeakThatOnlySomeMeasuredIsOfThoseAndNaNForOthers) {
-  const std::vector<TradeoffPoint> points =
-      SummarizeSeeds({RunOf("a", 1, 0.7), RunOf("a", 2, 0.7, {{"cut", "norm", 0.8, 0.9}}), RunOf("b", 1, kNone)});
+  const std::vector<TradeoffPoint> points = SummarizeSeeds(
+      {RunOf("a", 1, 0.7), RunOf("a", 2, 0.7, {Leak("cut", "norm", 0.8, 0.9)}), RunOf("b", 1, std::nullopt)});
   ASSERT_THAT(points, SizeIs(2));
   EXPECT_EQ(points[0].leaks[0].p95.mean, 0.9);
   EXPECT_TRUE(std::isnan(points[1].leaks[0].p95.mean));

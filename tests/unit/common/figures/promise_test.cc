@@ -1,7 +1,8 @@
-#include "common/ledger/promise.h"
+#include "common/figures/promise.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <optional>
 #include <string>
 
 namespace splitveil {
@@ -10,47 +11,49 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-Promise Of(RunStanding standing, double bound, double measured) {
+Promise Of(PrivacyVerdict standing, std::optional<double> bound, std::optional<double> measured) {
   Promise promise;
-  promise.standing = standing;
+  promise.verdict = standing;
   promise.run_auc_bound = bound;
   promise.measured_auc = measured;
   return promise;
 }
 
-constexpr RunStanding kAllStandings[] = {
-    RunStanding::kNotKnown, RunStanding::kNothingReleased, RunStanding::kNothingClaimed, RunStanding::kUntested,
-    RunStanding::kHolds,    RunStanding::kUnchecked,       RunStanding::kGuaranteed,     RunStanding::kBroken};
+constexpr PrivacyVerdict kAllStandings[] = {PrivacyVerdict::kNotKnown,       PrivacyVerdict::kNothingReleased,
+                                            PrivacyVerdict::kNothingClaimed, PrivacyVerdict::kUntested,
+                                            PrivacyVerdict::kHolds,          PrivacyVerdict::kUnchecked,
+                                            PrivacyVerdict::kGuaranteed,     PrivacyVerdict::kBroken};
 
 TEST(PromiseTest, AGuaranteeIsOneSentenceWithBothNumbers) {
-  EXPECT_EQ(PromiseSentence(Of(RunStanding::kGuaranteed, 0.7, 0.699)),
+  EXPECT_EQ(PromiseSentence(Of(PrivacyVerdict::kGuaranteed, 0.7, 0.699)),
             "Whatever the partner does with what it received, it tells two customers who differ in nothing but their "
             "label apart with at most 70% certainty; measured on the worst attack: 69.9%.");
 }
 
 TEST(PromiseTest, OnlyAProvedBoundIsToldAsAPromise) {
-  for (RunStanding standing : kAllStandings) {
+  for (PrivacyVerdict standing : kAllStandings) {
     const std::string words = PromiseSentence(Of(standing, 0.7, 0.69));
-    const bool promised = standing == RunStanding::kGuaranteed || standing == RunStanding::kUnchecked;
+    const bool promised = standing == PrivacyVerdict::kGuaranteed || standing == PrivacyVerdict::kUnchecked;
     EXPECT_EQ(words.find("at most") != std::string::npos, promised) << words;
   }
-  EXPECT_THAT(PromiseSentence(Of(RunStanding::kUnchecked, 0.7, 0.69)), HasSubstr("too little to check"));
+  EXPECT_THAT(PromiseSentence(Of(PrivacyVerdict::kUnchecked, 0.7, 0.69)), HasSubstr("too little to check"));
 }
 
 TEST(PromiseTest, AConditionalBoundComesWithItsConditions) {
-  for (RunStanding standing : {RunStanding::kHolds, RunStanding::kUntested}) {
+  for (PrivacyVerdict standing : {PrivacyVerdict::kHolds, PrivacyVerdict::kUntested}) {
     const std::string words = PromiseSentence(Of(standing, 0.786, 0.741));
     EXPECT_THAT(words, HasSubstr("Not a promise: "));
-    EXPECT_THAT(words, HasSubstr("A limit of 78.6% is computed only for Gaussian classes and adversaries that use class "
-                                 "moments alone, given the law of the noise."));
+    EXPECT_THAT(words,
+                HasSubstr("A limit of 78.6% is computed only for Gaussian classes and adversaries that use class "
+                          "moments alone, given the law of the noise."));
   }
-  EXPECT_THAT(PromiseSentence(Of(RunStanding::kHolds, 0.9998, 0.741)), Not(HasSubstr("100%")));
+  EXPECT_THAT(PromiseSentence(Of(PrivacyVerdict::kHolds, 0.9998, 0.741)), Not(HasSubstr("100%")));
 }
 
 TEST(PromiseTest, OnlyAGuaranteeMayBePromised) {
-  for (RunStanding standing : kAllStandings) {
+  for (PrivacyVerdict standing : kAllStandings) {
     EXPECT_EQ(PromiseHeadline(Of(standing, 0.7, 0.6)) == "May be promised to anyone",
-              standing == RunStanding::kGuaranteed);
+              standing == PrivacyVerdict::kGuaranteed);
     EXPECT_NE(PromiseHeadline(Of(standing, 0.9997, 0.6)), "May be promised to anyone");  // No bound over the run.
     EXPECT_THAT(PromiseSentence(Of(standing, 0.9997, 0.6)), Not(HasSubstr("at most")));
   }
@@ -64,12 +67,12 @@ TEST(PromiseTest, ABoundIsRoundedUpAndNotByWhatItLostWhenStored) {
 }
 
 TEST(PromiseTest, AMeasurementAboveAProvedLimitIsSaidToBeSoByChance) {
-  EXPECT_THAT(PromiseSentence(Of(RunStanding::kGuaranteed, 0.7, 0.7004)), Not(HasSubstr("by chance")));
-  EXPECT_THAT(PromiseSentence(Of(RunStanding::kGuaranteed, 0.7, 0.704)), HasSubstr("70.4%, above it by chance."));
+  EXPECT_THAT(PromiseSentence(Of(PrivacyVerdict::kGuaranteed, 0.7, 0.7004)), Not(HasSubstr("by chance")));
+  EXPECT_THAT(PromiseSentence(Of(PrivacyVerdict::kGuaranteed, 0.7, 0.704)), HasSubstr("70.4%, above it by chance."));
 }
 
 TEST(PromiseTest, EarlierRunsOfTheAccountCount) {
-  Promise promise = Of(RunStanding::kGuaranteed, 0.7, 0.69);
+  Promise promise = Of(PrivacyVerdict::kGuaranteed, 0.7, 0.69);
   promise.all_runs_auc_bound = 0.7;
   EXPECT_THAT(PromiseSentence(promise), Not(HasSubstr("earlier")));
   promise.all_runs_auc_bound = 0.77;

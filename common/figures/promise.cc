@@ -1,4 +1,4 @@
-#include "common/ledger/promise.h"
+#include "common/figures/promise.h"
 
 #include <cmath>
 #include <string>
@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
-#include "common/ledger/run_claim.h"
+#include "common/figures/stated_bound.h"
 
 namespace splitveil {
 namespace {
@@ -23,40 +23,60 @@ std::string Percent(double tenths) {
 }
 
 std::string Measured(const Promise& promise) {
-  return std::isnan(promise.measured_auc)
+  return !promise.measured_auc.has_value()
              ? "no attack on its gradients was measured"
              : absl::StrCat("the strongest attack measured tells two customers with different labels apart with ",
-                            MeasuredCertainty(promise.measured_auc), " certainty");
+                            MeasuredCertainty(*promise.measured_auc), " certainty");
 }
 
 // A conditional bound is never told without what it rests on.
 std::string Conditional(const Promise& promise) {
-  return promise.run_auc_bound < kNoPromise
+  return Promises(promise.run_auc_bound)
              ? absl::StrCat(
-                   "A limit of ", BoundCertainty(promise.run_auc_bound),
+                   "A limit of ", BoundCertainty(*promise.run_auc_bound),
                    " is computed only for Gaussian classes and adversaries that use class moments alone, given "
                    "the law of the noise")
              : "No limit over the whole run is computed";
 }
 
 std::string Proved(const Promise& promise) {
-  const std::string all_runs = promise.all_runs_auc_bound < kNoPromise &&
-                                       BoundTenths(promise.all_runs_auc_bound) > BoundTenths(promise.run_auc_bound)
-                                   ? absl::StrCat(" (", BoundCertainty(promise.all_runs_auc_bound),
+  const std::string all_runs = Promises(promise.all_runs_auc_bound) &&
+                                       BoundTenths(*promise.all_runs_auc_bound) > BoundTenths(*promise.run_auc_bound)
+                                   ? absl::StrCat(" (", BoundCertainty(*promise.all_runs_auc_bound),
                                                   " together with the earlier runs in its privacy account)")
                                    : "";
   return absl::StrCat(
       "hatever the partner does with what it received, it tells two customers who differ in nothing but their label "
       "apart with at most ",
-      BoundCertainty(promise.run_auc_bound), " certainty", all_runs);
+      BoundCertainty(*promise.run_auc_bound), " certainty", all_runs);
 }
 
 bool IsProvedForStepsOnly(const Promise& promise) {
-  return (promise.standing == RunStanding::kGuaranteed || promise.standing == RunStanding::kUnchecked) &&
-         !(promise.run_auc_bound < kNoPromise);
+  return (promise.verdict == PrivacyVerdict::kGuaranteed || promise.verdict == PrivacyVerdict::kUnchecked) &&
+         !Promises(promise.run_auc_bound);
 }
 
 }  // namespace
+
+const AttackFigure* HeldAgainstBound(const RunFigures& figures) {
+  const AttackFigure* const worst_case = figures.worst_case.has_value() ? &*figures.worst_case : nullptr;
+  const AttackFigure* const strongest = figures.strongest();
+  // Every attack but the worst case ranks by features as well, which a proved bound is not about.
+  const bool is_worst_case =
+      figures.is_proved() || strongest == nullptr || (worst_case != nullptr && worst_case->auc() >= strongest->auc());
+  return is_worst_case ? worst_case : strongest;
+}
+
+Promise PromiseOf(const RunFigures& figures) {
+  Promise promise;
+  promise.verdict = figures.verdict();
+  promise.run_auc_bound = figures.run_auc_bound;
+  promise.all_runs_auc_bound = figures.all_runs_auc_bound;
+  if (const AttackFigure* const measured = HeldAgainstBound(figures); measured != nullptr) {
+    promise.measured_auc = measured->auc();
+  }
+  return promise;
+}
 
 std::string MeasuredCertainty(double auc) { return Percent(Tenths(auc)); }
 std::string BoundCertainty(double auc_bound) { return Percent(BoundTenths(auc_bound)); }
@@ -65,35 +85,36 @@ std::string PromiseSentence(const Promise& promise) {
   if (IsProvedForStepsOnly(promise)) {
     return "Not a promise: what is proved limits single steps, and nothing limits the whole run.";
   }
-  switch (promise.standing) {
-    case RunStanding::kNotKnown:
+  switch (promise.verdict) {
+    case PrivacyVerdict::kNotKnown:
       return "This ledger cannot answer: only the label party's states what its run promises.";
-    case RunStanding::kNothingReleased:
+    case PrivacyVerdict::kNothingReleased:
       return "No gradient was sent to the partner, so no gradient tells it anything about a label.";
-    case RunStanding::kNothingClaimed:
+    case PrivacyVerdict::kNothingClaimed:
       return absl::StrCat("Nothing limits what the partner learns: ", Measured(promise), ".");
-    case RunStanding::kUntested:
+    case PrivacyVerdict::kUntested:
       return absl::StrCat("Not a promise: the worst case was not measured; ", Measured(promise), ". ",
                           Conditional(promise), ".");
-    case RunStanding::kHolds:
+    case PrivacyVerdict::kHolds:
       return absl::StrCat("Not a promise: ", Measured(promise), ". ", Conditional(promise), ".");
-    case RunStanding::kUnchecked:
+    case PrivacyVerdict::kUnchecked:
       return absl::StrCat("Proved, but this run measured too little to check that the programs keep to it: w",
                           Proved(promise), ".");
-    case RunStanding::kGuaranteed:
+    case PrivacyVerdict::kGuaranteed:
       return absl::StrCat(
           "W", Proved(promise),
-          std::isnan(promise.measured_auc)
+          !promise.measured_auc.has_value()
               ? "."
-              : absl::StrCat(
-                    "; measured on the worst attack: ", MeasuredCertainty(promise.measured_auc),
-                    Tenths(promise.measured_auc) > BoundTenths(promise.run_auc_bound) ? ", above it by chance." : "."));
-    case RunStanding::kBroken:
+              : absl::StrCat("; measured on the worst attack: ", MeasuredCertainty(*promise.measured_auc),
+                             Tenths(*promise.measured_auc) > BoundTenths(*promise.run_auc_bound)
+                                 ? ", above it by chance."
+                                 : "."));
+    case PrivacyVerdict::kBroken:
       break;
   }
   return absl::StrCat("Rely on no limit of this run: what was measured contradicts the ",
-                      promise.run_auc_bound < kNoPromise
-                          ? absl::StrCat("limit of ", BoundCertainty(promise.run_auc_bound), " that it states")
+                      Promises(promise.run_auc_bound)
+                          ? absl::StrCat("limit of ", BoundCertainty(*promise.run_auc_bound), " that it states")
                           : "limits that it states for its steps",
                       ". Here ", Measured(promise), ".");
 }
@@ -102,22 +123,22 @@ std::string PromiseHeadline(const Promise& promise) {
   if (IsProvedForStepsOnly(promise)) {
     return "Promise to nobody: single steps only";
   }
-  switch (promise.standing) {
-    case RunStanding::kNotKnown:
+  switch (promise.verdict) {
+    case PrivacyVerdict::kNotKnown:
       return "Not known from this ledger";
-    case RunStanding::kNothingReleased:
+    case PrivacyVerdict::kNothingReleased:
       return "Nothing to promise";
-    case RunStanding::kNothingClaimed:
+    case PrivacyVerdict::kNothingClaimed:
       return "Promise nothing to anyone";
-    case RunStanding::kUntested:
+    case PrivacyVerdict::kUntested:
       return "Promise to nobody: the worst case was not measured";
-    case RunStanding::kHolds:
+    case PrivacyVerdict::kHolds:
       return "Promise to nobody: measured only";
-    case RunStanding::kUnchecked:
+    case PrivacyVerdict::kUnchecked:
       return "Proved, not checked: do not promise it yet";
-    case RunStanding::kGuaranteed:
+    case PrivacyVerdict::kGuaranteed:
       return "May be promised to anyone";
-    case RunStanding::kBroken:
+    case PrivacyVerdict::kBroken:
       break;
   }
   return "Broken: promise nothing to anyone";

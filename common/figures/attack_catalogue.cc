@@ -1,11 +1,13 @@
-#include "common/leakage/attack_words.h"
+#include "common/figures/attack_catalogue.h"
 
-#include <string>
+#include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/types/span.h"
+
+#include "common/leakage/attack_traits.h"
 
 namespace splitveil {
 namespace {
@@ -85,8 +87,26 @@ constexpr AttackWords kWords[] = {
      "of its gradients. Computed by the label party as a worst case."},
 };
 
-const AttackWords* Find(absl::string_view attack) {
-  for (const AttackWords& words : kWords) {
+constexpr AttackWords kAttributeWords[] = {
+    {"basic", "Black-box decoder",
+     "Has the trained bottom model embed examples whose attribute it knows, and trains a decoder with the top model's "
+     "layers on their activations. Needs queries, which the non-label party grants, and such examples."},
+    {"linear_probe", "Linear probe", "The same with a single linear layer: what the activations show openly."},
+    {"poison", "Marked training examples",
+     "Knows the attribute of some training examples, and trains a decoder on their activations as they arrive, epoch "
+     "by "
+     "epoch. Needs no query."},
+    {"cumulative_poison", "Marked training examples, all epochs",
+     "The same, by an adversary that remembers: its decoder learns from all that has come of an example since the "
+     "training began. Needs no query."},
+    {"simulator", "Shadow encoder",
+     "Trains an encoder of its own until a discriminator cannot tell its output from the activations that arrive, and "
+     "a "
+     "decoder on that. Needs features and attributes of examples outside the training, and no query."},
+};
+
+const AttackWords* Find(absl::Span<const AttackWords> all, absl::string_view attack) {
+  for (const AttackWords& words : all) {
     if (attack == words.attack) {
       return &words;
     }
@@ -94,7 +114,7 @@ const AttackWords* Find(absl::string_view attack) {
   return nullptr;
 }
 
-// The number of known positives at the end of `attack`; 0 where it is none of "`prefix`_K".
+// The number of known positives at the end of `attack`; 0 unless it is "`prefix`_K".
 int HintsOf(absl::string_view attack, absl::string_view prefix) {
   int hints = 0;
   return absl::ConsumePrefix(&attack, prefix) && absl::SimpleAtoi(attack, &hints) && hints > 0 ? hints : 0;
@@ -102,10 +122,58 @@ int HintsOf(absl::string_view attack, absl::string_view prefix) {
 
 std::string Positives(int count) { return count == 1 ? "1 known positive" : absl::StrCat(count, " known positives"); }
 
+std::string Named(const std::string& title, absl::string_view attack) {
+  return title == attack ? title : absl::StrCat(title, " (", attack, ")");
+}
+
+std::optional<AttackTraits> TraitsOfName(absl::string_view attack) {
+  const std::optional<AttackVariant> known = AttackOfName(attack);
+  return known.has_value() ? std::optional(TraitsOf(known->attack)) : std::nullopt;
+}
+
 }  // namespace
 
+AttackNeeds NeedsOf(absl::string_view attack) {
+  const std::optional<AttackTraits> traits = TraitsOfName(attack);
+  if (!traits.has_value()) {
+    return AttackNeeds::kUnknown;
+  }
+  switch (traits->needs) {
+    case SideInformation::kNone:
+    case SideInformation::kActivations:
+    case SideInformation::kActivationsToo:
+      return AttackNeeds::kNothing;
+    case SideInformation::kCleanPositive:
+    case SideInformation::kHintRows:
+      return AttackNeeds::kKnownPositives;
+    case SideInformation::kAuxiliaryLabels:
+      return AttackNeeds::kGivenLabels;
+    default:
+      return AttackNeeds::kTrueClasses;
+  }
+}
+
+bool NeedsNoSideInformation(absl::string_view attack) { return NeedsOf(attack) == AttackNeeds::kNothing; }
+
+bool UsesGivenLabels(absl::string_view attack) { return NeedsOf(attack) == AttackNeeds::kGivenLabels; }
+
+bool ReadsGradients(absl::string_view attack) {
+  const std::optional<AttackTraits> traits = TraitsOfName(attack);
+  return !traits.has_value() || traits->reads_gradients();
+}
+
+bool IsCumulativeAttack(absl::string_view attack) {
+  const std::optional<AttackTraits> traits = TraitsOfName(attack);
+  return traits.has_value() && traits->cumulative();
+}
+
+bool IsWorstCase(absl::string_view attack) {
+  const std::optional<AttackTraits> traits = TraitsOfName(attack);
+  return traits.has_value() && traits->needs == SideInformation::kReleasingHead;
+}
+
 std::string AttackTitle(absl::string_view attack) {
-  if (const AttackWords* words = Find(attack); words != nullptr) {
+  if (const AttackWords* words = Find(kWords, attack); words != nullptr) {
     return words->title;
   }
   if (const int hints = HintsOf(attack, "hint_distance_"); hints > 0) {
@@ -117,13 +185,10 @@ std::string AttackTitle(absl::string_view attack) {
   return std::string(attack);
 }
 
-std::string AttackNamed(absl::string_view attack) {
-  const std::string title = AttackTitle(attack);
-  return title == attack ? title : absl::StrCat(title, " (", attack, ")");
-}
+std::string AttackNamed(absl::string_view attack) { return Named(AttackTitle(attack), attack); }
 
 std::string AttackExplanation(absl::string_view attack) {
-  if (const AttackWords* words = Find(attack); words != nullptr) {
+  if (const AttackWords* words = Find(kWords, attack); words != nullptr) {
     return words->explanation;
   }
   if (const int hints = HintsOf(attack, "hint_distance_"); hints > 0) {
@@ -135,6 +200,18 @@ std::string AttackExplanation(absl::string_view attack) {
                         " of the batch and ranks as positive what points in the direction of any of them.");
   }
   return "";
+}
+
+std::string AttributeAttackTitle(absl::string_view attack) {
+  const AttackWords* words = Find(kAttributeWords, attack);
+  return words != nullptr ? words->title : std::string(attack);
+}
+
+std::string AttributeAttackNamed(absl::string_view attack) { return Named(AttributeAttackTitle(attack), attack); }
+
+std::string AttributeAttackExplanation(absl::string_view attack) {
+  const AttackWords* words = Find(kAttributeWords, attack);
+  return words != nullptr ? words->explanation : "";
 }
 
 }  // namespace splitveil

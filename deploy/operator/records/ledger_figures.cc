@@ -1,0 +1,214 @@
+#include "deploy/operator/records/ledger_figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "deploy/operator/records/attack_leak.h"
+
+#include "common/figures/attack_catalogue.h"
+#include "common/figures/figure_words.h"
+#include "common/figures/stated_bound.h"
+#include "common/leakage/bounds.h"
+
+namespace splitveil {
+namespace {
+
+std::optional<double> Finite(double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; }
+
+// By the rows of the epochs; if a run ended before it wrote them, by the label party's events: "epoch 3: norm at cut:
+// AUC at least ...".
+void AddExcesses(const PartyRecords& party, RunFigures& figures) {
+  for (const EpochLeakRow& row : party.epoch_leaks) {
+    figures.bound_exceeded += ExceedsBound(row) ? 1 : 0;
+    AddExcess(row, figures.excesses);
+  }
+  const bool by_rows = figures.bound_exceeded > 0;
+  for (const EventRecord& event : party.events) {
+    if (event.kind != "bound_exceeded" || by_rows) {
+      continue;
+    }
+    const std::vector<std::string> parts = absl::StrSplit(event.detail, absl::MaxSplits(": ", 2));
+    const std::vector<std::string> place = absl::StrSplit(parts.size() > 1 ? parts[1] : "", " at ");
+    const std::string layer = place.size() == 2 ? place[1] : "cut", attack = place.size() == 2 ? place[0] : "an attack";
+    ++figures.bound_exceeded;
+    if (std::none_of(figures.excesses.begin(), figures.excesses.end(),
+                     [&](const BoundExcess& known) { return known.layer == layer && known.attack == attack; })) {
+      figures.excesses.push_back({layer, attack});
+    }
+  }
+}
+
+// The accountant's figure stands beside the cumulative attacks at the cut layer, where the noise is added. The claim
+// has it if none of them ran, and is more if a run could have released more than it did.
+std::optional<double> RunAucBound(const PartyRecords& party) {
+  int64_t last_epoch = -1;
+  std::optional<double> bound;
+  for (const EpochLeakRow& row : party.epoch_leaks) {
+    if (row.layer == "cut" && IsCumulativeAttack(row.attack) && std::isfinite(row.gaussian_auc_bound) &&
+        row.epoch > last_epoch) {
+      last_epoch = row.epoch;
+      bound = row.gaussian_auc_bound;
+    }
+  }
+  if (party.claim_check.has_value()) {
+    const double claimed = GaussianAucBound(party.claim_check->claimed_mu * party.claim_check->claimed_mu);
+    bound = std::max(bound, std::optional(claimed));  // nullopt is less than any number.
+  }
+  return bound;
+}
+
+// What the label party alone knows.
+void AddBounds(const PartyRecords& party, RunFigures& figures) {
+  std::vector<double> steps, theorem_steps;
+  for (const ProtectionRow& row : party.protections) {
+    ++figures.gate[row.gate];
+    if (IsReleased(row)) {
+      steps.push_back(StepAucBound(row.auc_bound, row.sum_kl));
+      theorem_steps.push_back(row.auc_bound);
+    }
+  }
+  figures.of_label_party = true;
+  figures.step_auc_bound_p95 = StepAucBoundP95(std::move(steps));
+  figures.auc_bound_p95 = StepAucBoundP95(std::move(theorem_steps));
+  figures.run_auc_bound = RunAucBound(party);
+  if (party.all_runs.has_value()) {
+    figures.all_runs_auc_bound = party.all_runs->auc_bound;
+  }
+  figures.worst_case = WorstCaseOf(party.epoch_leaks);
+  figures.bound_tested = std::any_of(party.epoch_leaks.begin(), party.epoch_leaks.end(), IsHeldAgainstBound);
+  figures.claim_check = party.claim_check;
+  AddExcesses(party, figures);
+}
+
+std::optional<double> MeanBatch(const LedgerRun& run) {
+  double examples = 0;
+  for (const StepRow& row : run.steps()) {
+    examples += static_cast<double>(row.examples);
+  }
+  return run.steps().empty() ? std::nullopt : std::optional(examples / static_cast<double>(run.steps().size()));
+}
+
+// By the epochs that attacks were scored over, as the label party's RESULT line counts, else by the protection's own
+// counts; nullopt if neither is there.
+std::optional<double> ShareOfPositives(const LedgerRun& run) {
+  for (const EpochLeakRow& row : run.epoch_leaks()) {
+    if (row.examples > 0) {
+      return static_cast<double>(row.positives) / static_cast<double>(row.examples);
+    }
+  }
+  double sum = 0;
+  int64_t count = 0;
+  for (const ProtectionRow& row : run.protections()) {
+    if (std::isfinite(row.p)) {
+      sum += row.p;
+      ++count;
+    }
+  }
+  return count > 0 ? std::optional(sum / static_cast<double>(count)) : std::nullopt;
+}
+
+bool IsValidated(const std::vector<EvaluationRow>& evaluations) {
+  return std::any_of(evaluations.begin(), evaluations.end(),
+                     [](const EvaluationRow& row) { return row.split == "validation"; });
+}
+
+}  // namespace
+
+ModelFigures ModelFiguresOf(const EvaluationRow& row) {
+  return {Finite(row.log_loss),          Finite(row.auc),  Finite(row.accuracy),
+          Finite(row.calibration_error), Finite(row.rmse), Finite(row.r_squared)};
+}
+
+const EvaluationRow* BestTest(const std::vector<EvaluationRow>& evaluations) {
+  const char* const choosing = IsValidated(evaluations) ? "validation" : "test";
+  const EvaluationRow* best = nullptr;
+  std::optional<double> most;
+  for (const EvaluationRow& row : evaluations) {
+    if (const std::optional<double> quality = ModelFiguresOf(row).quality(); row.split == choosing && quality > most) {
+      best = &row;
+      most = quality;
+    }
+  }
+  for (const EvaluationRow& row : evaluations) {
+    if (best != nullptr && row.split == "test" && row.step == best->step && ModelFiguresOf(row).quality()) {
+      return &row;
+    }
+  }
+  return nullptr;
+}
+
+const EvaluationRow* LastTest(const std::vector<EvaluationRow>& evaluations) {
+  const EvaluationRow* last = nullptr;
+  for (const EvaluationRow& row : evaluations) {  // In step order.
+    last = row.split == "test" && ModelFiguresOf(row).quality() ? &row : last;
+  }
+  return last;
+}
+
+RunFigures FiguresOf(const LedgerRun& run) {
+  const RunRecord& record = run.parties.front().record;
+  RunFigures figures;
+  figures.run_id = run.run_id();
+  figures.protection = run.protection();
+  figures.resumed_from = record.run.resumed_from;
+  figures.ended = record.status;
+  figures.only_predicts = run.only_predicts();
+  figures.steps = static_cast<int64_t>(run.steps().size());
+  for (const StepRow& row : run.steps()) {
+    figures.examples += row.examples;
+    figures.epochs = std::max(figures.epochs, row.epoch + 1);
+  }
+  figures.evaluated = LastTest(run.evaluations()) != nullptr;
+  figures.best_on_validation = IsValidated(run.evaluations());
+  if (const EvaluationRow* const best = BestTest(run.evaluations()); best != nullptr) {
+    figures.test = ModelFiguresOf(*best);
+    figures.final_test = ModelFiguresOf(*LastTest(run.evaluations()));
+  }
+  for (AttackLeak& leak : AttackLeaks(run)) {  // The strongest first.
+    figures.attacks.push_back(std::move(leak));
+  }
+  figures.guessing = GuessingOver(MeanBatch(run), ShareOfPositives(run));
+  if (const PartyRecords* const party = run.label_party(); party != nullptr) {
+    AddBounds(*party, figures);
+  }
+  return figures;
+}
+
+std::vector<std::string> VerdictLines(const RunFigures& figures) {
+  std::vector<std::string> lines = {
+      absl::StrCat("strongest attack on gradients: ", DescribeAttack(figures.strongest())),
+      absl::StrCat("bound: ", BoundStateWords(figures))};
+  if (figures.bound() == BoundState::kNotInLedger) {
+    lines.push_back("verdict and worst case: not measurable from this ledger, only from the label party's");
+  } else {
+    lines.push_back(absl::StrCat("verdict: ", VerdictWords(figures.verdict())));
+    lines.push_back(absl::StrCat("proved: ", ProvedWords(figures)));
+    lines.push_back(absl::StrCat("worst case measured: ",
+                                 DescribeAttack(figures.worst_case.has_value() ? &*figures.worst_case : nullptr)));
+  }
+  lines.push_back(absl::StrCat("practical, without side information: ", DescribeAttack(figures.practical())));
+  lines.push_back(absl::StrCat("with side information: ", DescribeAttack(figures.with_side_information())));
+  if (figures.practical() != nullptr) {
+    lines.push_back(
+        absl::StrCat("practical attack beside features alone: ", AdvantageWords(figures.practical(), figures)));
+  }
+  if (const ClaimCheckRow* const claim = figures.checked_claim(); claim != nullptr) {
+    lines.push_back(DescribeClaimCheck(*claim));
+  }
+  if (figures.guessing.has_value()) {
+    lines.push_back(absl::StrFormat("guessing: p95 %.3f", figures.guessing->p95));
+  }
+  if (figures.no_gradient() != nullptr) {
+    lines.push_back(absl::StrCat("without any gradient: ", DescribeAttack(figures.no_gradient())));
+  }
+  return lines;
+}
+
+}  // namespace splitveil

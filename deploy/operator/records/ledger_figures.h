@@ -1,0 +1,42 @@
+// A run's figures as its ledgers' rows give them.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_RECORDS_LEDGER_FIGURES_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_RECORDS_LEDGER_FIGURES_H_
+
+#include <string>
+#include <vector>
+
+#include "deploy/operator/records/run_records.h"
+
+#include "common/figures/run_figures.h"
+
+namespace splitveil {
+
+// The one place where the rows of ledgers become figures. What only the label party's ledger states is left out without
+// it.
+RunFigures FiguresOf(const LedgerRun& run);
+
+ModelFigures ModelFiguresOf(const EvaluationRow& row);
+
+// The evaluation of the test split in the epoch with the best quality (ModelFigures) on the validation split, or if
+// there is none on the test split; null without one.
+const EvaluationRow* BestTest(const std::vector<EvaluationRow>& evaluations);
+// The last of them; null without one.
+const EvaluationRow* LastTest(const std::vector<EvaluationRow>& evaluations);
+
+// What runs are ranked by, the verdict, what is proved, what the worst case was measured to read and what a partner can
+// do today, one line each:
+//   "strongest attack on gradients: ..."
+//   "bound: not exceeded by the attacks run here"
+//   "verdict: holds as far as measured"
+//   "proved: nothing; conditional: AUC at most 0.786 over the whole run"
+//   "worst case measured: ..."
+//   "practical, without side information: ..."
+//   "with side information: ..."
+// The third to the fifth are one if the label party's ledger was not given. Then, if they are known, what the
+// practical attack reads beside features alone, "claimed mu 0.742; ...", "guessing: p95 0.541" and "without any
+// gradient: ...".
+std::vector<std::string> VerdictLines(const RunFigures& figures);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_RECORDS_LEDGER_FIGURES_H_

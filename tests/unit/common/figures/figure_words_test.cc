@@ -1,0 +1,54 @@
+#include "common/figures/figure_words.h"
+
+#include <gtest/gtest.h>
+
+namespace splitveil {
+namespace {
+
+RunFigures Stated(const char* protection) {
+  RunFigures figures;
+  figures.of_label_party = figures.bound_tested = true;
+  figures.protection = protection;
+  figures.run_auc_bound = 0.7;
+  return figures;
+}
+
+TEST(FigureWordsTest, EveryVerdictHasItsWords) {
+  EXPECT_EQ(VerdictWords(PrivacyVerdict::kNotKnown), "not known");
+  EXPECT_EQ(VerdictWords(PrivacyVerdict::kNothingReleased), "no gradient released");
+  EXPECT_EQ(VerdictWords(PrivacyVerdict::kNothingClaimed), "nothing claimed");
+  EXPECT_EQ(VerdictWords(PrivacyVerdict::kUntested), "claimed, the worst case was not measured");
+  EXPECT_EQ(VerdictWords(PrivacyVerdict::kHolds), "holds as far as measured");
+  EXPECT_EQ(VerdictWords(PrivacyVerdict::kUnchecked), "proved, not checked");
+  EXPECT_EQ(VerdictWords(PrivacyVerdict::kGuaranteed), "guaranteed");
+  EXPECT_EQ(VerdictWords(PrivacyVerdict::kBroken), "broken");
+}
+
+TEST(FigureWordsTest, WhatExceedsABoundIsNamedAsTheReaderKnowsIt) {
+  RunFigures figures = Stated("marvell(s=4)");
+  EXPECT_EQ(BoundStateWords(figures), "not exceeded by the attacks run here");
+  figures.bound_exceeded = 3;
+  EXPECT_EQ(BoundStateWords(figures), "exceeded: see bound_exceeded in the ledger's events");
+  figures.excesses = {{"cut", "norm"}, {"first", "norm"}};
+  EXPECT_EQ(BoundStateWords(figures), "exceeded by Gradient length and 1 more");
+  EXPECT_EQ(BoundStateWords(figures, AttackNaming::kName), "exceeded by norm at cut and 1 more");
+}
+
+TEST(FigureWordsTest, AConditionalBoundProvesNothing) {
+  RunFigures figures = Stated("marvell(s=4)");
+  EXPECT_EQ(BoundKindName(figures), "conditional");
+  EXPECT_EQ(ProvedWords(figures), "nothing; conditional: AUC at most 0.700 over the whole run");
+  figures.protection = "gaussian_label_dp(sigma=2)";
+  figures.all_runs_auc_bound = 0.8;
+  EXPECT_EQ(BoundKindName(figures), "proved");
+  EXPECT_EQ(
+      ProvedWords(figures),
+      "AUC at most 0.700 over the whole run and 0.800 over all runs up to it, for any adversary, beyond what both "
+      "parties' features tell");
+  figures.run_auc_bound.reset();
+  EXPECT_EQ(BoundKindName(figures), "none");
+  EXPECT_EQ(ProvedWords(figures), "nothing");
+}
+
+}  // namespace
+}  // namespace splitveil
