@@ -185,6 +185,8 @@ void AddLeaks(const RunFigures& figures, bool all_attacks, Json& json) {
   json["strongest"] = AttackJson(figures.strongest());
   json["practical"] = AttackJson(figures.practical());
   json["with_side_information"] = AttackJson(figures.with_side_information());
+  json["worst_case_tpr_at_1pct_fpr"] =
+      figures.worst_case.has_value() ? ExactJson(figures.worst_case->tpr_1pct()) : Json();
   const Guessing guessing = figures.guessing.value_or(Guessing());
   json["guessing"] = {{"mean", ExactJson(guessing.mean)}, {"p95", ExactJson(guessing.p95)}};
   json["bound_kind"] = BoundKindName(figures);

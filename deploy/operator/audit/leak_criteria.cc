@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "deploy/operator/records/remedies.h"
 
 #include "common/figures/attack_catalogue.h"
+#include "common/figures/attack_figure.h"
 #include "common/figures/figure_words.h"
 #include "common/leakage/summary.h"
 
@@ -216,6 +218,21 @@ std::vector<Finding> LeakFindings(const LedgerRun& run, const v1::AuditPolicy& p
   if (policy.has_max_measured_tpr_at_01pct_fpr()) {
     tpr("true positive rate at 0.1% false positives", policy.max_measured_tpr_at_01pct_fpr(),
         &EpochLeakRow::tpr_01pct_high, &EpochLeakRow::tpr_01pct);
+  }
+  if (policy.has_max_worst_case_tpr_at_1pct_fpr()) {
+    // The one that FiguresOf ranks: the cumulative attack's interval counts if it ran, not that of a single release.
+    const std::optional<AttackFigure> worst_case = WorstCaseOf(party.epoch_leaks);
+    const auto is_worst_case = [&](const LimitedFigure& figure) {
+      return worst_case.has_value() && figure.attack == worst_case->attack && figure.layer == "cut" &&
+             figure.observer == worst_case->observer;
+    };
+    findings.push_back(AtMost(
+        party, "worst case's true positive rate at 1% false positives", policy.max_worst_case_tpr_at_1pct_fpr(),
+        Only(FiguresAfterLastEpoch(
+                 party, [](const EpochLeakRow& row) { return row.tpr_1pct_high; },
+                 [](const EpochLeakRow& row) { return row.tpr_1pct; }),
+             is_worst_case),
+        RemedyForCumulativeLeak(run.protection())));
   }
   return findings;
 }

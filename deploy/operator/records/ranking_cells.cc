@@ -41,6 +41,7 @@ std::vector<std::string> RankingColumns() {
           "proved_auc_bound",
           "worst_case_attack",
           "worst_case_auc",
+          "worst_case_tpr_at_1pct_fpr",
           "verdict"};
 }
 
@@ -64,6 +65,7 @@ std::vector<std::string> RankingCells(const RunFigures& figures) {
           Cell(figures.proved_auc_bound()),
           Place(worst_case),
           AucCell(worst_case),
+          worst_case != nullptr ? Cell(worst_case->tpr_1pct()) : "",
           VerdictWords(figures.verdict())};
 }
 

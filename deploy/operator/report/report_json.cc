@@ -11,6 +11,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "deploy/operator/audit/verdict_text.h"
@@ -117,6 +118,12 @@ Json AttackSentences(const LedgerRun& run, const std::vector<AttackLeak>& leaks,
       tell("Strongest over all epochs: ", leaks[i]);
       break;
     }
+  }
+  if (figures.worst_case.has_value() && figures.worst_case->tpr_1pct().has_value()) {
+    sentences.push_back(absl::StrFormat(
+        "Worst case, which knows all but the label and the noise: AUC %.3f; accusing 1%% of the negatives, it finds "
+        "%.1f%% of the positives.",
+        figures.worst_case->auc(), 100 * *figures.worst_case->tpr_1pct()));
   }
   tell_ranked("Without any gradient: ", figures.no_gradient());
   if (const std::string advantage = DescribeAdvantage(run.epoch_leaks(), AuxiliaryLabels(run)); !advantage.empty()) {

@@ -114,6 +114,7 @@ TEST_F(ResultJsonTest, TheLineHasTheContractsKeysAndTheFileMore) {
                                          "strongest",
                                          "practical",
                                          "with_side_information",
+                                         "worst_case_tpr_at_1pct_fpr",
                                          "guessing",
                                          "leak"}));
   line.insert({"ended", "epoch_leak", "standing", "claim_check"});

@@ -252,6 +252,18 @@ TEST_F(LeakCriteriaTest, AnInvertedAttackFailsALimitOnTruePositiveRates) {
   EXPECT_EQ(Judge("at 0.1% false positives", "max_measured_tpr_at_01pct_fpr: 0.3").outcome, Outcome::kNotMet);
 }
 
+TEST_F(LeakCriteriaTest, TheWorstCasesTruePositiveRateIsHeldToItsOwnLimit) {
+  EpochLeakRow& worst = party().epoch_leaks.back();
+  ASSERT_EQ(worst.attack, "cumulative_conditional_likelihood_ratio");
+  worst.tpr_1pct = 0.03;
+  worst.tpr_1pct_high = 0.05;
+  const std::string criterion = "worst case's true positive rate";
+  EXPECT_EQ(Judge(criterion, "max_worst_case_tpr_at_1pct_fpr: 0.05").outcome, Outcome::kMet);
+  EXPECT_EQ(Judge(criterion, "max_worst_case_tpr_at_1pct_fpr: 0.049").found, "0.050: upper 95% limit of 0.030");
+  party().epoch_leaks.clear();
+  EXPECT_EQ(Judge(criterion, "max_worst_case_tpr_at_1pct_fpr: 1").outcome, Outcome::kNotMeasured);
+}
+
 TEST_F(LeakCriteriaTest, TruePositiveRatesNobodyMeasuredFail) {
   LikelihoodRatio(1).tpr_1pct_high = kNan;
   EXPECT_EQ(Judge("at 1% false positives", "max_measured_tpr_at_1pct_fpr: 1").outcome, Outcome::kNotMeasured);

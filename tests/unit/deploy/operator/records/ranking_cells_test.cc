@@ -27,7 +27,7 @@ TEST(RankingCellsTest, AreAsManyAsTheColumnsAndEmptyIfNothingWasMeasured) {
   const RunFigures nothing;
   EXPECT_EQ(RankingCells(nothing).size(), RankingColumns().size());
   EXPECT_THAT(RankingCells(nothing), ElementsAre("", "", "", "", "", "", "", "", "", "", "", "",
-                                                 "not measurable from this ledger", "", "", "", "not known"));
+                                                 "not measurable from this ledger", "", "", "", "", "not known"));
 }
 
 TEST(RankingCellsTest, NameEachKindsAttackAndRankByTheStrongestOnGradients) {
@@ -42,7 +42,7 @@ TEST(RankingCellsTest, NameEachKindsAttackAndRankByTheStrongestOnGradients) {
   EXPECT_THAT(RankingCells(figures),
               ElementsAre("cosine@first", "0.75", "0.04", "0.005", "norm@cut", "0.6", "cosine@first", "0.75",
                           "activation_clusters@cut", "0.9", "0.541", "0.517", "not exceeded by the attacks run here",
-                          "", "", "", "claimed, the worst case was not measured"));
+                          "", "", "", "", "claimed, the worst case was not measured"));
 }
 
 TEST(RankingCellsTest, NameTheAttackThatExceedsABound) {
@@ -57,12 +57,14 @@ TEST(RankingCellsTest, NameTheAttackThatExceedsABound) {
 TEST(RankingCellsTest, PutTheThreeFiguresAndTheVerdictSideBySide) {
   RunFigures figures = Stated();
   figures.worst_case = Attack("cut", "cumulative_conditional_likelihood_ratio", 0.69);
+  figures.worst_case->last_epoch.emplace().auc = 0.69;
+  figures.worst_case->last_epoch->tpr_1pct = 0.04;
   std::vector<std::string> cells = RankingCells(figures);
-  EXPECT_THAT(std::vector<std::string>(cells.end() - 4, cells.end()),
-              ElementsAre("", "cumulative_conditional_likelihood_ratio@cut", "0.69", "holds as far as measured"));
+  EXPECT_THAT(std::vector<std::string>(cells.end() - 5, cells.end()),
+              ElementsAre("", "cumulative_conditional_likelihood_ratio@cut", "0.69", "0.04", "holds as far as measured"));
   figures.protection = "gaussian_label_dp(sigma=2)";
   cells = RankingCells(figures);
-  EXPECT_EQ(*(cells.end() - 4), "0.7");
+  EXPECT_EQ(*(cells.end() - 5), "0.7");
   EXPECT_EQ(cells.back(), "proved, not checked");
 }
 

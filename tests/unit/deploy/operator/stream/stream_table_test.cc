@@ -56,11 +56,11 @@ TEST(StreamCsvTest, HasOneLineADayAndProtection) {
       "strongest_tpr_at_01pct_fpr,practical_attack,practical_auc,"
       "with_side_information_attack,with_side_information_auc,no_gradient_attack,no_gradient_auc,guessing_auc_"
       "p95,guessing_auc_mean,bound,"
-      "proved_auc_bound,worst_case_attack,worst_case_auc,verdict,cut_norm_mean,cut_cosine_mean,first_norm_mean,"
+      "proved_auc_bound,worst_case_attack,worst_case_auc,worst_case_tpr_at_1pct_fpr,verdict,cut_norm_mean,cut_cosine_mean,first_norm_mean,"
       "run_auc_bound,sum_kl_mean,seconds\n"
-      "day1,none,0.5,0.5,,,,,,,,,,,,,not measurable from this ledger,,,,not known,0.9,1,,0.6,,28\n"
-      "day2,none,0.7,0.5,norm@cut,0.9,,,norm@cut,0.9,,,,,0.541,0.517,none stated,,,,nothing claimed,0.8,,,0.6,,28\n"
-      "day1,\"iso, t=1\",,0.5,,,,,,,,,,,,,not measurable from this ledger,,,,not known,,,0.6,0.6,,28\n");
+      "day1,none,0.5,0.5,,,,,,,,,,,,,not measurable from this ledger,,,,,not known,0.9,1,,0.6,,28\n"
+      "day2,none,0.7,0.5,norm@cut,0.9,,,norm@cut,0.9,,,,,0.541,0.517,none stated,,,,,nothing claimed,0.8,,,0.6,,28\n"
+      "day1,\"iso, t=1\",,0.5,,,,,,,,,,,,,not measurable from this ledger,,,,,not known,,,0.6,0.6,,28\n");
 }
 
 // Words of a line, however its columns are aligned.

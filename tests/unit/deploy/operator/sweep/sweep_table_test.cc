@@ -68,7 +68,7 @@ TEST(SweepCsvTest, HasOneLineARun) {
   runs.push_back(FrozenRun(1, 0.70));
   const std::vector<std::string> lines = absl::StrSplit(SweepCsv(runs), '\n', absl::SkipEmpty());
   const std::string not_exceeded = "not exceeded by the attacks run here";
-  const std::string holds = ",,conditional_likelihood_ratio@cut,0.55,holds as far as measured";
+  const std::string holds = ",,conditional_likelihood_ratio@cut,0.55,,holds as far as measured";
   EXPECT_THAT(
       lines,
       ElementsAre(
@@ -76,10 +76,10 @@ TEST(SweepCsvTest, HasOneLineARun) {
           "strongest_tpr_at_01pct_fpr,practical_attack,practical_auc,"
           "with_side_information_attack,with_side_information_auc,no_gradient_attack,no_gradient_auc,guessing_auc_p95,"
           "guessing_auc_mean,bound,"
-          "proved_auc_bound,worst_case_attack,worst_case_auc,verdict,test_auc,frozen_test_auc,none_test_auc,gain_"
+          "proved_auc_bound,worst_case_attack,worst_case_auc,worst_case_tpr_at_1pct_fpr,verdict,test_auc,frozen_test_auc,none_test_auc,gain_"
           "kept,final_test_auc,test_log_loss,steps,cut_norm_mean,"
           "cut_norm_p95,run_auc_bound,auc_bound_p95,sum_kl_mean,seconds",
-          "none-folder,none,,1,norm@cut,1,,,norm@cut,1,,,,,0.541,0.517,none stated,,,,nothing "
+          "none-folder,none,,1,norm@cut,1,,,norm@cut,1,,,,,0.541,0.517,none stated,,,,,nothing "
           "claimed,0.75,0.7,0.75,1,0.73,0.5,595,0.9,1,"
           "0.9,,0.25,28.5",
           "s4-folder,marvell_s,4,1,norm@cut,0.6,,,norm@cut,0.6,,,,,0.541,0.517," + not_exceeded + holds +
@@ -88,7 +88,7 @@ TEST(SweepCsvTest, HasOneLineARun) {
               ",0.72,,,,0.73,0.5,595,0.6,0.7,0.9,,0.25,28.5",
           "s9-folder,marvell_s,9,1,norm@cut,0.8,,,norm@cut,0.8,,,,,0.541,0.517," + not_exceeded + holds +
               ",0.7,0.7,0.75,0,0.73,0.5,595,0.7,0.8,0.9,,0.25,28.5",
-          "frozen-folder,frozen,,1,,,,,,,,,,,,,not measurable from this ledger,,,,not "
+          "frozen-folder,frozen,,1,,,,,,,,,,,,,not measurable from this ledger,,,,,not "
           "known,0.7,0.7,0.75,0,0.73,0.5,595,,,0.9,,0.25,"
           "28.5"));
 }
