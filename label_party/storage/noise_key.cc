@@ -16,7 +16,7 @@
 namespace splitveil {
 namespace {
 
-constexpr char kSuffix[] = ".noise_key";
+constexpr char kNoiseKeySuffix[] = ".noise_key";
 constexpr mode_t kOthers = 077;
 using KeyBytes = std::array<uint8_t, 32>;
 
@@ -46,7 +46,7 @@ absl::StatusOr<SecretKey> Read(const std::string& path) {
 }  // namespace
 
 std::string NoiseKeyPath(const std::string& checkpoint_path) {
-  return checkpoint_path.empty() ? "" : checkpoint_path + kSuffix;
+  return checkpoint_path.empty() ? "" : checkpoint_path + kNoiseKeySuffix;
 }
 
 absl::StatusOr<SecretKey> OpenNoiseKey(const std::string& path, bool continues) {
