@@ -84,8 +84,12 @@ def commands():
         sys.exit(f"check_clang.py: expected {database}, found none: run cmake --preset release")
     found = {}
     for entry in json.loads(database.read_text()):
-        path = os.path.relpath(os.path.join(entry["directory"], entry["file"]), ROOT)
-        if not path.startswith(OWN_FOLDERS):
+        file = pathlib.Path(entry["directory"], entry["file"])
+        # What is compiled as one (splitveil_join in CMakeLists.txt) is looked at source by source.
+        joined = file.parent.name == "joined"
+        paths = re.findall(r'#include "(.+)"', file.read_text()) if joined else [os.path.relpath(file, ROOT)]
+        paths = [path for path in paths if path.startswith(OWN_FOLDERS)]
+        if not paths:
             continue
         words = shlex.split(entry["command"])
         compiler = max(i for i, word in enumerate(words) if re.search(r"(^|/)(c\+\+|g\+\+|clang\+\+)[-\d.]*$", word))
@@ -95,7 +99,7 @@ def commands():
                 skip = word == "-o" and not skip
             else:
                 arguments.append(word)
-        found[path] = tuple(arguments)
+        found.update((path, tuple(arguments)) for path in paths)
     return found
 
 
