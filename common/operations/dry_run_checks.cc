@@ -29,20 +29,6 @@ namespace splitveil {
 
 namespace {
 
-// Estimates, from what deploy/OPERATIONS.md ("Sizing") measured with Wide & Deep on two virtual processors that both
-// parties shared, scaled by rows, epochs, cut width and processors; the peer is taken to have as many rows, all of them
-// shared. Right within a factor of two or so on such hardware; slower models, attacks on every batch and a slow link
-// take longer.
-struct RunExpectation {
-  int64_t peak_memory_bytes = 0;  // At the end of the alignment.
-  double alignment_seconds = 0;
-  double training_seconds = 0;  // Without the network.
-  double bytes_each_way = 0;    // Of activations, and of gradients.
-};
-
-// Memory that this machine can still give, in bytes, as the kernel says (MemAvailable); 0: not known.
-int64_t AvailableMemoryBytes();
-
 // OPERATIONS.md, "Sizing". 200,000 rows: 0.21 GiB, 1 million: 0.35, 10 million: 1.33, 45 million: 5.1.
 constexpr double kProgramBytes = 0.2 * (1 << 30);
 constexpr double kBytesPerRow = 122;
@@ -69,41 +55,12 @@ std::string BytesText(double bytes) {
   return bytes < 1e9 ? absl::StrFormat("%.0f MB", std::ceil(bytes / 1e6)) : absl::StrFormat("%.1f GB", bytes / 1e9);
 }
 
-// `embedding_rows`: of the party's data (Preprocessing.embedding_rows); `processors`: at least 1. Thread-safe.
-RunExpectation ExpectRun(const v1::RunAgreement& agreement, int64_t rows, int64_t embedding_rows, int processors) {
-  const auto examples = static_cast<double>(rows);
-  const double test = examples * agreement.test_fraction();
-  const double epochs = agreement.epochs();
-  const double number_bytes = agreement.wire_dtype() == v1::FLOAT32 ? 4 : 2;
-  RunExpectation expected;
-  expected.peak_memory_bytes = static_cast<int64_t>(kProgramBytes + kBytesPerRow * examples +
-                                                    kBytesPerEmbeddingRow * static_cast<double>(embedding_rows));
-  expected.alignment_seconds = 2 * examples * kAlignmentProcessorSecondsPerId / processors;
-  expected.training_seconds = epochs * (examples - test + kEvaluationShare * test) / kExamplesPerSecond;
-  expected.bytes_each_way = epochs * (examples - test) * agreement.cut_width() * number_bytes;
-  return expected;
-}
-
 // One line for people.
 std::string RunExpectationText(const RunExpectation& expected) {
   return absl::StrCat("memory at the peak about ", BytesText(static_cast<double>(expected.peak_memory_bytes)),
                       "; alignment ", DurationText(expected.alignment_seconds), ", training ",
                       DurationText(expected.training_seconds), " and ", BytesText(expected.bytes_each_way),
                       " each way (scaled from OPERATIONS.md, Sizing, with as many rows at the peer)");
-}
-
-int64_t AvailableMemoryBytes() {
-  std::ifstream stream("/proc/meminfo");
-  std::string name;
-  int64_t kibibytes = 0;
-  std::string unit;
-  while (stream >> name >> kibibytes) {
-    std::getline(stream, unit);
-    if (name == "MemAvailable:") {
-      return kibibytes * 1024;
-    }
-  }
-  return 0;
 }
 
 constexpr char kCertificates[] = "certificates";
@@ -149,6 +106,34 @@ absl::StatusOr<int64_t> CountAlignments(const std::string& ledger_path) {
 }
 
 }  // namespace
+
+RunExpectation ExpectRun(const v1::RunAgreement& agreement, int64_t rows, int64_t embedding_rows, int processors) {
+  const auto examples = static_cast<double>(rows);
+  const double test = examples * agreement.test_fraction();
+  const double epochs = agreement.epochs();
+  const double number_bytes = agreement.wire_dtype() == v1::FLOAT32 ? 4 : 2;
+  RunExpectation expected;
+  expected.peak_memory_bytes = static_cast<int64_t>(kProgramBytes + kBytesPerRow * examples +
+                                                    kBytesPerEmbeddingRow * static_cast<double>(embedding_rows));
+  expected.alignment_seconds = 2 * examples * kAlignmentProcessorSecondsPerId / processors;
+  expected.training_seconds = epochs * (examples - test + kEvaluationShare * test) / kExamplesPerSecond;
+  expected.bytes_each_way = epochs * (examples - test) * agreement.cut_width() * number_bytes;
+  return expected;
+}
+
+int64_t AvailableMemoryBytes() {
+  std::ifstream stream("/proc/meminfo");
+  std::string name;
+  int64_t kibibytes = 0;
+  std::string unit;
+  while (stream >> name >> kibibytes) {
+    std::getline(stream, unit);
+    if (name == "MemAvailable:") {
+      return kibibytes * 1024;
+    }
+  }
+  return 0;
+}
 
 std::optional<v1::RunAgreement> DryRunAgreement(const std::string& path, DryRun& dry_run) {
   absl::StatusOr<v1::RunAgreement> agreement = LoadAgreement(path);

@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_COMMON_OPERATIONS_DRY_RUN_CHECKS_H_
 #define SPLITVEIL_COMMON_OPERATIONS_DRY_RUN_CHECKS_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,22 @@
 #include "splitveil/v1/party.pb.h"
 
 namespace splitveil {
+
+// Estimates, from what deploy/OPERATIONS.md ("Sizing") measured with Wide & Deep on two virtual processors that both
+// parties shared, scaled by rows, epochs, cut width and processors; the peer is taken to have as many rows, all of them
+// shared. Right within a factor of two or so on such hardware; slower models, attacks on every batch and a slow link
+// take longer.
+struct RunExpectation {
+  int64_t peak_memory_bytes = 0;  // At the end of the alignment.
+  double alignment_seconds = 0;
+  double training_seconds = 0;  // Without the network.
+  double bytes_each_way = 0;    // Of activations, and of gradients.
+};
+
+// `embedding_rows`: of the party's data (Preprocessing.embedding_rows); `processors`: at least 1. Thread-safe.
+RunExpectation ExpectRun(const v1::RunAgreement& agreement, int64_t rows, int64_t embedding_rows, int processors);
+// Memory that this machine can still give, in bytes, as the kernel says (MemAvailable); 0: not known.
+int64_t AvailableMemoryBytes();
 
 // Each adds its findings to `dry_run`.
 
