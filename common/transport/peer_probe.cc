@@ -84,13 +84,13 @@ class Socket {
   int descriptor_;
 };
 
-struct HostPort {
+struct DialledAddress {
   std::string host;
   std::string port;
 };
 
 // host:port or [v6]:port.
-absl::StatusOr<HostPort> SplitAddress(const std::string& address) {
+absl::StatusOr<DialledAddress> SplitAddress(const std::string& address) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) {
     return absl::InvalidArgumentError(absl::StrCat("address: expected host:port, found \"", address, "\""));
@@ -99,7 +99,7 @@ absl::StatusOr<HostPort> SplitAddress(const std::string& address) {
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
   }
-  return HostPort{host, address.substr(colon + 1)};
+  return DialledAddress{host, address.substr(colon + 1)};
 }
 
 absl::StatusOr<Socket> ConnectOne(const addrinfo& candidate, const Patience& patience) {
@@ -126,7 +126,7 @@ absl::StatusOr<Socket> ConnectOne(const addrinfo& candidate, const Patience& pat
 }
 
 // Tries every address of the host. The resolver's own time-out bounds the look-up.
-absl::StatusOr<Socket> Connect(const HostPort& target, const Patience& patience) {
+absl::StatusOr<Socket> Connect(const DialledAddress& target, const Patience& patience) {
   addrinfo hints = {};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -293,7 +293,8 @@ Attempt FailedHandshake(const Verdict& verdict, const std::string& server_name) 
   return {HandshakeFailure(verdict, server_name), false, damaged};
 }
 
-Attempt TryOnce(const HostPort& target, SSL_CTX* context, const std::string& server_name, const Patience& patience) {
+Attempt TryOnce(const DialledAddress& target, SSL_CTX* context, const std::string& server_name,
+                const Patience& patience) {
   absl::StatusOr<Socket> socket = Connect(target, patience);
   if (!socket.ok()) {
     return {socket.status()};
@@ -337,7 +338,7 @@ Attempt TryOnce(const HostPort& target, SSL_CTX* context, const std::string& ser
 
 absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity, const std::string& server_name,
                          SteadyTime deadline, const std::function<bool()>& stop) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const HostPort target, SplitAddress(address));
+  SPLITVEIL_ASSIGN_OR_RETURN(const DialledAddress target, SplitAddress(address));
   SPLITVEIL_ASSIGN_OR_RETURN(const SslContextPtr context, ClientContext(identity));
   const SteadyTime start = SteadyNow();
   absl::Duration pause = kFirstPause;
