@@ -18,6 +18,7 @@
 #include "deploy/operator/preparation/row_split.h"
 #include "deploy/operator/preparation/seeded_draws.h"
 
+#include "common/crypto/digest.h"
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
 #include "common/storage/section_file.h"
@@ -62,13 +63,13 @@ absl::Status CheckOptions(const PrepareOptions& options) {
   return absl::OkStatus();
 }
 
-// One party's half of the work.
 // Of prepared data; empty: there are none, or damaged ones.
 std::string DigestAt(const std::string& path) {
   const absl::StatusOr<std::unique_ptr<SectionFile>> file = SectionFile::Open(path, SectionFile::Check::kStructure);
   return file.ok() ? std::string(AsBytes((*file)->digest())) : "";
 }
 
+// One party's half of the work.
 struct Party {
   Schema::Holder role;
   std::string path;

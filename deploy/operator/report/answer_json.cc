@@ -88,14 +88,15 @@ Json MarksJson(const RunFigures& figures) {
   if (figures.verdict() == PrivacyVerdict::kNothingReleased) {
     return marks;
   }
-  const std::optional<double> bound = StatesRunBound(figures) ? figures.run_auc_bound : std::nullopt;
+  const bool is_bounded = StatesRunBound(figures) && figures.run_auc_bound.has_value();
+  const double bound = figures.run_auc_bound.value_or(1);
   if (figures.guessing.has_value()) {
     marks.push_back(Mark("guessing", figures.guessing->p95,
                          absl::StrCat("guessing with luck ", MeasuredCertainty(figures.guessing->p95))));
   }
   // Beyond a proved bound it ranks by features, which that bound is not about: then it stands in FeaturesJson.
   const AttackFigure* const practical = figures.practical();
-  if (practical != nullptr && !(figures.is_proved() && bound.has_value() && practical->auc() > *bound)) {
+  if (practical != nullptr && !(figures.is_proved() && is_bounded && practical->auc() > bound)) {
     marks.push_back(Mark("practical", practical->auc(),
                          absl::StrCat("attack the partner can run ", MeasuredCertainty(practical->auc()))));
   }
@@ -103,11 +104,11 @@ Json MarksJson(const RunFigures& figures) {
     marks.push_back(
         Mark("worst", measured->auc(), absl::StrCat("worst attack measured ", MeasuredCertainty(measured->auc()))));
   }
-  if (bound.has_value()) {
+  if (is_bounded) {
     marks.push_back(
         figures.is_proved()
-            ? Mark("proved", *bound, absl::StrCat("proved limit ", BoundCertainty(*bound)))
-            : Mark("conditional", *bound, absl::StrCat("limit for Gaussian classes only, ", BoundCertainty(*bound))));
+            ? Mark("proved", bound, absl::StrCat("proved limit ", BoundCertainty(bound)))
+            : Mark("conditional", bound, absl::StrCat("limit for Gaussian classes only, ", BoundCertainty(bound))));
   }
   return marks;
 }
