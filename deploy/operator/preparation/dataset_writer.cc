@@ -21,7 +21,7 @@ enum Section {
 };
 
 template <typename Number>
-absl::string_view AsBytes(absl::Span<const Number> numbers) {
+absl::string_view BytesOf(absl::Span<const Number> numbers) {
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(Number)};
 }
 
@@ -49,23 +49,23 @@ absl::Status DatasetWriter::Append(const EncodedRow& row) {
   ++rows_;
   positives_ += Is(Task::Kind::kBinary) ? row.label : 0;
   id_bytes_ += row.id.size();
-  absl::Status status = file_->Append(kIdEnds, AsBytes<uint64_t>({&id_bytes_, 1}));
+  absl::Status status = file_->Append(kIdEnds, BytesOf<uint64_t>({&id_bytes_, 1}));
   status.Update(file_->Append(kIds, row.id));
   size_t optional = kFirstOptional;
   if (Is(Task::Kind::kRegression)) {
-    status.Update(file_->Append(optional++, AsBytes<float>({&row.target, 1})));
+    status.Update(file_->Append(optional++, BytesOf<float>({&row.target, 1})));
   } else if (task_.has_value()) {
-    status.Update(file_->Append(kLabels, AsBytes<uint8_t>({&row.label, 1})));
+    status.Update(file_->Append(kLabels, BytesOf<uint8_t>({&row.label, 1})));
   }
-  status.Update(file_->Append(kNumeric, AsBytes<float>(row.numeric)));
-  status.Update(file_->Append(kCategories, AsBytes<int32_t>(row.categories)));
-  status.Update(file_->Append(kPixels, AsBytes<uint8_t>(row.pixels)));
+  status.Update(file_->Append(kNumeric, BytesOf<float>(row.numeric)));
+  status.Update(file_->Append(kCategories, BytesOf<int32_t>(row.categories)));
+  status.Update(file_->Append(kPixels, BytesOf<uint8_t>(row.pixels)));
   if (has_attributes_) {
-    status.Update(file_->Append(optional++, AsBytes<uint8_t>(row.attributes)));
+    status.Update(file_->Append(optional++, BytesOf<uint8_t>(row.attributes)));
   }
   if (has_parts_) {
     const auto part = static_cast<uint8_t>(row.part);
-    status.Update(file_->Append(optional, AsBytes<uint8_t>({&part, 1})));
+    status.Update(file_->Append(optional, BytesOf<uint8_t>({&part, 1})));
   }
   return status;
 }
@@ -80,7 +80,7 @@ absl::Status DatasetWriter::Finish(v1::Preprocessing preprocessing, absl::Span<c
   for (const Vocabulary& vocabulary : vocabularies) {
     for (int32_t number = 1; status.ok() && number <= vocabulary.size(); ++number) {
       end += vocabulary.value(number).size();
-      status = file_->Append(kVocabularyEnds, AsBytes<uint64_t>({&end, 1}));
+      status = file_->Append(kVocabularyEnds, BytesOf<uint64_t>({&end, 1}));
       status.Update(file_->Append(kVocabulary, vocabulary.value(number)));
     }
   }

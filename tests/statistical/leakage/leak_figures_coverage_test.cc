@@ -22,7 +22,7 @@ struct Setting {
   double shift;  // Of the positives' scores, in standard deviations.
 };
 
-class CoverageTest : public testing::TestWithParam<Setting> {};
+class CoverageTest : public ::testing::TestWithParam<Setting> {};
 
 INSTANTIATE_TEST_SUITE_P(Settings, CoverageTest,
                          testing::Values(Setting{400, 100, 0}, Setting{400, 100, 1}, Setting{300, 60, 2},

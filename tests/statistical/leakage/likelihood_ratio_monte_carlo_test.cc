@@ -94,7 +94,7 @@ Measured Measure(const Setting& setting, bool swap_noise = false) {
   return measured;
 }
 
-class LikelihoodRatioTest : public testing::TestWithParam<Setting> {};
+class LikelihoodRatioTest : public ::testing::TestWithParam<Setting> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Protections, LikelihoodRatioTest,

@@ -55,7 +55,7 @@ TEST(MuLowerBoundCoverageTest, TheStatedNumberIsThatOfTheBinomial) {
   EXPECT_GT(BinomialCdf(kRuns, 0.05, kMostRefuted), 1 - 2e-6);
 }
 
-class HonestTest : public testing::TestWithParam<double> {};
+class HonestTest : public ::testing::TestWithParam<double> {};
 
 INSTANTIATE_TEST_SUITE_P(Mus, HonestTest, testing::Values(0.0, 0.5, 1.0, 3.0));
 

@@ -83,7 +83,7 @@ class ReleasedRun {
   std::normal_distribution<double> normal_;
 };
 
-class SeveralDrawsTest : public testing::TestWithParam<const char*> {};
+class SeveralDrawsTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(SeveralDrawsTest, TellTogetherWhatTheyClaimAfterEveryEpoch) {
   for (const char* correction : {"likelihood_correction: true", "likelihood_correction: false"}) {

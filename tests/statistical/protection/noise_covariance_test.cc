@@ -195,7 +195,7 @@ double CountOf(const Batch& batch, uint8_t label) {
   return static_cast<double>(std::count(batch.labels.begin(), batch.labels.end(), label)) * kDraws;
 }
 
-class MarvellCovarianceTest : public testing::TestWithParam<std::tuple<const char*, double, int>> {};
+class MarvellCovarianceTest : public ::testing::TestWithParam<std::tuple<const char*, double, int>> {};
 
 INSTANTIATE_TEST_SUITE_P(Strengths, MarvellCovarianceTest,
                          testing::Combine(testing::Values("s"), testing::Values(0.3, 4.0, 25.0),

@@ -1,5 +1,6 @@
 #include "common/figures/figure_words.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace splitveil {
@@ -48,6 +49,20 @@ TEST(FigureWordsTest, AConditionalBoundProvesNothing) {
   figures.run_auc_bound.reset();
   EXPECT_EQ(BoundKindName(figures), "none");
   EXPECT_EQ(ProvedWords(figures), "nothing");
+}
+
+TEST(FigureWordsTest, ACheckedClaimStatesWhatWasMeasuredAndWhetherItCouldHaveFailed) {
+  ClaimCheckRow check{1.5, 4, 1.25, 2.5, 0.0625, 0.95, "own", 2000, 500, 0.75, 0.125, 1, 0.9999, 2};
+  EXPECT_EQ(
+      DescribeClaimCheck(check),
+      "claimed mu 1.500; measured mu at least 1.250 (95% confidence), at least 1.000 (99.99%): claim not refuted");
+  check.half_noise_mu_lower = 1.5;
+  EXPECT_EQ(
+      DescribeClaimCheck(check),
+      "claimed mu 1.500; measured mu at least 1.250 (95% confidence), at least 1.000 (99.99%): claim not refuted; "
+      "too few examples to detect noise at half the claimed strength");
+  check.failing_mu_lower = 1.6;
+  EXPECT_THAT(DescribeClaimCheck(check), ::testing::HasSubstr("at least 1.600 (99.99%): claim refuted"));
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ std::vector<AttackVariant> AttacksOnABatch() {
   return attacks;
 }
 
-class EveryAttackTest : public testing::TestWithParam<AttackVariant> {};
+class EveryAttackTest : public ::testing::TestWithParam<AttackVariant> {};
 INSTANTIATE_TEST_SUITE_P(Attacks, EveryAttackTest, testing::ValuesIn(AttacksOnABatch()),
                          [](const auto& info) { return AttackName(info.param); });
 

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-class InputLayerTest : public testing::Test {
+class InputLayerTest : public ::testing::Test {
  protected:
   InputLayerTest() {
     embedding_.set_dimension(2);

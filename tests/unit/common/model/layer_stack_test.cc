@@ -18,7 +18,7 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAreArray;
 
-class LayerStackTest : public testing::Test {
+class LayerStackTest : public ::testing::Test {
  protected:
   LayerStackTest() {
     options_.chain.field = "model";

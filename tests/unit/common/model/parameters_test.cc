@@ -11,7 +11,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
-class ParametersTest : public testing::Test {
+class ParametersTest : public ::testing::Test {
  protected:
   void ExpectRefusedUnchanged(const NamedParameters& values) {
     EXPECT_EQ(AssignParameters(values, views_).code(), absl::StatusCode::kInvalidArgument);
@@ -44,7 +44,7 @@ TEST_F(ParametersTest, RefusesAnotherSizeBeforeAnythingIsWritten) {
 }
 
 // A table of rows of two beside a parameter of a fixed size.
-class TrainingStateTest : public testing::Test {
+class TrainingStateTest : public ::testing::Test {
  protected:
   void ExpectRefusedUnchanged(const NamedParameters& values) {
     EXPECT_EQ(AssignTrainingState(values, views_).status().code(), absl::StatusCode::kInvalidArgument);
@@ -91,7 +91,7 @@ TEST_F(TrainingStateTest, RefusesNamesOfAnotherOptimizer) {
 }
 
 // Three rows of a table's two values and one number that is remembered of each row, side by side.
-class StridedRowsTest : public testing::Test {
+class StridedRowsTest : public ::testing::Test {
  protected:
   void ExpectRefusedUnchanged(const NamedParameters& values) {
     EXPECT_EQ(AssignTrainingState(values, views_).status().code(), absl::StatusCode::kInvalidArgument);

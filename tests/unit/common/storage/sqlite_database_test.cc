@@ -117,7 +117,7 @@ using testing::HasSubstr;
 
 constexpr SqliteApplication kNotes = {"a book of notes", 0x4e4f5445, 3};
 
-class SqliteApplicationTest : public testing::Test {
+class SqliteApplicationTest : public ::testing::Test {
  protected:
   SqliteApplicationTest() : path_(folder_.Path("notes.db")) {}
 

@@ -15,7 +15,7 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // Releases of (p - y) v in two columns, with nothing added, whatever is claimed.
-class ClaimCheckerTest : public testing::Test {
+class ClaimCheckerTest : public ::testing::Test {
  protected:
   explicit ClaimCheckerTest(size_t rows = 400) {
     for (size_t j = 0; j < rows; ++j) {

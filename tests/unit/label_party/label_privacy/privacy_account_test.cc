@@ -320,7 +320,7 @@ TEST_F(PrivacyAccountTest, RefusesWhatIsNoAccount) {
   Open().reset();
   auto account = SqliteDatabase::Open(path_, SqliteDatabase::Mode::kCreate);
   for (const std::string version : {"2", "4"}) {
-    ASSERT_TRUE((*account)->Execute("PRAGMA user_version = " + version).ok());
+    ASSERT_TRUE((*account)->Execute(("PRAGMA user_version = " + version).c_str()).ok());
     EXPECT_THAT(std::string(open(path_).message()), HasSubstr("expected 3, found " + version));
     EXPECT_THAT(std::string(PrivacyAccount::OpenToRead({path_, "clicks", 1}).status().message()),
                 HasSubstr("expected 3, found " + version));

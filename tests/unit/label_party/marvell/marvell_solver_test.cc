@@ -299,7 +299,7 @@ TEST(MarvellSolverTest, WouldBeBeatenWithItsClassesSwapped) {
   EXPECT_GT(OracleSumKl(q, swapped), 10 * Real(s.sum_kl));
 }
 
-class MarvellSolverRefusesTest : public testing::TestWithParam<MarvellProblem> {};
+class MarvellSolverRefusesTest : public ::testing::TestWithParam<MarvellProblem> {};
 
 TEST_P(MarvellSolverRefusesTest, InputOutOfRange) {
   EXPECT_EQ(SolveMarvell(GetParam()).status().code(), absl::StatusCode::kInvalidArgument) << Describe(GetParam());

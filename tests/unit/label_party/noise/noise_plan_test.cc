@@ -107,7 +107,7 @@ TEST(ApplyPlanTest, LeavesNothingWhereAFloatCannotHoldTheResult) {
   EXPECT_EQ(out.size(), 0);
 }
 
-class PlanTest : public testing::TestWithParam<const char*> {
+class PlanTest : public ::testing::TestWithParam<const char*> {
  protected:
   std::unique_ptr<GradientProtection> protection_ = MakeProtection(GetParam());
   const LabelledBatch batch_ = MakeLabelledBatch(64, 8);

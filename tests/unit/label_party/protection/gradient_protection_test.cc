@@ -92,7 +92,7 @@ TEST(NoProtectionTest, LeavesEveryBitAsItIsAndStatesNoDivergence) {
 }
 
 // What holds for every method that adds noise.
-class NoisyProtectionTest : public testing::TestWithParam<const char*> {
+class NoisyProtectionTest : public ::testing::TestWithParam<const char*> {
  protected:
   // Whether every row that a fallback must change is changed, and finite.
   void ExpectAllRowsChanged(const Matrix& gradients, const Matrix& out) {

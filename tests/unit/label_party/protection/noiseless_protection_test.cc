@@ -223,7 +223,7 @@ TEST(DiscretizeTest, LeavesEqualComponentsInABinOfTheirOwn) {
 }
 
 // What holds for all three.
-class NoiselessProtectionTest : public testing::TestWithParam<const char*> {
+class NoiselessProtectionTest : public ::testing::TestWithParam<const char*> {
  protected:
   NoiselessProtectionTest() { DrawTargets(both_sides_, std::vector<uint8_t>(8)); }
 

@@ -47,7 +47,7 @@ TEST(LeastIsotropicVarianceTest, IsNothingForEqualClassesAndInfiniteBeyondADoubl
   EXPECT_EQ(LeastIsotropicVariance(moments, 1e-300), std::numeric_limits<double>::infinity());
 }
 
-class RaisedNoiseTest : public testing::TestWithParam<const char*> {
+class RaisedNoiseTest : public ::testing::TestWithParam<const char*> {
  protected:
   std::unique_ptr<GradientProtection> protection_ = MakeProtection(GetParam());
   const LabelledBatch batch_ = MakeLabelledBatch(64, 8);

@@ -75,7 +75,7 @@ std::string VerdictOn(const std::string& found, const std::string& promised) {
   return Verdict(promised, CandidateOf(protection));
 }
 
-class SelfTestPassesTest : public testing::TestWithParam<const char*> {};
+class SelfTestPassesTest : public ::testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Methods, SelfTestPassesTest,
                          testing::Values("none {}", "iso { t: 0.5 }", "iso { t: 25 }", "iso { ratio: 2 }",

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kRows = 6;
 constexpr int64_t kCutWidth = 4;
 
-class OneHeadedTopModelTest : public testing::Test {
+class OneHeadedTopModelTest : public ::testing::Test {
  protected:
   OneHeadedTopModelTest() {
     *options_.spec.add_layers() = MakeLayer("first", 5, v1::TANH);

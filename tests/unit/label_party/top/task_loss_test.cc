@@ -18,7 +18,7 @@ constexpr Task kThreeClasses = {Task::Kind::kMultiClass, 3};
 constexpr Task kNumber = {Task::Kind::kRegression, 0};
 
 // Two rows of three logits.
-class TaskLossTest : public testing::Test {
+class TaskLossTest : public ::testing::Test {
  protected:
   static Matrix MatrixOf(const std::vector<float>& values, int64_t cols) {
     return Matrix(ConstMatrixView(values.data(), static_cast<int64_t>(values.size()) / cols, cols));

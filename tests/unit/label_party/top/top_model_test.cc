@@ -23,7 +23,7 @@ using ::testing::Not;
 constexpr int64_t kBatch = 6;
 constexpr int64_t kCutWidth = 4;
 
-class TopModelTest : public testing::Test {
+class TopModelTest : public ::testing::Test {
  protected:
   TopModelTest() {
     options_.features = {/*numeric=*/2, /*categorical=*/2, /*embedding_rows=*/20};

@@ -69,7 +69,7 @@ NamedParameters WithPrefix(const std::string& prefix, NamedParameters state) {
   return state;
 }
 
-class TwoHeadedTopModelTest : public testing::Test {
+class TwoHeadedTopModelTest : public ::testing::Test {
  protected:
   TwoHeadedTopModelTest() {
     options_.features = {/*numeric=*/2, /*categorical=*/2, /*embedding_rows=*/20};

@@ -12,7 +12,7 @@
 namespace splitveil {
 namespace {
 
-class EpochTargetsTest : public testing::Test {
+class EpochTargetsTest : public ::testing::Test {
  protected:
   EpochTargetsTest() {
     config_.set_mu(1);

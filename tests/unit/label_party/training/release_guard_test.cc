@@ -65,7 +65,7 @@ TEST(MeasuredLeakTest, IsOneHalfWhereNothingCanBeTold) {
   EXPECT_EQ(MeasuredLeak(Matrix(4, 2), Matrix(4, 2), LabelledBatch({1, 1, 0, 0}, false)), 0.5);
 }
 
-class ReleaseGuardTest : public testing::Test {
+class ReleaseGuardTest : public ::testing::Test {
  protected:
   ReleaseGuardTest() : clean_(kRows, kCols) {
     std::mt19937 random(3);

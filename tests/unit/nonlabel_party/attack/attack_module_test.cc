@@ -17,7 +17,7 @@ LayerGradient GradientAt(const char* layer) {
   return gradient;
 }
 
-class AttackModuleTest : public testing::Test {
+class AttackModuleTest : public ::testing::Test {
  protected:
   AttackModuleTest() {
     gradients_.push_back(GradientAt("cut"));

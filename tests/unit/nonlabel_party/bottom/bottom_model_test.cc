@@ -21,7 +21,7 @@ using ::testing::Not;
 
 constexpr int64_t kBatch = 6;
 
-class BottomModelTest : public testing::Test {
+class BottomModelTest : public ::testing::Test {
  protected:
   BottomModelTest() {
     options_.features = {/*numeric=*/3, /*categorical=*/2, /*embedding_rows=*/20};

@@ -16,7 +16,7 @@ constexpr int64_t kBatch = 10;
 constexpr double kLearningRate = 0.5;
 
 // One of the models that have objectives; a batch comes in two slices.
-class BottomObjectivesTest : public testing::TestWithParam<const char*> {
+class BottomObjectivesTest : public ::testing::TestWithParam<const char*> {
  protected:
   BottomObjectivesTest() {
     options_.features = {/*numeric=*/3, /*categorical=*/2, /*embedding_rows=*/6};

@@ -21,7 +21,7 @@ constexpr int64_t kBatch = 6;
 constexpr int64_t kWidth = 2 * 2 + 3;  // Two embeddings of two, three numbers.
 
 // BottomModel::Create makes it of a half without layers.
-class EmbeddingBottomModelTest : public testing::Test {
+class EmbeddingBottomModelTest : public ::testing::Test {
  protected:
   EmbeddingBottomModelTest() {
     options_.features = {/*numeric=*/3, /*categorical=*/2, /*embedding_rows=*/20};

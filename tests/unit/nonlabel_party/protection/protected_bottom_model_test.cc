@@ -23,7 +23,7 @@ constexpr int64_t kRows = 64;
 constexpr int64_t kWidth = 3;
 
 // Numeric features of which the first is the attribute, blurred.
-class ProtectedBottomModelTest : public testing::Test {
+class ProtectedBottomModelTest : public ::testing::Test {
  protected:
   ProtectedBottomModelTest() {
     options_.features = {/*numeric=*/4, /*categorical=*/0, /*embedding_rows=*/0};

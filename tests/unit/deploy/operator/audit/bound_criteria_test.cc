@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-class BoundCriteriaTest : public testing::Test {
+class BoundCriteriaTest : public ::testing::Test {
  protected:
   PartyRecords& party() { return run_.parties.front(); }
   Finding Judge(const std::string& criterion, const std::string& policy = "") {

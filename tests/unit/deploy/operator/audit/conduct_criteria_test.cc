@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class ConductCriteriaTest : public testing::Test {
+class ConductCriteriaTest : public ::testing::Test {
  protected:
   PartyRecords& party() { return run_.parties.front(); }
   Finding Judge(const std::string& criterion, const std::string& policy = "") {

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-class LeakCriteriaTest : public testing::Test {
+class LeakCriteriaTest : public ::testing::Test {
  protected:
   PartyRecords& party() { return run_.parties.front(); }
   Finding Judge(const std::string& criterion, const std::string& policy = "") {

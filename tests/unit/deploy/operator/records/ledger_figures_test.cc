@@ -34,7 +34,7 @@ EpochLeakRow Row(int64_t epoch, const std::string& attack, double auc, double bo
   return row;
 }
 
-class LedgerFiguresTest : public testing::Test {
+class LedgerFiguresTest : public ::testing::Test {
  protected:
   LedgerFiguresTest() {
     PartyRecords& party = run_.parties.emplace_back();

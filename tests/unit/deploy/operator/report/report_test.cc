@@ -33,7 +33,7 @@ using testing::HasSubstr;
 using testing::IsSupersetOf;
 using testing::Not;
 
-class ReportTest : public testing::Test {
+class ReportTest : public ::testing::Test {
  protected:
   ReportTest() {
     std::string pattern = (std::filesystem::temp_directory_path() / "report_XXXXXX").string();
