@@ -18,7 +18,7 @@ SequenceOutcome RunSeed(const std::string& name) {
 TEST(RequestSequenceFuzzTest, ASeedHasEveryKindOfRequestAnsweredAndCompletes) {
   const SequenceOutcome every = RunSeed("every_request_in_every_state");
   EXPECT_TRUE(every.completed);
-  EXPECT_THAT(every.answered, testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13));
+  EXPECT_THAT(every.answered, ::testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13));
   EXPECT_TRUE(RunSeed("damaged").completed);
 }
 

@@ -162,7 +162,7 @@ int Refuted(const Mechanism& mechanism, const std::function<Fault(SmallRun&)>& f
     SmallRun run(mechanism, seed);
     refuted += run.Audit(fault_of(run)).is_refuted() ? 1 : 0;
   }
-  testing::Test::RecordProperty("refuted", refuted);
+  ::testing::Test::RecordProperty("refuted", refuted);
   return refuted;
 }
 

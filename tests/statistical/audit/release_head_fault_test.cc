@@ -71,7 +71,7 @@ int Refuted(LearnsFrom from) {
   for (int seed = 0; seed < kRuns; ++seed) {
     refuted += MuLower(from, seed) > 1 / kSigma ? 1 : 0;
   }
-  testing::Test::RecordProperty("refuted", refuted);
+  ::testing::Test::RecordProperty("refuted", refuted);
   return refuted;
 }
 

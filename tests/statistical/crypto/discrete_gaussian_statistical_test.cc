@@ -167,7 +167,7 @@ TEST(DiscreteGaussianStatisticalTest, HasTheTailsOfADiscreteGaussian) {
     for (const auto& [y, probability] : probabilities) {
       expected += std::abs(y) > kThresholds[t] ? kDraws * probability : 0;
     }
-    SCOPED_TRACE(testing::Message() << "beyond " << kThresholds[t] << ": " << beyond[t] << ", expected " << expected);
+    SCOPED_TRACE(::testing::Message() << "beyond " << kThresholds[t] << ": " << beyond[t] << ", expected " << expected);
     EXPECT_GT(PoissonCdf(beyond[t], expected), kFalseFailure / 2);
     EXPECT_GT(beyond[t] == 0 ? 1 : 1 - PoissonCdf(beyond[t] - 1, expected), kFalseFailure / 2);
   }

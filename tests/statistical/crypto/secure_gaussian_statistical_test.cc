@@ -150,7 +150,7 @@ TEST(SecureGaussianStatisticalTest, HasTheTailOfANormal) {
   }
   for (size_t t = 0; t < kThresholds.size(); ++t) {
     const double expected = 2 * Phi(-kThresholds[t]) * kFloats * kFills;
-    SCOPED_TRACE(testing::Message() << "beyond " << kThresholds[t] << ": " << beyond[t] << ", expected " << expected);
+    SCOPED_TRACE(::testing::Message() << "beyond " << kThresholds[t] << ": " << beyond[t] << ", expected " << expected);
     EXPECT_GT(PoissonCdf(beyond[t], expected), kFalseFailure / 2);
     EXPECT_GT(1 - PoissonCdf(beyond[t] - 1, expected), kFalseFailure / 2);
   }

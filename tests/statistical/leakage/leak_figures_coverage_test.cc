@@ -25,8 +25,8 @@ struct Setting {
 class CoverageTest : public ::testing::TestWithParam<Setting> {};
 
 INSTANTIATE_TEST_SUITE_P(Settings, CoverageTest,
-                         testing::Values(Setting{400, 100, 0}, Setting{400, 100, 1}, Setting{300, 60, 2},
-                                         Setting{5000, 200, 0.5}, Setting{60, 400, 1.5}));
+                         ::testing::Values(Setting{400, 100, 0}, Setting{400, 100, 1}, Setting{300, 60, 2},
+                                           Setting{5000, 200, 0.5}, Setting{60, 400, 1.5}));
 
 TEST_P(CoverageTest, OfTheIntervalsIsAtLeast95Percent) {
   const Setting& setting = GetParam();

@@ -98,15 +98,15 @@ class LikelihoodRatioTest : public ::testing::TestWithParam<Setting> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Protections, LikelihoodRatioTest,
-    testing::Values(Setting{"none {}", 0.09, 0.12}, Setting{"iso { t: 0.5 }", 0.04, 0.09},
-                    Setting{"iso { t: 4 }", 0.04, 0.09}, Setting{"marvell { s: 0.25 }", 0.04, 0.09},
-                    Setting{"marvell { s: 1 }", 0.09, 0.04}, Setting{"marvell { s: 4 }", 0.04, 0.09},
-                    Setting{"marvell { s: 4 }", 0.01, 0.01}, Setting{"marvell { s: 25 }", 0.04, 0.09},
-                    Setting{"marvell { sum_kl: 0.5 }", 0.04, 0.09},
-                    Setting{"marvell { detection_error: 0.4 }", 0.09, 0.04}, Setting{"iso { t: 1 }", 0.04, 0.04, 4},
-                    Setting{"marvell { s: 1 }", 0.04, 0.09, 4}, Setting{"marvell { s: 4 }", 0.09, 0.04, 4},
-                    Setting{"marvell { s: 4 }", 0.04, 0.09, 16}, Setting{"marvell { sum_kl: 0.25 }", 0.09, 0.04, 4},
-                    Setting{"marvell { detection_error: 0.3 }", 0.04, 0.09, 16}));
+    ::testing::Values(Setting{"none {}", 0.09, 0.12}, Setting{"iso { t: 0.5 }", 0.04, 0.09},
+                      Setting{"iso { t: 4 }", 0.04, 0.09}, Setting{"marvell { s: 0.25 }", 0.04, 0.09},
+                      Setting{"marvell { s: 1 }", 0.09, 0.04}, Setting{"marvell { s: 4 }", 0.04, 0.09},
+                      Setting{"marvell { s: 4 }", 0.01, 0.01}, Setting{"marvell { s: 25 }", 0.04, 0.09},
+                      Setting{"marvell { sum_kl: 0.5 }", 0.04, 0.09},
+                      Setting{"marvell { detection_error: 0.4 }", 0.09, 0.04}, Setting{"iso { t: 1 }", 0.04, 0.04, 4},
+                      Setting{"marvell { s: 1 }", 0.04, 0.09, 4}, Setting{"marvell { s: 4 }", 0.09, 0.04, 4},
+                      Setting{"marvell { s: 4 }", 0.04, 0.09, 16}, Setting{"marvell { sum_kl: 0.25 }", 0.09, 0.04, 4},
+                      Setting{"marvell { detection_error: 0.3 }", 0.04, 0.09, 16}));
 
 TEST_P(LikelihoodRatioTest, MeasuredAucIsTheComputedOneAndBelowTheoremOne) {
   const Measured m = Measure(GetParam());

@@ -57,7 +57,7 @@ TEST(MuLowerBoundCoverageTest, TheStatedNumberIsThatOfTheBinomial) {
 
 class HonestTest : public ::testing::TestWithParam<double> {};
 
-INSTANTIATE_TEST_SUITE_P(Mus, HonestTest, testing::Values(0.0, 0.5, 1.0, 3.0));
+INSTANTIATE_TEST_SUITE_P(Mus, HonestTest, ::testing::Values(0.0, 0.5, 1.0, 3.0));
 
 TEST_P(HonestTest, HonestNoiseIsRarelyRefuted) {
   const double mu = GetParam();

@@ -102,9 +102,9 @@ TEST_P(SeveralDrawsTest, TellTogetherWhatTheyClaimAfterEveryEpoch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, SeveralDrawsTest,
-                         testing::Values("max_run_auc_bound: 0.7", "max_run_auc_bound: 0.7 planned_epochs: 4",
-                                         "max_run_auc_bound: 0.7 planned_epochs: 4 noise_growth_per_epoch: 3",
-                                         "max_run_auc_bound: 0.7 planned_epochs: 4 noise_growth_per_epoch: 0.3"));
+                         ::testing::Values("max_run_auc_bound: 0.7", "max_run_auc_bound: 0.7 planned_epochs: 4",
+                                           "max_run_auc_bound: 0.7 planned_epochs: 4 noise_growth_per_epoch: 3",
+                                           "max_run_auc_bound: 0.7 planned_epochs: 4 noise_growth_per_epoch: 0.3"));
 
 }  // namespace
 }  // namespace splitveil

@@ -198,8 +198,8 @@ double CountOf(const Batch& batch, uint8_t label) {
 class MarvellCovarianceTest : public ::testing::TestWithParam<std::tuple<const char*, double, int>> {};
 
 INSTANTIATE_TEST_SUITE_P(Strengths, MarvellCovarianceTest,
-                         testing::Combine(testing::Values("s"), testing::Values(0.3, 4.0, 25.0),
-                                          testing::Values(0, 1)));
+                         ::testing::Combine(::testing::Values("s"), ::testing::Values(0.3, 4.0, 25.0),
+                                            ::testing::Values(0, 1)));
 
 TEST_P(MarvellCovarianceTest, IsThatOfTheoremTwoInEachClass) {
   const double s = std::get<1>(GetParam());

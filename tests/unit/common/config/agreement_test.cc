@@ -345,9 +345,9 @@ TEST(AgreementTest, EveryAttackIsScoredAtEveryLayerButThatOnActivations) {
   for (const AgreedScore& score : AgreedScores(audit)) {
     scores.emplace_back(score.layer, score.attack.attack);
   }
-  EXPECT_THAT(scores,
-              testing::ElementsAre(testing::Pair("first", v1::SPECTRAL), testing::Pair("cut", v1::ACTIVATION_CLUSTERS),
-                                   testing::Pair("cut", v1::SPECTRAL)));
+  EXPECT_THAT(scores, ::testing::ElementsAre(::testing::Pair("first", v1::SPECTRAL),
+                                             ::testing::Pair("cut", v1::ACTIVATION_CLUSTERS),
+                                             ::testing::Pair("cut", v1::SPECTRAL)));
 }
 
 TEST(AgreementTest, HintAttacksAreScoredOnceForEachHintCount) {
@@ -362,9 +362,9 @@ TEST(AgreementTest, HintAttacksAreScoredOnceForEachHintCount) {
     }
     return all;
   };
-  EXPECT_THAT(names(), testing::ElementsAre("hint_distance_1", "hint_distance_3", "hint_distance_5", "norm"));
+  EXPECT_THAT(names(), ::testing::ElementsAre("hint_distance_1", "hint_distance_3", "hint_distance_5", "norm"));
   audit.add_hint_counts(4);
-  EXPECT_THAT(names(), testing::ElementsAre("hint_distance_4", "norm"));
+  EXPECT_THAT(names(), ::testing::ElementsAre("hint_distance_4", "norm"));
 }
 
 TEST(AgreementTest, TooManyLayersAreInvalid) {

@@ -12,8 +12,8 @@
 namespace splitveil {
 namespace {
 
-using testing::EndsWith;
-using testing::HasSubstr;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
 
 TEST(AttackCatalogueTest, EveryAttackOfTheProtocolHasWordsOfItsOwn) {
   std::set<std::string> titles;

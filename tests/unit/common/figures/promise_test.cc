@@ -8,8 +8,8 @@
 namespace splitveil {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 Promise Of(PrivacyVerdict standing, std::optional<double> bound, std::optional<double> measured) {
   Promise promise;

@@ -82,7 +82,7 @@ std::vector<AttackVariant> AttacksOnABatch() {
 }
 
 class EveryAttackTest : public ::testing::TestWithParam<AttackVariant> {};
-INSTANTIATE_TEST_SUITE_P(Attacks, EveryAttackTest, testing::ValuesIn(AttacksOnABatch()),
+INSTANTIATE_TEST_SUITE_P(Attacks, EveryAttackTest, ::testing::ValuesIn(AttacksOnABatch()),
                          [](const auto& info) { return AttackName(info.param); });
 
 TEST_P(EveryAttackTest, ReadsTheLabelsOfUnprotectedGradients) {

@@ -9,7 +9,7 @@
 namespace splitveil {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(AttackTraitsTest, TheTableHoldsEveryAttackOfTheProtocolOnceByItsName) {
   std::set<std::string> names;

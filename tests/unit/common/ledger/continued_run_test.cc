@@ -111,12 +111,12 @@ TEST_F(ContinuedRunTest, ALedgerThatLacksStepsIsRefused) {
   position.set_steps(5);
   const absl::Status removed = Ledger::Continue(path_, Run("run-1"), position).status();
   EXPECT_TRUE(absl::IsInvalidArgument(removed)) << removed;
-  EXPECT_THAT(std::string(removed.message()), testing::StartsWith(path_ + ": expected the ledger of run \"run-1\""));
+  EXPECT_THAT(std::string(removed.message()), ::testing::StartsWith(path_ + ": expected the ledger of run \"run-1\""));
   RecordEpoch(0, *Open("run-1"));
   RecordEpoch(1, *Open("run-0"));
   const absl::Status older = Ledger::Continue(path_, Run("run-1"), position).status();
   EXPECT_TRUE(absl::IsInvalidArgument(older)) << older;
-  EXPECT_THAT(std::string(older.message()), testing::HasSubstr("found it up to step 4"));
+  EXPECT_THAT(std::string(older.message()), ::testing::HasSubstr("found it up to step 4"));
   EXPECT_EQ(Sql("SELECT count(*) FROM step"), "8");
   position.set_steps(4);
   EXPECT_TRUE(Ledger::Continue(path_, Run("run-1"), position).ok());

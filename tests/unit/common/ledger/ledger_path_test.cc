@@ -11,7 +11,7 @@
 namespace splitveil {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class LedgerPathTest : public LedgerFileTest {
  protected:

@@ -20,10 +20,10 @@
 namespace splitveil {
 namespace {
 
-using testing::DoubleNear;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class LedgerReaderTest : public LedgerFileTest {
  protected:

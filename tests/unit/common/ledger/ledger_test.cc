@@ -23,8 +23,8 @@
 namespace splitveil {
 namespace {
 
-using testing::HasSubstr;
-using testing::MatchesRegex;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();

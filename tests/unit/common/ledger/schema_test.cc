@@ -15,7 +15,7 @@ TEST(SchemaTest, PlaceWithoutWriteAheadLogIsInvalidInput) {
   ASSERT_TRUE(database.ok()) << database.status();
   const absl::Status status = CreateSchema(**database);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("expected wal, found memory"));
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("expected wal, found memory"));
 }
 
 }  // namespace

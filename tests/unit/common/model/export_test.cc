@@ -34,7 +34,7 @@ TEST(ExportTest, AnEmbeddingIsWrittenAsItPredictsWithoutWhatTheOptimizerRemember
 
   HalfScript script({}, &features);
   script.Assemble("x", **input, "");
-  const std::string folder = testing::TempDir() + "/export_test";
+  const std::string folder = ::testing::TempDir() + "/export_test";
   std::filesystem::create_directories(folder);
   ASSERT_TRUE(ExportHalf(script, "x", {folder, "party"}).ok());
 

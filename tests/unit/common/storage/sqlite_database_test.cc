@@ -20,7 +20,7 @@
 namespace splitveil {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr char kBigRow[] = "INSERT INTO t VALUES (zeroblob(1000000))";
 
@@ -113,7 +113,7 @@ TEST_F(SqliteDatabaseTest, NoMemoryIsInternal) {
   ExpectError(opened, absl::StatusCode::kInternal, "out of memory");
 }
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr SqliteApplication kNotes = {"a book of notes", 0x4e4f5445, 3};
 

@@ -13,7 +13,7 @@
 namespace splitveil {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // A free port that somebody listens at.
 class TakenPort {

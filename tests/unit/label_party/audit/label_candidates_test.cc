@@ -182,8 +182,8 @@ TEST(LabelCandidatesTest, ANumberLiesWhereItsNoisedLabelLies) {
   EXPECT_NEAR(found.places[0], (-1 - 0.25) / 0.75, 1e-5);
   EXPECT_NEAR(found.places[1], 2 / 0.75, 1e-5);
   EXPECT_TRUE(std::isnan(found.places[2]));  // Its label moves nothing.
-  EXPECT_THAT(found.exact, testing::ElementsAre(1, 1, 0));
-  EXPECT_THAT(found.separations, testing::ElementsAre(0.75F, 0.75F, 0.5F));
+  EXPECT_THAT(found.exact, ::testing::ElementsAre(1, 1, 0));
+  EXPECT_THAT(found.separations, ::testing::ElementsAre(0.75F, 0.75F, 0.5F));
 }
 
 }  // namespace

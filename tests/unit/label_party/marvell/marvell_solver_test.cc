@@ -308,15 +308,15 @@ TEST_P(MarvellSolverRefusesTest, InputOutOfRange) {
 const double kNan = std::numeric_limits<double>::quiet_NaN();
 INSTANTIATE_TEST_SUITE_P(
     EachField, MarvellSolverRefusesTest,
-    testing::Values(MarvellProblem{0, 1, 1, 1, 0.5, 1}, MarvellProblem{-5, 1, 1, 1, 0.5, 1},
-                    MarvellProblem{2, -1, 1, 1, 0.5, 1}, MarvellProblem{2, kNan, 1, 1, 0.5, 1},
-                    MarvellProblem{2, kInfinity, 1, 1, 0.5, 1}, MarvellProblem{2, 1, -1e-300, 1, 0.5, 1},
-                    MarvellProblem{2, 1, kNan, 1, 0.5, 1}, MarvellProblem{2, 1, kInfinity, 1, 0.5, 1},
-                    MarvellProblem{2, 1, 1, -1, 0.5, 1}, MarvellProblem{2, 1, 1, kNan, 0.5, 1},
-                    MarvellProblem{2, 1, 1, kInfinity, 0.5, 1}, MarvellProblem{2, 1, 1, 1, -0.1, 1},
-                    MarvellProblem{2, 1, 1, 1, 1.1, 1}, MarvellProblem{2, 1, 1, 1, kNan, 1},
-                    MarvellProblem{2, 1, 1, 1, 0.5, -1}, MarvellProblem{2, 1, 1, 1, 0.5, kNan},
-                    MarvellProblem{2, 1, 1, 1, 0.5, kInfinity}));
+    ::testing::Values(MarvellProblem{0, 1, 1, 1, 0.5, 1}, MarvellProblem{-5, 1, 1, 1, 0.5, 1},
+                      MarvellProblem{2, -1, 1, 1, 0.5, 1}, MarvellProblem{2, kNan, 1, 1, 0.5, 1},
+                      MarvellProblem{2, kInfinity, 1, 1, 0.5, 1}, MarvellProblem{2, 1, -1e-300, 1, 0.5, 1},
+                      MarvellProblem{2, 1, kNan, 1, 0.5, 1}, MarvellProblem{2, 1, kInfinity, 1, 0.5, 1},
+                      MarvellProblem{2, 1, 1, -1, 0.5, 1}, MarvellProblem{2, 1, 1, kNan, 0.5, 1},
+                      MarvellProblem{2, 1, 1, kInfinity, 0.5, 1}, MarvellProblem{2, 1, 1, 1, -0.1, 1},
+                      MarvellProblem{2, 1, 1, 1, 1.1, 1}, MarvellProblem{2, 1, 1, 1, kNan, 1},
+                      MarvellProblem{2, 1, 1, 1, 0.5, -1}, MarvellProblem{2, 1, 1, 1, 0.5, kNan},
+                      MarvellProblem{2, 1, 1, 1, 0.5, kInfinity}));
 
 TEST(MarvellSolverTest, NamesTheFieldThatIsOutOfRange) {
   EXPECT_EQ(SolveMarvell({2, 1, 1, 1, 1.5, 1}).status().message(),

@@ -8,7 +8,7 @@
 namespace splitveil {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 const char kHeader[] = "d,u,v,g,p,P\n";
 

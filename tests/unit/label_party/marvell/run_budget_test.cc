@@ -17,7 +17,7 @@
 namespace splitveil {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 v1::GradientProtection::RunBudget Budget(const std::string& text) {
   v1::GradientProtection::RunBudget budget;

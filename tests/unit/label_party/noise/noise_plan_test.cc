@@ -115,9 +115,9 @@ class PlanTest : public ::testing::TestWithParam<const char*> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Methods, PlanTest,
-                         testing::Values("iso { t: 1 }", "max_norm {}", "marvell { s: 4 }",
-                                         "marvell { sum_kl: 0.25 orthogonal_noise_ratio: 1 }", "sparsify { keep: 0.2 }",
-                                         "discretize { bins: 6 }"));
+                         ::testing::Values("iso { t: 1 }", "max_norm {}", "marvell { s: 4 }",
+                                           "marvell { sum_kl: 0.25 orthogonal_noise_ratio: 1 }",
+                                           "sparsify { keep: 0.2 }", "discretize { bins: 6 }"));
 
 TEST_P(PlanTest, PlanningIsPureAndTheSameDrawFollowsWhateverWasPlannedBefore) {
   const BatchFacts facts = *protection_->Describe(batch_.gradients, batch_.labels, kPosition);

@@ -13,8 +13,8 @@
 namespace splitveil {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // `fields` beside the required ones, which the schema's own checks have seen to.
 absl::Status Verdict(const std::string& fields, int batch_size = 1024) {

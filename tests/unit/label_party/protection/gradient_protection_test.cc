@@ -17,7 +17,7 @@
 namespace splitveil {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 const char kMarvell[] = "marvell { s: 4 }";
 constexpr NoisePosition kPosition{1, 2, 0};
@@ -113,10 +113,10 @@ class NoisyProtectionTest : public ::testing::TestWithParam<const char*> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Methods, NoisyProtectionTest,
-                         testing::Values("iso { t: 1 }", "max_norm {}", "marvell { s: 4 }", "marvell { sum_kl: 0.25 }",
-                                         "marvell { detection_error: 0.4 }",
-                                         "marvell { s: 4 orthogonal_noise_ratio: 2 }",
-                                         "marvell { run_budget { planned_epochs: 4 noise_growth_per_epoch: 1.5 } }"));
+                         ::testing::Values("iso { t: 1 }", "max_norm {}", "marvell { s: 4 }",
+                                           "marvell { sum_kl: 0.25 }", "marvell { detection_error: 0.4 }",
+                                           "marvell { s: 4 orthogonal_noise_ratio: 2 }",
+                                           "marvell { run_budget { planned_epochs: 4 noise_growth_per_epoch: 1.5 } }"));
 
 TEST_P(NoisyProtectionTest, GivesTheSameBytesAtTheSamePosition) {
   const LabelledBatch batch = MakeLabelledBatch(70, 9);
@@ -164,7 +164,7 @@ TEST_P(NoisyProtectionTest, DoesNotFallBackForAnOrdinaryBatch) {
   Matrix out;
   const auto report = Perturb(MakeLabelledBatch(32, 8), out);
   ASSERT_TRUE(report.ok());
-  EXPECT_THAT(report->method, testing::Not(HasSubstr("fallback")));
+  EXPECT_THAT(report->method, ::testing::Not(HasSubstr("fallback")));
   EXPECT_GT(report->power, 0);
 }
 

@@ -233,8 +233,8 @@ class NoiselessProtectionTest : public ::testing::TestWithParam<const char*> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Methods, NoiselessProtectionTest,
-                         testing::Values("label_dp { epsilon: 1 }", "sparsify { keep: 0.2 }",
-                                         "discretize { bins: 6 }"));
+                         ::testing::Values("label_dp { epsilon: 1 }", "sparsify { keep: 0.2 }",
+                                           "discretize { bins: 6 }"));
 
 TEST_P(NoiselessProtectionTest, IsTheSameForEveryBatchWhateverItsClasses) {
   LabelledBatch batch = MakeLabelledBatch(16, 8);
@@ -259,7 +259,8 @@ TEST_P(NoiselessProtectionTest, CannotRaiseItsNoise) {
 // What holds for those that read the gradients.
 class CompressionTest : public NoiselessProtectionTest {};
 
-INSTANTIATE_TEST_SUITE_P(Methods, CompressionTest, testing::Values("sparsify { keep: 0.2 }", "discretize { bins: 6 }"));
+INSTANTIATE_TEST_SUITE_P(Methods, CompressionTest,
+                         ::testing::Values("sparsify { keep: 0.2 }", "discretize { bins: 6 }"));
 
 TEST_P(CompressionTest, RefusesAGradientThatIsNotFiniteAndLeavesNothing) {
   LabelledBatch batch = MakeLabelledBatch(16, 8);

@@ -55,8 +55,8 @@ class RaisedNoiseTest : public ::testing::TestWithParam<const char*> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Methods, RaisedNoiseTest,
-                         testing::Values("iso { t: 1 }", "marvell { s: 4 }", "marvell { sum_kl: 0.25 }",
-                                         "marvell { run_budget { planned_epochs: 3 } }"));
+                         ::testing::Values("iso { t: 1 }", "marvell { s: 4 }", "marvell { sum_kl: 0.25 }",
+                                           "marvell { run_budget { planned_epochs: 3 } }"));
 
 TEST_P(RaisedNoiseTest, KeepsTheLimitWithNoMoreNoiseThanItTakes) {
   for (double limit : {0.1, 0.01, 1e-4}) {

@@ -19,7 +19,7 @@
 namespace splitveil {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // A sound protection whose output or position is spoilt: the mistakes of other systems.
 class SpoiltProtection {
@@ -78,18 +78,19 @@ std::string VerdictOn(const std::string& found, const std::string& promised) {
 class SelfTestPassesTest : public ::testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Methods, SelfTestPassesTest,
-                         testing::Values("none {}", "iso { t: 0.5 }", "iso { t: 25 }", "iso { ratio: 2 }",
-                                         "max_norm {}", "marvell { s: 0.1 }", "marvell { s: 4 }", "marvell { s: 25 }",
-                                         "marvell { sum_kl: 0.25 }", "marvell { detection_error: 0.4 }",
-                                         "marvell { s: 4 orthogonal_noise_ratio: 4 }", "label_dp { epsilon: 0.1 }",
-                                         "label_dp { epsilon: 1 }", "label_dp { epsilon: 30 }",
-                                         "gaussian_label_dp { sigma: 0.1 }", "gaussian_label_dp { sigma: 2.79 }",
-                                         "gaussian_label_dp { max_run_auc_bound: 0.6 "
-                                         "planned_epochs: 3 noise_growth_per_epoch: 2 }",
-                                         "gaussian_label_dp { max_run_auc_bound: 0.7 }", "sparsify { keep: 0.1 }",
-                                         "sparsify { keep: 0.75 }", "discretize { bins: 2 }", "discretize { bins: 12 }",
-                                         "iso { t: 1 } distance_correlation { weight: 0.1 }",
-                                         "marvell { run_budget { planned_epochs: 5 noise_growth_per_epoch: 1.5 } }"));
+                         ::testing::Values("none {}", "iso { t: 0.5 }", "iso { t: 25 }", "iso { ratio: 2 }",
+                                           "max_norm {}", "marvell { s: 0.1 }", "marvell { s: 4 }", "marvell { s: 25 }",
+                                           "marvell { sum_kl: 0.25 }", "marvell { detection_error: 0.4 }",
+                                           "marvell { s: 4 orthogonal_noise_ratio: 4 }", "label_dp { epsilon: 0.1 }",
+                                           "label_dp { epsilon: 1 }", "label_dp { epsilon: 30 }",
+                                           "gaussian_label_dp { sigma: 0.1 }", "gaussian_label_dp { sigma: 2.79 }",
+                                           "gaussian_label_dp { max_run_auc_bound: 0.6 "
+                                           "planned_epochs: 3 noise_growth_per_epoch: 2 }",
+                                           "gaussian_label_dp { max_run_auc_bound: 0.7 }", "sparsify { keep: 0.1 }",
+                                           "sparsify { keep: 0.75 }", "discretize { bins: 2 }",
+                                           "discretize { bins: 12 }",
+                                           "iso { t: 1 } distance_correlation { weight: 0.1 }",
+                                           "marvell { run_budget { planned_epochs: 5 noise_growth_per_epoch: 1.5 } }"));
 
 TEST_P(SelfTestPassesTest, ForASoundProtectionUnderAnyKey) {
   for (int run = 0; run < 3; ++run) {

@@ -92,8 +92,8 @@ absl::StatusCode ExpectedCode(State state, Message message, const std::string& r
 TEST(ProtocolStateTest, EveryMessageInEveryState) {
   for (const State state : kStates) {
     for (const Message message : kMessages) {
-      SCOPED_TRACE(testing::Message() << "state " << static_cast<int>(state) << " message "
-                                      << static_cast<int>(message));
+      SCOPED_TRACE(::testing::Message() << "state " << static_cast<int>(state) << " message "
+                                        << static_cast<int>(message));
       ProtocolState protocol;
       Reach(state, protocol);
       ASSERT_EQ(protocol.state(), state);
@@ -130,8 +130,7 @@ TEST(ProtocolStateTest, RefusalsNameTheCallAndWhatWasExpected) {
   protocol.Opened("run");
   EXPECT_EQ(protocol.Check(Message::kOpen).message(), "Open: a run is under way or has ended");
   EXPECT_EQ(protocol.Check(Message::kTrain, "run").message(), "Train: out of order in this state of the run");
-  EXPECT_EQ(protocol.Check(Message::kGiveUp, "another").message(),
-            "Close: run_id: not the id of the open run");
+  EXPECT_EQ(protocol.Check(Message::kGiveUp, "another").message(), "Close: run_id: not the id of the open run");
   protocol.Ended();
   EXPECT_EQ(protocol.Check(Message::kClose, "run").message(), "the label party has ended the run");
 }

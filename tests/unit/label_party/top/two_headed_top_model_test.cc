@@ -236,9 +236,9 @@ TEST_F(TwoHeadedTopModelTest, APredictionHeadThatDivergesEndsNothing) {
   ASSERT_TRUE(two->SetTrainingState(spoilt).ok());
   const auto honest = TwoHeads();
   Step(*honest, labels_, targets_);
-  EXPECT_THAT(*two->Predict(activations_, own_), testing::Each(0.0F));
+  EXPECT_THAT(*two->Predict(activations_, own_), ::testing::Each(0.0F));
   EXPECT_THAT(Step(*two, labels_, targets_), ElementsAreArray(Step(*honest, labels_, targets_)));
-  EXPECT_THAT(*two->Predict(activations_, own_), testing::Each(0.0F));
+  EXPECT_THAT(*two->Predict(activations_, own_), ::testing::Each(0.0F));
 }
 
 TEST_F(TwoHeadedTopModelTest, AStateHoldsNothingOfAPredictionHeadThatDiverged) {
@@ -251,10 +251,11 @@ TEST_F(TwoHeadedTopModelTest, AStateHoldsNothingOfAPredictionHeadThatDiverged) {
     }
   }
   ASSERT_TRUE(two->SetTrainingState(spoilt).ok());
-  EXPECT_THAT(two->TrainingState(), testing::Each(testing::Truly(IsReleaseHeads))) << "before anything noticed it";
+  EXPECT_THAT(two->TrainingState(), ::testing::Each(::testing::Truly(IsReleaseHeads))) << "before anything noticed it";
   Step(*two, labels_, targets_);
   const NamedParameters kept = two->TrainingState();
-  EXPECT_THAT(kept, testing::AllOf(testing::Not(testing::IsEmpty()), testing::Each(testing::Truly(IsReleaseHeads))));
+  EXPECT_THAT(
+      kept, ::testing::AllOf(::testing::Not(::testing::IsEmpty()), ::testing::Each(::testing::Truly(IsReleaseHeads))));
   const auto later = TwoHeads();
   ASSERT_TRUE(later->SetTrainingState(kept).ok());
   EXPECT_EQ(later->Parameters(), OneHead()->Parameters());

@@ -23,7 +23,7 @@
 namespace splitveil {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr int64_t kRows = 64;
 constexpr int64_t kCols = 8;

@@ -105,8 +105,8 @@ TEST_P(BottomObjectivesTest, RefusesAnotherBatch) {
   EXPECT_FALSE(model->GradientProducts({gradients_[0].block(0, 9)}).ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, BottomObjectivesTest, testing::Values("layers", "embeddings"),
-                         [](const testing::TestParamInfo<const char*>& kind) { return std::string(kind.param); });
+INSTANTIATE_TEST_SUITE_P(Models, BottomObjectivesTest, ::testing::Values("layers", "embeddings"),
+                         [](const ::testing::TestParamInfo<const char*>& kind) { return std::string(kind.param); });
 
 }  // namespace
 }  // namespace splitveil

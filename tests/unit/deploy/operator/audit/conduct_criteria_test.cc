@@ -10,7 +10,7 @@
 namespace splitveil {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class ConductCriteriaTest : public ::testing::Test {
  protected:

@@ -11,8 +11,8 @@
 namespace splitveil {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 RunVerdict Verdict(std::vector<Finding> findings) { return {"run-1", "marvell(s=4)", std::move(findings)}; }
 
@@ -210,7 +210,7 @@ TEST(VerdictTextTest, ClosesWithWhatHelpsEachOnce) {
   const std::vector<Remedy> remedies = Remedies(verdict);
   ASSERT_EQ(remedies.size(), 2);
   EXPECT_EQ(remedies[0].words, "More noise.");
-  EXPECT_THAT(remedies[0].criteria, testing::ElementsAre("mean AUC", "p95 AUC"));
+  EXPECT_THAT(remedies[0].criteria, ::testing::ElementsAre("mean AUC", "p95 AUC"));
   EXPECT_THAT(VerdictText({verdict}),
               HasSubstr("what helps: More noise.\n  for: mean AUC\n  for: p95 AUC\nwhat helps: Run it again.\n  for: "
                         "ended\n"));

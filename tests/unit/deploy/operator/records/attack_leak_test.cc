@@ -11,7 +11,7 @@
 namespace splitveil {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 

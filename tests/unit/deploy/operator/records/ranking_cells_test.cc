@@ -8,7 +8,7 @@
 namespace splitveil {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 AttackFigure Attack(const std::string& layer, const std::string& attack, double p95) {
   return {layer, attack, "label_party", {0.5, 0, p95, 10}};
@@ -60,8 +60,9 @@ TEST(RankingCellsTest, PutTheThreeFiguresAndTheVerdictSideBySide) {
   figures.worst_case->last_epoch.emplace().auc = 0.69;
   figures.worst_case->last_epoch->tpr_1pct = 0.04;
   std::vector<std::string> cells = RankingCells(figures);
-  EXPECT_THAT(std::vector<std::string>(cells.end() - 5, cells.end()),
-              ElementsAre("", "cumulative_conditional_likelihood_ratio@cut", "0.69", "0.04", "holds as far as measured"));
+  EXPECT_THAT(
+      std::vector<std::string>(cells.end() - 5, cells.end()),
+      ElementsAre("", "cumulative_conditional_likelihood_ratio@cut", "0.69", "0.04", "holds as far as measured"));
   figures.protection = "gaussian_label_dp(sigma=2)";
   cells = RankingCells(figures);
   EXPECT_EQ(*(cells.end() - 5), "0.7");

@@ -7,10 +7,10 @@
 namespace splitveil {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 TEST(RemediesTest, NameWhatTheProtectionHas) {
   EXPECT_THAT(RemedyForLeak("none"), HasSubstr("Set a protection"));

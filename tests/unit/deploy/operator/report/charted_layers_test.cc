@@ -10,7 +10,7 @@
 namespace splitveil {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(ChartedLayersTest, ChartsTheFourStrongestOfOneRunAndTheTwoStrongestOfSeveral) {
   std::vector<LeakSeries> series;

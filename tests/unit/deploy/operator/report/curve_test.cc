@@ -9,8 +9,8 @@
 namespace splitveil {
 namespace {
 
-using testing::IsEmpty;
-using testing::SizeIs;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 std::vector<int64_t> Steps(int64_t count) {
   std::vector<int64_t> steps;

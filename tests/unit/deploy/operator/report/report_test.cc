@@ -29,9 +29,9 @@ namespace splitveil {
 namespace {
 
 using Json = nlohmann::json;
-using testing::HasSubstr;
-using testing::IsSupersetOf;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
 
 class ReportTest : public ::testing::Test {
  protected:

@@ -15,8 +15,8 @@
 namespace splitveil {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
@@ -138,8 +138,8 @@ TEST(ReportTextTest, AProvedBoundIsToldWithItsFigure) {
       "the whole run; not exceeded by the attacks run here.");
   figures.protection = "marvell(s=4)";
   EXPECT_THAT(DescribeBound(Bounds({0.7}), figures),
-              testing::StartsWith("Bound, conditional (Theorem 1, AUC 0.700 per step), AUC 0.700 over the whole "
-                                  "run: not exceeded"));
+              ::testing::StartsWith("Bound, conditional (Theorem 1, AUC 0.700 per step), AUC 0.700 over the whole "
+                                    "run: not exceeded"));
 }
 
 TEST(ReportTextTest, SaysWhatThePracticalAttackReadsBesideFeatures) {
@@ -209,7 +209,7 @@ TEST(ReportTextTest, PromisesNothingWhereNothingIsStatedOrTested) {
               HasSubstr("no attack was held against it"));
   EXPECT_THAT(DescribeBound({}, FiguresIn(BoundState::kNotInLedger)), HasSubstr("was not given"));
   EXPECT_THAT(DescribeBound(Bounds({1}), FiguresIn(BoundState::kNotExceeded)),
-              testing::StartsWith("Bound, conditional: not exceeded by the attacks run here."));
+              ::testing::StartsWith("Bound, conditional: not exceeded by the attacks run here."));
 }
 
 TEST(ReportTextTest, SaysWhatEachAdversaryMustKnow) {

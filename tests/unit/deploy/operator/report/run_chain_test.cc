@@ -10,9 +10,9 @@
 namespace splitveil {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 LedgerRun RunOf(const std::string& id, const std::string& resumed_from, const std::string& protection = "none",
                 double predicted_auc = 0.7) {
