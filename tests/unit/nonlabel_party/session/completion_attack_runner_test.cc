@@ -23,12 +23,12 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::atomic<bool> stop_asked{false};  // A signal's flag is as global.
+std::atomic<bool> stop_wanted{false};  // A signal's flag is as global.
 
 class CompletionAttackRunnerTest : public ::testing::Test {
  protected:
   CompletionAttackRunnerTest() : run_(400) {
-    stop_asked = false;
+    stop_wanted = false;
     run_.agreement.mutable_audit()->set_auxiliary_labels(32);
     run_.agreement.mutable_audit()->clear_layers();
   }
@@ -44,10 +44,10 @@ class CompletionAttackRunnerTest : public ::testing::Test {
       if (call == "AuxiliaryLabels" && Asked() == lower_at_question_) {
         EXPECT_TRUE(label->LowerDisclosure().ok());
       }
-      stop_asked = stop_asked || call == stop_at_ || (call == "AuxiliaryLabels" && Asked() == stop_at_question_);
+      stop_wanted = stop_wanted || call == stop_at_ || (call == "AuxiliaryLabels" && Asked() == stop_at_question_);
     };
     NonLabelSessionOptions options = run_.NonLabelOptions(&peer);
-    options.stop = [] { return stop_asked.load(); };
+    options.stop = [] { return stop_wanted.load(); };
     absl::Status status = NonLabelSession(std::move(options)).Run();
     completed_ = label->completed();
     return status;

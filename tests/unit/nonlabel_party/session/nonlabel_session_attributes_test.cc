@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/operations/run_summary.h"
 #include "common/schedule/train_test_split.h"
 #include "tests/unit/nonlabel_party/session/nonlabel_session_fixture.h"
 
@@ -36,7 +37,7 @@ TEST_F(NonLabelSessionAttributesTest, JudgesTheLabelPartysGuessesAtAttributes) {
   EXPECT_EQ(strongest.attribute, "A1");
   EXPECT_GT(strongest.accuracy_low, strongest.floor);
   EXPECT_GT(strongest.accuracy, 0.9);
-  EXPECT_THAT(RunSummaryTable(*figures_), HasSubstr("  attribute A1    "));
+  EXPECT_THAT(RunSummaryTable(*figures_, "", true), HasSubstr("  attribute A1    "));
 }
 
 TEST_F(NonLabelSessionAttributesTest, TheProvedBoundCountsOneReleaseAnEpoch) {

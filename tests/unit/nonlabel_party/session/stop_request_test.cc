@@ -13,18 +13,18 @@
 namespace splitveil::testing {
 namespace {
 
-std::atomic<bool> stop_asked{false};  // A signal's flag is as global.
+std::atomic<bool> signal_arrived{false};  // A signal's flag is as global.
 std::atomic<int> times_asked{0};
 
 bool Stop() {
   ++times_asked;
-  return stop_asked;
+  return signal_arrived;
 }
 
 class StopRequestTest : public ::testing::Test {
  protected:
   StopRequestTest() {
-    stop_asked = false;
+    signal_arrived = false;
     times_asked = 0;
   }
 
@@ -33,22 +33,22 @@ class StopRequestTest : public ::testing::Test {
 
 TEST_F(StopRequestTest, IsSeenOnlyOnceItWasAskedFor) {
   EXPECT_TRUE(stop_.Check().ok());
-  stop_asked = true;
+  signal_arrived = true;
   EXPECT_FALSE(stop_.seen());
   EXPECT_TRUE(stop_.Asked());
   EXPECT_TRUE(stop_.seen());
 }
 
 TEST_F(StopRequestTest, StaysOnceItWasSeen) {
-  stop_asked = true;
+  signal_arrived = true;
   EXPECT_TRUE(stop_.Asked());
-  stop_asked = false;
+  signal_arrived = false;
   EXPECT_TRUE(stop_.Asked());
   EXPECT_EQ(times_asked, 1);
 }
 
 TEST_F(StopRequestTest, ItsErrorIsNotThePeersCancellation) {
-  stop_asked = true;
+  signal_arrived = true;
   const absl::Status status = stop_.Check();
   EXPECT_TRUE(absl::IsCancelled(status));
   EXPECT_TRUE(IsStoppedOnRequest(status));
@@ -60,7 +60,7 @@ TEST_F(StopRequestTest, AWatcherCancelsOnce) {
   absl::Notification cancelled;  // Aborts where it is notified twice.
   const auto watcher = StopWatcher::Create(&stop_, [&] { cancelled.Notify(); });
   ASSERT_TRUE(watcher.ok()) << watcher.status();
-  stop_asked = true;
+  signal_arrived = true;
   EXPECT_TRUE(cancelled.WaitForNotificationWithTimeout(absl::Seconds(30)));
   EXPECT_TRUE((*watcher)->Finish());
   EXPECT_TRUE((*watcher)->Finish());
@@ -71,7 +71,7 @@ TEST_F(StopRequestTest, AWatcherThatSawNothingCancelsNothing) {
   const auto watcher = StopWatcher::Create(&stop_, [] { ADD_FAILURE(); });
   ASSERT_TRUE(watcher.ok()) << watcher.status();
   EXPECT_FALSE((*watcher)->Finish());
-  stop_asked = true;
+  signal_arrived = true;
   EXPECT_FALSE((*watcher)->Finish());
 }
 

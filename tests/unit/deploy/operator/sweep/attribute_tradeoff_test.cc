@@ -144,7 +144,7 @@ TEST(AttributeTradeoffTest, KeepsGainsOfDifferentCutsApart) {
           RunOf(std::string(reference == Reference::kNone ? "none" : "frozen") + ", cut " + cut, "none", 1, 0.8, {}));
       runs.back().run.protection.reference = reference;
       runs.back().run.variant.cut_layer = cut;
-      runs.back().figures.test_quality = reference == Reference::kNone ? quality : 0.7;
+      runs.back().figures.test.auc = reference == Reference::kNone ? quality : 0.7;
     }
     quality += 0.1;
   }
