@@ -116,7 +116,7 @@ const ClaimCheckRow* RunFigures::checked_claim() const {
   return claim_check.has_value() && verdict() != PrivacyVerdict::kNothingClaimed ? &*claim_check : nullptr;
 }
 
-std::optional<Guessing> GuessingOver(std::optional<double> batch, std::optional<double> positives) {
+std::optional<Guessing> GuessingInBatches(std::optional<double> batch, std::optional<double> positives) {
   if (!batch.has_value() || !positives.has_value() || !(*batch > 0) || !std::isfinite(*positives)) {
     return std::nullopt;
   }

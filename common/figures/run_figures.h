@@ -129,7 +129,7 @@ struct RunFigures {
 };
 
 // What guessing reaches over batches of `batch` rows, of which a share of `positives` is positive.
-std::optional<Guessing> GuessingOver(std::optional<double> batch, std::optional<double> positives);
+std::optional<Guessing> GuessingInBatches(std::optional<double> batch, std::optional<double> positives);
 
 // Adds to `excesses` what an attack's row over an epoch exceeds, if it does; the row counts as the label party's. Keeps
 // the strongest first.

@@ -73,8 +73,9 @@ void AddAttacks(const RunResult& result, const LeakAuditor& auditor, RunFigures&
     AddExcess(row, figures.excesses);
     if (!figures.guessing.has_value() && row.examples > 0 && result.steps > 0) {
       // The share of positives is that of the examples that the attacks scored.
-      figures.guessing = GuessingOver(static_cast<double>(result.trained_examples) / static_cast<double>(result.steps),
-                                      static_cast<double>(row.positives) / static_cast<double>(row.examples));
+      figures.guessing =
+          GuessingInBatches(static_cast<double>(result.trained_examples) / static_cast<double>(result.steps),
+                            static_cast<double>(row.positives) / static_cast<double>(row.examples));
     }
   }
   figures.worst_case = WorstCaseOf(rows);

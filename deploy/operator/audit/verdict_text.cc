@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "deploy/operator/records/ledger_figures.h"
 
+#include "common/figures/figure_words.h"
 #include "common/figures/promise.h"
 #include "common/telemetry/log.h"
 
@@ -75,7 +76,8 @@ std::string RunText(const RunVerdict& verdict, bool verbose) {
   if (verdict.only_predicts) {
     return "predicts only: nothing was released by the label party\n";
   }
-  std::vector<std::string> lines = {absl::StrCat("promise: ", PromiseSentence(PromiseOf(verdict.figures)))};
+  std::vector<std::string> lines = {absl::StrCat("verdict: ", VerdictWords(verdict.figures.verdict())),
+                                    absl::StrCat("promise: ", PromiseSentence(PromiseOf(verdict.figures)))};
   if (verbose) {
     const std::vector<std::string> details = VerdictLines(verdict.figures);
     lines.insert(lines.end(), details.begin(), details.end());

@@ -174,7 +174,7 @@ RunFigures FiguresOf(const LedgerRun& run) {
   for (AttackLeak& leak : AttackLeaks(run)) {  // The strongest first.
     figures.attacks.push_back(std::move(leak));
   }
-  figures.guessing = GuessingOver(MeanBatch(run), ShareOfPositives(run));
+  figures.guessing = GuessingInBatches(MeanBatch(run), ShareOfPositives(run));
   if (const PartyRecords* const party = run.label_party(); party != nullptr) {
     AddBounds(*party, figures);
   }
@@ -186,9 +186,8 @@ std::vector<std::string> VerdictLines(const RunFigures& figures) {
       absl::StrCat("strongest attack on gradients: ", DescribeAttack(figures.strongest())),
       absl::StrCat("bound: ", BoundStateWords(figures))};
   if (figures.bound() == BoundState::kNotInLedger) {
-    lines.push_back("verdict and worst case: not measurable from this ledger, only from the label party's");
+    lines.push_back("worst case: not measurable from this ledger, only from the label party's");
   } else {
-    lines.push_back(absl::StrCat("verdict: ", VerdictWords(figures.verdict())));
     lines.push_back(absl::StrCat("proved: ", ProvedWords(figures)));
     lines.push_back(absl::StrCat("worst case measured: ",
                                  DescribeAttack(figures.worst_case.has_value() ? &*figures.worst_case : nullptr)));

@@ -27,12 +27,11 @@ const EvaluationRow* LastTest(const std::vector<EvaluationRow>& evaluations);
 // do today, one line each:
 //   "strongest attack on gradients: ..."
 //   "bound: not exceeded by the attacks run here"
-//   "verdict: holds as far as measured"
 //   "proved: nothing; conditional: AUC at most 0.786 over the whole run"
 //   "worst case measured: ..."
 //   "practical, without side information: ..."
 //   "with side information: ..."
-// The third to the fifth are one if the label party's ledger was not given. Then, if they are known, what the
+// The third and the fourth are one if the label party's ledger was not given. Then, if they are known, what the
 // practical attack reads beside features alone, "claimed mu 0.742; ...", "guessing: p95 0.541" and "without any
 // gradient: ...".
 std::vector<std::string> VerdictLines(const RunFigures& figures);

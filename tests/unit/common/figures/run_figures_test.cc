@@ -186,9 +186,9 @@ TEST(RunFiguresTest, TheWidestExcessOfEachAttackIsKeptTheStrongestFirst) {
 }
 
 TEST(RunFiguresTest, GuessingIsKnownOnlyOfAKnownBatchAndShare) {
-  EXPECT_EQ(GuessingOver(std::optional(1024.0), std::optional(0.25))->p95, GuessingOver(256, 768).p95);
-  EXPECT_FALSE(GuessingOver(std::nullopt, std::optional(0.25)).has_value());
-  EXPECT_FALSE(GuessingOver(std::optional(1024.0), std::nullopt).has_value());
+  EXPECT_EQ(GuessingInBatches(std::optional(1024.0), std::optional(0.25))->p95, GuessingOver(256, 768).p95);
+  EXPECT_FALSE(GuessingInBatches(std::nullopt, std::optional(0.25)).has_value());
+  EXPECT_FALSE(GuessingInBatches(std::optional(1024.0), std::nullopt).has_value());
 }
 
 }  // namespace

@@ -281,7 +281,7 @@ TEST_F(LedgerTest, RefusesAnotherDatabaseAndLeavesItAlone) {
   const std::string before = ReadFile();
   const absl::Status status = Ledger::Create(path_, Run("run-1")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("another SQLite database"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a different SQLite database"));
   EXPECT_EQ(ReadFile(), before);
 }
 

@@ -195,7 +195,8 @@ TEST_F(AttributeAuditTest, RefusesQueriesThatAreNotGranted) {
   audit.add_attacks(v1::POISON);
   Start();
   TrainAndEvaluate(0);
-  Expect(EmbedOne(ActivationsOf(0, 0, 1)), absl::StatusCode::kPermissionDenied, "agreed embed_auxiliary");
+  Expect(EmbedOne(ActivationsOf(0, 0, 1)), absl::StatusCode::kPermissionDenied,
+         "the agreement does not set embed_auxiliary");
   EXPECT_TRUE(Guess(0).ok());
 }
 

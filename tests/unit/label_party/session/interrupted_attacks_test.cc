@@ -172,7 +172,7 @@ TEST_F(InterruptedAttacksTest, AfterANewRunInBetweenTheOldOneDoesNotGoOn) {
   EXPECT_TRUE(session_->peer_started_again());
   only_continues_ = true;  // As RunLabelParty.
   run_.label_config.mutable_party()->clear_restart();
-  EXPECT_THAT(std::string(GoOnFrom(run + "/1").message()), HasSubstr("expected a checkpoint of the run"));
+  EXPECT_THAT(std::string(GoOnFrom(run + "/1").message()), HasSubstr("no checkpoint of it in common"));
 }
 
 // FREEZE_BOTTOM: "No gradient leaves for the rest of the run." Frozen or not tells of labels: one answer to that, too.

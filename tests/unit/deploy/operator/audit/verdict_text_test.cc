@@ -21,6 +21,7 @@ TEST(VerdictTextTest, AlignsItsColumns) {
                                   {Outcome::kNotMet, "mean leak", "at most 0.6", "0.71", "norm at cut"},
                                   {Outcome::kNotMeasured, "p95", "at most 0.7", "not measured", ""}})}),
             "run run-1, marvell(s=4)\n"
+            "verdict: not known\n"
             "promise: This ledger cannot answer: only the label party's states what its run promises.\n"
             "FAIL  mean leak  at most 0.6  0.71          norm at cut\n"
             "FAIL  p95        at most 0.7  not measured\n"
@@ -226,7 +227,6 @@ TEST(VerdictTextTest, NamesTheStrongestAttackAndTheBoundsState) {
           "layer, "
           "AUC 0.640\n"
           "bound: not exceeded by the attacks run here\n"
-          "verdict: holds as far as measured\n"
           "proved: nothing; conditional: AUC at most 0.720 over the whole run\n"
           "worst case measured: Best guess knowing the model, accumulated (cumulative_conditional_likelihood_ratio) at "
           "the cut layer, AUC 0.630\n"

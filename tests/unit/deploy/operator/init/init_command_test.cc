@@ -211,7 +211,7 @@ TEST_F(InitCommandTest, FailsWithOneLineThatNamesTheFlag) {
   EXPECT_THAT(ExpectError(2, Bank({"--listen_address=foo"})), HasSubstr("--listen_address: expected"));
   EXPECT_THAT(ExpectError(2, Shop({"--peer_address=foo"})), HasSubstr("--peer_address: expected"));
   EXPECT_THAT(ExpectError(2, Changed(Bank(), "--peer_name=shop.example", "--peer_name=bank.example")),
-              HasSubstr("--peer_name: expected another name"));
+              HasSubstr("--peer_name: expected a different name from --own_name"));
   EXPECT_FALSE(std::filesystem::exists(At("bank")));
   EXPECT_FALSE(std::filesystem::exists(At("shop/own.key")));
 }
