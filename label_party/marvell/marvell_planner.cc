@@ -48,8 +48,7 @@ absl::StatusOr<MarvellStrength> StrengthAlong(const v1::GradientProtection::Marv
     case v1::GradientProtection::Marvell::STRENGTH_NOT_SET:
       break;
   }
-  return absl::InvalidArgumentError(
-      "protection.marvell: set one of s, sum_kl, detection_error, run_budget");
+  return absl::InvalidArgumentError("protection.marvell: set one of s, sum_kl, detection_error, run_budget");
 }
 
 // The optimum for the model's classes, then noise across dg alike in both, and as much along dg, alike in both again,

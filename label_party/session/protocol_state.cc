@@ -76,9 +76,8 @@ absl::Status ProtocolState::Check(Message message, const std::string& run_id) co
 
 absl::Status ProtocolState::CheckOf(Message message, const std::string& run_id) const {
   if (message == Message::kOpen) {
-    return state_ == State::kWaiting
-               ? absl::OkStatus()
-               : absl::FailedPreconditionError("Open: a run is under way or has ended");
+    return state_ == State::kWaiting ? absl::OkStatus()
+                                     : absl::FailedPreconditionError("Open: a run is under way or has ended");
   }
   if (state_ >= State::kCompleted) {
     return Heard();
@@ -87,8 +86,7 @@ absl::Status ProtocolState::CheckOf(Message message, const std::string& run_id) 
     return absl::AbortedError(absl::StrCat(Name(message), ": no run is open"));
   }
   if (run_id != run_id_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(Name(message), ": run_id: not the id of the open run"));
+    return absl::InvalidArgumentError(absl::StrCat(Name(message), ": run_id: not the id of the open run"));
   }
   return IsInOrder(message, state_, aligns_)
              ? absl::OkStatus()

@@ -113,8 +113,8 @@ absl::Status AttributeAudit::Check(const v1::RunAgreement& agreement, const v1::
     }
   }
   if (NeedsFeatures(audit) && known.features().numeric + known.features().categorical == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("attribute_attack.auxiliary: ", known.path(),
-                                                   ": SIMULATOR needs features, and there are none"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("attribute_attack.auxiliary: ", known.path(), ": SIMULATOR needs features, and there are none"));
   }
   return TopHalf(config.model(), agreement.cut_layer(), agreement.cut_width()).status();
 }

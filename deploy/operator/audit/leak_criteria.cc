@@ -226,13 +226,13 @@ std::vector<Finding> LeakFindings(const LedgerRun& run, const v1::AuditPolicy& p
       return worst_case.has_value() && figure.attack == worst_case->attack && figure.layer == "cut" &&
              figure.observer == worst_case->observer;
     };
-    findings.push_back(AtMost(
-        party, "worst case's true positive rate at 1% false positives", policy.max_worst_case_tpr_at_1pct_fpr(),
-        Only(FiguresAfterLastEpoch(
-                 party, [](const EpochLeakRow& row) { return row.tpr_1pct_high; },
-                 [](const EpochLeakRow& row) { return row.tpr_1pct; }),
-             is_worst_case),
-        RemedyForCumulativeLeak(run.protection())));
+    findings.push_back(AtMost(party, "worst case's true positive rate at 1% false positives",
+                              policy.max_worst_case_tpr_at_1pct_fpr(),
+                              Only(FiguresAfterLastEpoch(
+                                       party, [](const EpochLeakRow& row) { return row.tpr_1pct_high; },
+                                       [](const EpochLeakRow& row) { return row.tpr_1pct; }),
+                                   is_worst_case),
+                              RemedyForCumulativeLeak(run.protection())));
   }
   return findings;
 }

@@ -1,14 +1,15 @@
 #include "label_party/protection/gradient_preparation.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <gtest/gtest.h>
+#include <limits>
 #include <random>
 #include <vector>
-#include "tests/unit/label_party/protection/protection_fixture.h"
+
 #include "common/leakage/inner_product.h"
-#include <limits>
-#include <algorithm>
+#include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {
 namespace {

@@ -76,7 +76,8 @@ TEST(SweepCsvTest, HasOneLineARun) {
           "strongest_tpr_at_01pct_fpr,practical_attack,practical_auc,"
           "with_side_information_attack,with_side_information_auc,no_gradient_attack,no_gradient_auc,guessing_auc_p95,"
           "guessing_auc_mean,bound,"
-          "proved_auc_bound,worst_case_attack,worst_case_auc,worst_case_tpr_at_1pct_fpr,verdict,test_auc,frozen_test_auc,none_test_auc,gain_"
+          "proved_auc_bound,worst_case_attack,worst_case_auc,worst_case_tpr_at_1pct_fpr,verdict,test_auc,frozen_test_"
+          "auc,none_test_auc,gain_"
           "kept,final_test_auc,test_log_loss,steps,cut_norm_mean,"
           "cut_norm_p95,run_auc_bound,auc_bound_p95,sum_kl_mean,seconds",
           "none-folder,none,,1,norm@cut,1,,,norm@cut,1,,,,,0.541,0.517,none stated,,,,,nothing "
