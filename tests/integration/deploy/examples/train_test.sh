@@ -64,7 +64,7 @@ refused "Usage: train.sh"
 refused "Usage: train.sh" no_such_example "$scratch/table.csv"
 refused "Usage: train.sh" "$mine"
 mv "$mine/sweep.textproto" "$scratch"
-refused "expected sweep.textproto in $mine" "$mine" "$scratch/table.csv"
+refused "$mine has no sweep.textproto" "$mine" "$scratch/table.csv"
 mv "$scratch/sweep.textproto" "$mine"
 
 # By a relative path, from another folder.
