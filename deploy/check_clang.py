@@ -267,7 +267,7 @@ class Tool:
         joined = Joined(paths, self._sources, self._folder)
         arguments = self._known[paths[0]]
         if self._mode == "tidy":
-            command = [self._command, "--quiet", str(joined.file), "--", *arguments]
+            command = [self._command, "--quiet", str(joined.file), "--", *arguments, "-Wno-unknown-warning-option"]
         else:
             command = [self._command, *arguments, str(joined.file), "-fsyntax-only", "-Wthread-safety", "-Werror",
                        "-Wno-unknown-warning-option"]

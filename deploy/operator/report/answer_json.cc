@@ -48,9 +48,9 @@ std::string PriceWords(const LedgerRun& run, const ReferenceRuns& references) {
   }
   const double untrained = TestQuality(references.untrained);
   const double cost = TestQuality(references.unprotected) - TestQuality(&run);
-  const std::string beside = !std::isfinite(untrained) ? "no untrained model to compare"
-                             : std::isfinite(cost)     ? ""
-                                                       : absl::StrCat("untrained ", AucText(untrained));
+  std::string beside = !std::isfinite(untrained) ? "no untrained model to compare"
+                       : std::isfinite(cost)     ? ""
+                                                 : absl::StrCat("untrained ", AucText(untrained));
   if (&run == references.unprotected || !std::isfinite(cost)) {
     return beside;
   }
