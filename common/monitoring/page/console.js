@@ -1,8 +1,8 @@
 // The page of a running party: asks for its figures every two seconds and shows them. It asks this party alone.
 const PERIOD_MILLIS = 2000, SHOWN_ATTACKS = DASHES.length;
-const DARK = window.matchMedia("(prefers-color-scheme: dark)");
-const RUN_COLOUR = DARK.matches ? "#4d9fd6" : RUN_COLOURS[0];
-DARK.addEventListener("change", () => location.reload());  // Charts are drawn in the colours of one scheme.
+const RUN_COLOUR = RUN_COLOURS[0];
+// Charts are drawn in the colours of one scheme.
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => location.reload());
 
 const PARTIES = { label_party: "Label party", nonlabel_party: "Non-label party" };
 const GRAVE = ["gate_halt", "gate_freeze_bottom", "operator_halt", "operator_raise_noise", "operator_lower_disclosure", "bound_exceeded", "claim_refuted", "frozen", "export_failed"];
