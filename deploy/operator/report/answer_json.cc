@@ -178,11 +178,12 @@ std::string AnswerSentence(const std::vector<LedgerRun>& runs, const std::vector
       continue;
     }
     const double cost = TestQuality(references.unprotected) - TestQuality(&runs[i]);
-    promised.push_back(absl::StrCat(
-        runs[i].label, ", with at most ", BoundCertainty(*figures[i].run_auc_bound), " certainty about a label",
-        std::isfinite(cost) ? absl::StrCat(", at a price of ", cost > 0.0005 ? AucText(cost) : "nothing", " in ",
-                                           TestQualityName(runs[i]))
-                            : ""));
+    promised.push_back(absl::StrCat(runs[i].label, ", with at most ", BoundCertainty(*figures[i].run_auc_bound),
+                                    " certainty about a label beyond what features tell",
+                                    std::isfinite(cost)
+                                        ? absl::StrCat(", at a price of ", cost > 0.0005 ? AucText(cost) : "nothing",
+                                                       " in ", TestQualityName(runs[i]))
+                                        : ""));
   }
   const std::string of = asked == 1 ? "This run" : absl::StrCat("Of these ", asked, " runs ");
   if (asked == 0) {

@@ -27,7 +27,7 @@ ReferenceRuns FindReferences(const std::vector<LedgerRun>& runs);
 Json AnswerJson(const LedgerRun& run, const RunFigures& figures, const ReferenceRuns& references);
 
 // "Of these 3 runs one may be promised to anyone: gaussian_label_dp(sigma=1.348), with at most 70% certainty about a
-// label. It costs 0.013 of test AUC." `figures`: of `runs`.
+// label beyond what features tell, at a price of 0.013 in test AUC." `figures`: of `runs`.
 std::string AnswerSentence(const std::vector<LedgerRun>& runs, const std::vector<RunFigures>& figures);
 
 // What features reveal without any protection's doing: {"without_gradient", "with_gradient"}, each {"title",

@@ -107,4 +107,11 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace splitveil
 
-int main(int argc, char** argv) { return splitveil::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return splitveil::Main(argc, argv);
+  } catch (const std::exception& error) {  // CLI11 and Google Benchmark may throw.
+    std::fprintf(stderr, "bench_training: %s\n", error.what());
+    return 1;
+  }
+}
