@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <benchmark/benchmark.h>
+#include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
