@@ -6,8 +6,23 @@ role=${1:?prepare|label_party|nonlabel_party}
 demo=$(dirname "$(realpath "$0")")/demo
 bin=/usr/local/bin
 
+# `up` on a stack that exists starts this again. It then changes nothing: the volumes hold ledgers, checkpoints and the
+# privacy account, and a deleted account means that nobody counts what was released.
+is_prepared() {
+  [ -e /demo/label_party/prepared ] && [ -e /demo/nonlabel_party/prepared ]
+}
+
 # Each run has its own port, so that a party that is done early cannot connect to the end of the first run.
 prepare() {
+  if is_prepared; then
+    echo "container.sh: the volumes are prepared: nothing changed. \`docker-compose down --volumes\` deletes them" >&2
+    return
+  fi
+  if compgen -G '/demo/*/*.db' >/dev/null; then
+    echo "container.sh: error: the volumes hold ledgers or a privacy account of another demo: keep what you need, then run" \
+      "\`docker-compose down --volumes\`" >&2
+    return 1
+  fi
   local out=/tmp/demo party
   local input=''
   [ ! -s /input ] || input=/input
@@ -22,6 +37,7 @@ prepare() {
     sed -i 's|^party {|&\n  monitoring { listen_address: "0.0.0.0:9443" token_path: "monitoring.token" }|' "$out"/*."$party".textproto
     cp "$out/$party.data" "$out"/*.run.textproto "$out"/*."$party".textproto "/demo/$party/"
     cp "$out/certificates/authority.pem" "$out/certificates/$party".* "/demo/$party/certificates/"
+    touch "/demo/$party/prepared"
   done
 }
 

@@ -50,6 +50,18 @@ is_hardened() {
 
 is_scraped() { docker exec "$1" promtool query instant http://127.0.0.1:9090 up | grep -q '=> 1 '; }
 
+files_of() { docker cp "$1:/demo" - | tar -x --to-command='sha256sum | sed "s|-|$TAR_FILENAME|"' | grep -v -e report.html | sort; }
+
+# up_again LABEL_PARTY NONLABEL_PARTY SERVICE...: what `up` on a finished stack must leave as it is, the account included.
+up_again() {
+  files_of "$1" >"$folder/before"
+  grep -q 'labels.account.db$' "$folder/before" || fail "expected a privacy account in the label party's volume"
+  "${compose[@]}" up -d "${@:3}"
+  wait_until $seconds_to_be_healthy "the end of the label party" has_ended "$1"
+  wait_until $seconds_to_be_healthy "the end of the non-label party" has_ended "$2"
+  files_of "$1" | cmp - "$folder/before" || fail "expected the files of the finished run after another up"
+}
+
 # round HOW PARTY SERVICE...: how the container of PARTY is restarted in mid-run.
 round() {
   local how=$1 label_party nonlabel_party restarted container
@@ -78,7 +90,8 @@ round() {
   [ "$(grep -c '^RESULT ' "$folder/label_party.out")" -eq 3 ] || fail "expected three RESULT lines in $folder/label_party.out"
   docker cp "$label_party:/demo/report.html" "$folder/report.html"
   grep -q '</html>' "$folder/report.html" || fail "expected a whole report"
-  grep -q 'INFO continues ' "$folder/$2.err" || fail "expected a run that goes on in $folder/$2.err"
+  grep -q 'INFO continues ' "$folder/$2.err" || fail "expected a run that resumes in $folder/$2.err"
+  up_again "$label_party" "$nonlabel_party" "${@:3}"
   "${compose[@]}" down --volumes --timeout 5
   echo "round done: $how $2"
 }

@@ -41,6 +41,17 @@ say "trained by the units' commands"
 apt-get remove -y -q splitveil >/tmp/remove.log 2>&1
 [ ! -e /usr/bin/splitveil ] && [ -s /var/lib/splitveil/label_party.db ] && [ -e /etc/splitveil/run.textproto ]
 say "removed; data and configuration stay"
+account=$(sha256sum </var/lib/splitveil/labels.account.db)
 apt-get purge -y -q splitveil >/tmp/purge.log 2>&1
-[ ! -e /var/lib/splitveil ] && [ ! -e /etc/splitveil ] && ! getent passwd splitveil
-say "purged; nothing is left"
+[ "$(find /var/lib/splitveil -type f)" = /var/lib/splitveil/labels.account.db ] || { find /var/lib/splitveil; exit 1; }
+[ "$account" = "$(sha256sum </var/lib/splitveil/labels.account.db)" ] && [ "$(stat -c %U /var/lib/splitveil)" = root ]
+grep -q 'kept privacy accounts' /tmp/purge.log && [ ! -e /etc/splitveil ] && ! getent passwd splitveil
+say "purged; only the privacy account is left"
+DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends /project/splitveil.deb >/tmp/apt.log 2>&1
+[ "$(stat -c '%U %a' /var/lib/splitveil)" = 'splitveil 700' ]
+[ "$(stat -c %U /var/lib/splitveil/labels.account.db)" = splitveil ]
+say "installed again; the account is still there"
+rm /var/lib/splitveil/labels.account.db
+apt-get purge -y -q splitveil >/tmp/purge.log 2>&1
+[ ! -e /var/lib/splitveil ]
+say "purged without an account; nothing is left"
