@@ -81,7 +81,7 @@ function boundWords(status) {
   const figures = status.label_party;
   const run = figure(figures.run_auc_bound);
   if (figures.frozen) return "The bottom model is frozen: no gradient leaves any more.";
-  if (run === 0) return "No gradient has left yet.";
+  if (run === 0) return "No gradient was sent yet.";
   if (run >= 1) return figure(figures.step_auc_bound) < 1
     ? "All releases of the run together bound no attack; a single step has a bound, which is conditional."
     : "These releases bound no attack: what is shown is what attacks measured.";
