@@ -3,13 +3,34 @@
 #include <sodium.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "absl/types/span.h"
 
 #include "common/crypto/secure_random.h"
+#include "common/crypto/sha256.h"
 
 namespace splitveil {
+namespace {
+
+static_assert(sizeof(Point) == crypto_core_ristretto255_BYTES, "a point is 32 bytes on the wire");
+
+constexpr absl::string_view kDomainTag = "Splitveil alignment ristretto255 SHA-512 v1";
+
+const uint8_t* Bytes(absl::string_view text) { return reinterpret_cast<const uint8_t*>(text.data()); }
+
+constexpr absl::string_view kCommitmentTag = "Splitveil alignment commitment SHA-256 v1";
+
+void UpdateWith(uint64_t number, Sha256Hasher& hasher) {
+  std::array<char, 8> bytes;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<char>(number >> (8 * i));
+  }
+  hasher.Update({bytes.data(), bytes.size()});
+}
+
+}  // namespace
 
 std::vector<uint32_t> AscendingPositions(absl::Span<const Point> points) {
   // First by their leading 16 bits, by counting: the points to compare with each other then fit in a processor's cache,
@@ -31,16 +52,6 @@ std::vector<uint32_t> AscendingPositions(absl::Span<const Point> points) {
   }
   return positions;
 }
-
-namespace {
-
-static_assert(sizeof(Point) == crypto_core_ristretto255_BYTES, "a point is 32 bytes on the wire");
-
-constexpr absl::string_view kDomainTag = "Splitveil alignment ristretto255 SHA-512 v1";
-
-const uint8_t* Bytes(absl::string_view text) { return reinterpret_cast<const uint8_t*>(text.data()); }
-
-}  // namespace
 
 bool IsUsablePoint(const Point& point) {
   return crypto_core_ristretto255_is_valid_point(point.data()) == 1 && sodium_is_zero(point.data(), point.size()) == 0;
@@ -81,6 +92,25 @@ MaskingKey::~MaskingKey() { sodium_memzero(scalar_.data(), scalar_.size()); }
 
 bool MaskingKey::Mask(const Point& point, Point& masked) const {
   return crypto_scalarmult_ristretto255(masked.data(), scalar_.data(), point.data()) == 0;
+}
+
+CommitmentNonce DrawCommitmentNonce() {
+  CommitmentNonce nonce;
+  FillSecureRandom(absl::MakeSpan(nonce));
+  return nonce;
+}
+
+Digest CommitmentTo(PointKind kind, absl::string_view run_id, uint64_t first_index, const CommitmentNonce& nonce,
+                    absl::string_view points) {
+  Sha256Hasher hasher;
+  hasher.Update(kDomainTag);
+  UpdateWith(static_cast<uint64_t>(kind), hasher);
+  UpdateWith(first_index, hasher);
+  UpdateWith(run_id.size(), hasher);
+  hasher.Update(run_id);
+  hasher.Update({reinterpret_cast<const char*>(nonce.data()), nonce.size()});
+  hasher.Update(points);
+  return hasher.Finish();
 }
 
 }  // namespace splitveil

@@ -14,7 +14,6 @@
 #include "absl/synchronization/mutex.h"
 
 #include "common/alignment/masking_key.h"
-#include "common/alignment/point_commitment.h"
 #include "common/crypto/digest.h"
 
 #include "splitveil/v1/alignment.pb.h"

@@ -17,6 +17,29 @@
 
 namespace splitveil {
 
+// Whether the words that call it do something by themselves: not "bench", which only gathers "bench alignment" and
+// others; but "certificates", which has commands below it, too.
+bool IsCommand(const CLI::App& app);
+
+// All commands below, in the order they were added.
+std::vector<const CLI::App*> CommandsBelow(const CLI::App& app);
+
+// The options of `app` in the order they were added, but --version and --help last: the least a reader wants to know.
+std::vector<const CLI::Option*> OptionsOf(const CLI::App& app);
+
+// Whether the option may be given several times.
+bool IsList(const CLI::Option& option);
+
+// The words that call it: "splitveil agreement show".
+std::string CallOf(const CLI::App& app);
+
+// What it does, usage, commands by group, flags as --name=TYPE with range and default, and the footer: an example. At
+// most 100 columns.
+class CommandHelp : public CLI::FormatterBase {
+ public:
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
+};
+
 // What a flag's value may be: `app.add_option("--jobs", jobs, "...")->check(IntegerIn(0, 1024))`. Each refuses with
 // "expected ..., found ..." and describes itself in the help.
 //

@@ -17,7 +17,6 @@
 #include "common/config/row_time.h"
 #include "common/config/text_config.h"
 #include "common/crypto/sha256.h"
-#include "common/crypto/spoken_fingerprint.h"
 #include "common/status/status_macros.h"
 
 #include "splitveil/v1/party.pb.h"

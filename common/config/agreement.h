@@ -71,7 +71,7 @@ std::vector<AgreedScore> AgreedScores(const v1::AuditAgreement& audit);
 // SHA-256 of the deterministic serialisation of a canonical agreement.
 Digest AgreementSha256(const v1::RunAgreement& canonical);
 
-// That digest as people compare it by voice (spoken_fingerprint.h, which states its strength).
+// That digest as people compare it by voice (sha256.h, which states its strength).
 std::string AgreementFingerprint(const v1::RunAgreement& canonical);
 
 // Largest message of any call under this valid agreement, in bytes: a batch of batch_size + minimum_batch_size - 1 rows

@@ -1,7 +1,8 @@
-// Standard normal numbers from AES-256-CTR under a secret key, random access by position (architecture rule 2).
+// The noise of the protections: normal numbers from a secret key and a position in the run.
 #ifndef SPLITVEIL_COMMON_CRYPTO_SECURE_GAUSSIAN_H_
 #define SPLITVEIL_COMMON_CRYPTO_SECURE_GAUSSIAN_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -13,6 +14,26 @@
 
 namespace splitveil {
 
+// Words of random input that one pair of normals consumes: one AES block.
+inline constexpr size_t kWordsPerNormalPair = 4;
+
+// The instruction sets the transform is compiled for. Processors other than x86 have the baseline only.
+enum class InstructionSet { kBaseline, kAvx2, kAvx512 };
+
+// The widest set that this processor runs and this binary contains.
+InstructionSet WidestInstructionSet();
+
+// normals[2i], normals[2i + 1] = r cos(a), r sin(a) from words[4i .. 4i + 3], where r = sqrt(-2 ln u)
+// (Box and Muller, "A Note on the Generation of Random Normal Deviates", 1958):
+//   words 0, 1  u, 62 bits, in [2^-63, 1 - 2^-63]: the tail reaches sqrt(2 * 63 ln 2) = 9.35, the radius is never 0
+//   word 2      the angle inside one quadrant
+//   word 3      bits 0 and 31 choose the quadrant
+// Each number is within 3e-7 r of the exact one. The same words give the same bits on every instruction set: the
+// operations are IEEE 754 additions, multiplications and square roots in a fixed order, none of them contracted. Sizes:
+// words.size() == 2 * normals.size(), normals.size() even; aborts otherwise. Thread-safe.
+void BoxMuller(absl::Span<const uint32_t> words, absl::Span<float> normals,
+               InstructionSet instruction_set = WidestInstructionSet());
+
 // Where in the run a draw belongs. The same position always gives the same numbers under the same key and, where the
 // key outlives a run (KeyLife::kManyRuns), the same binding, so a retried or resumed step re-creates its noise;
 // different positions are independent.
@@ -23,7 +44,7 @@ struct NoisePosition {
   uint32_t stream = 0;
 };
 
-// Components 2k and 2k + 1 of a position are the Box-Muller transform (box_muller.h) of one AES-256 block, whose
+// Components 2k and 2k + 1 of a position are the Box-Muller transform (BoxMuller) of one AES-256 block, whose
 // 128-bit counter is, big-endian,
 //
 //   epoch, 32 bits | batch, 32 bits | stream, 16 bits | k, 48 bits

@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
-#include "common/figures/stated_bound.h"
+#include "common/figures/run_figures.h"
 
 namespace splitveil {
 namespace {

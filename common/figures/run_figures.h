@@ -6,16 +6,72 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "common/figures/attack_figure.h"
-#include "common/leakage/guessing.h"
-#include "common/ledger/claim_check.h"
+#include "absl/strings/string_view.h"
+
+#include "common/leakage/summary.h"
 #include "common/ledger/ledger_rows.h"
 
 #include "splitveil/v1/protection.pb.h"
 
 namespace splitveil {
+
+// A bound on an AUC from here on is printed as 1.000, and promises nothing.
+inline constexpr double kNoPromise = 0.9995;
+
+// Whether `bound` exists and is below kNoPromise.
+bool Promises(const std::optional<double>& bound);
+
+// Whether the bound of a run with `protection`, as ledgers name it, holds for any adversary, model and data. Every
+// other bound assumes that the gradients of each class are Gaussian.
+bool IsBoundProved(absl::string_view protection);
+
+// The lesser of what Theorem 1 and what Gaussian classes allow on one step's releases (ProtectionRow); NaN if neither
+// is stated.
+double StepAucBound(double auc_bound, double sum_kl);
+
+// What the released steps of a run, each by its StepAucBound, may be said to allow: as much as 95% of them (nearest
+// rank), those without a bound as 1. nullopt for no step. The least of them would let one lucky step speak for a run.
+std::optional<double> StepAucBoundP95(std::vector<double> of_steps);
+
+// What was measured of one attack at one layer.
+struct AttackFigure {
+  std::string layer, attack;
+  std::string observer = {};  // Who scored it; empty if only one party did.
+  LeakSummary batches = {};   // No steps: no batch was scored.
+  // Over all examples of the last epoch; of a cumulative attack, over all epochs so far. Its AUC is finite.
+  std::optional<EpochLeakRow> last_epoch = std::nullopt;
+
+  // The figure that attacks are ordered and runs are ranked by: the largest AUC that the attack reaches, in one batch
+  // of twenty (p95) or over all examples of the last epoch. Of a cumulative attack the latter if it is known: a bound
+  // for the run is about that, and a p95 would mix epochs of little and of much evidence. Inverted; 0 if nothing was
+  // measured.
+  double auc() const;
+  // Over the last epoch, else the mean over the batches; inverted, 0 if nothing was measured. Orders attacks of the
+  // same auc().
+  double typical_auc() const;
+  bool has_batches() const { return batches.steps > 0; }
+  // True positive rates over the last epoch, at false positive rates of 1% and 0.1%.
+  std::optional<double> tpr_1pct() const;
+  std::optional<double> tpr_01pct() const;
+};
+
+// Attacks on gradients first, then those that read none, then those that use given labels; among each the stronger
+// first, whatever the layer; of equally strong ones the one that needs least, then the cut layer, then by name.
+bool IsStronger(const AttackFigure& a, const AttackFigure& b);
+
+// What the attacks reached on the batches, and over the last epoch, by layer and attack.
+using LeakSeriesByAttack = std::map<std::pair<std::string, std::string>, StepSeries>;
+using EpochLeakByAttack = std::map<std::pair<std::string, std::string>, EpochLeakRow>;
+
+// One figure for each attack of either, strongest first. Rows whose AUC is not finite count for nothing.
+std::vector<AttackFigure> StrongestFirst(const LeakSeriesByAttack& series, const EpochLeakByAttack& last_epoch = {});
+
+// The worst case among `rows`, which the label party scored at the cut: of
+// cumulative_conditional_likelihood_ratio, which reads all epochs together, or else of conditional_likelihood_ratio.
+std::optional<AttackFigure> WorstCaseOf(const std::vector<EpochLeakRow>& rows);
 
 // What became of a run's bound.
 enum class BoundState {

@@ -9,9 +9,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/leakage/attack_traits.h"
-#include "common/leakage/gradient_groups.h"
-#include "common/leakage/inner_product.h"
 #include "common/leakage/leak_figures.h"
+#include "common/leakage/linear_algebra.h"
 #include "common/leakage/scores.h"
 #include "common/status/status_macros.h"
 

@@ -17,7 +17,6 @@
 #include "common/leakage/gradient_views.h"
 #include "common/leakage/label_factor.h"
 #include "common/leakage/population.h"
-#include "common/leakage/principal_direction.h"
 #include "common/leakage/scores.h"
 #include "common/leakage/surrogate_head.h"
 #include "common/matrix/matrix.h"

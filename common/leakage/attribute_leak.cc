@@ -5,12 +5,20 @@
 
 #include "absl/status/statusor.h"
 
-#include "common/leakage/binomial.h"
 #include "common/leakage/leak_auc.h"
+#include "common/leakage/leak_figures.h"
 #include "common/matrix/matrix.h"
 
 namespace splitveil {
 namespace {
+
+constexpr AttributeAttackTraits kAttacks[] = {
+    {v1::BASIC, "basic", DecoderSource::kAuxiliaryActivations, false},
+    {v1::LINEAR_PROBE, "linear_probe", DecoderSource::kAuxiliaryActivations, true},
+    {v1::POISON, "poison", DecoderSource::kMarkedActivations, false},
+    {v1::CUMULATIVE_POISON, "cumulative_poison", DecoderSource::kMarkedHistory, false},
+    {v1::SIMULATOR, "simulator", DecoderSource::kAuxiliaryFeatures, false},
+};
 
 constexpr double kRisk = 0.025;  // On either side.
 
@@ -41,6 +49,26 @@ double MeanAuc(ConstMatrixView scores, absl::Span<const uint8_t> truth, absl::Sp
 }
 
 }  // namespace
+
+absl::Span<const AttributeAttackTraits> AllAttributeAttackTraits() { return kAttacks; }
+
+AttributeAttackTraits TraitsOf(v1::AttributeAttack attack) {
+  for (const AttributeAttackTraits& traits : kAttacks) {
+    if (traits.attack == attack) {
+      return traits;
+    }
+  }
+  return {attack, "", DecoderSource::kAuxiliaryFeatures, false};
+}
+
+std::optional<v1::AttributeAttack> AttributeAttackOfName(absl::string_view name) {
+  for (const AttributeAttackTraits& traits : kAttacks) {
+    if (name == traits.name) {
+      return traits.attack;
+    }
+  }
+  return std::nullopt;
+}
 
 AttributeLeak MeasureAttributeLeak(ConstMatrixView scores, absl::Span<const uint8_t> truth) {
   std::vector<int64_t> known;

@@ -1,13 +1,51 @@
-// How well guesses at a sensitive attribute hit it.
+// Attribute inference attacks: what each needs and is called, and what they find out.
 #ifndef SPLITVEIL_COMMON_LEAKAGE_ATTRIBUTE_LEAK_H_
 #define SPLITVEIL_COMMON_LEAKAGE_ATTRIBUTE_LEAK_H_
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
+#include "splitveil/v1/attribute_attack.pb.h"
+
 namespace splitveil {
+
+// What an attack's decoder learns from, besides the attribute of each example.
+enum class DecoderSource {
+  kAuxiliaryActivations,  // Of auxiliary examples, which the non-label party embeds when the epoch is over.
+  kMarkedActivations,     // Of marked training examples, as they were sent in that epoch,
+  kMarkedHistory,         // or in all epochs so far.
+  kAuxiliaryFeatures,     // Features, and what a shadow encoder makes of them that imitates what was sent.
+};
+
+struct AttributeAttackTraits {
+  v1::AttributeAttack attack = v1::ATTRIBUTE_ATTACK_UNSPECIFIED;
+  absl::string_view name;  // In ledgers and reports.
+  DecoderSource source = DecoderSource::kAuxiliaryActivations;
+  bool linear = false;  // Whether the decoder is one linear layer; else it has the layers of the top model.
+
+  // Needs the grant AttributeAuditAgreement.embed_auxiliary.
+  constexpr bool needs_auxiliary_activations() const { return source == DecoderSource::kAuxiliaryActivations; }
+  // Reads whole epochs' activations of the training: it is tried on the training examples that are not marked as well
+  // as on the test examples.
+  constexpr bool reads_training() const { return source != DecoderSource::kAuxiliaryActivations; }
+  // Reads the epochs before as well, so far as they have come.
+  constexpr bool remembers() const { return source == DecoderSource::kMarkedHistory; }
+  // Needs features as the bottom model takes them.
+  constexpr bool needs_features() const { return source == DecoderSource::kAuxiliaryFeatures; }
+};
+
+// Every attack, in the order of the tables that list them.
+absl::Span<const AttributeAttackTraits> AllAttributeAttackTraits();
+
+// An unknown attack has no name and needs everything.
+AttributeAttackTraits TraitsOf(v1::AttributeAttack attack);
+
+// The attack of that name; nullopt where there is none.
+std::optional<v1::AttributeAttack> AttributeAttackOfName(absl::string_view name);
 
 class ConstMatrixView;
 

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
 #include "common/leakage/bounds.h"
-#include "common/leakage/inner_product.h"
-#include "common/leakage/row_products.h"
+#include "common/leakage/linear_algebra.h"
 
 namespace splitveil {
-
 namespace {
 
 // x / y where nothing over nothing is nothing: a direction in which no label moves the row needs no noise.
@@ -26,46 +25,6 @@ double Separation(double probability, double v_norm, double clip_norm) {
   };
   return coefficient(std::abs(probability)) + coefficient(std::abs(1 - probability));
 }
-
-}  // namespace
-
-double ConditionalAucBound(const ReleasingHead& head) {
-  const NoiseVariances& negative = head.noise_negative;
-  const NoiseVariances& positive = head.noise_positive;
-  const int64_t rows = head.label_directions.rows(), cols = head.label_directions.cols();
-  const bool stated = std::min({negative.along, negative.across, positive.along, positive.across}) >= 0 &&
-                      !std::isnan(negative.along + negative.across + positive.along + positive.across);
-  if (!stated || rows == 0 || rows != static_cast<int64_t>(head.probabilities.size()) || head.releases_repeat ||
-      head.releases_posterior || !head.places.empty()) {
-    return 1;
-  }
-  const bool isotropic = negative.along == negative.across && positive.along == positive.across;
-  const double line_norm = isotropic ? 0 : std::sqrt(SquaredNorm(head.noise_direction));
-  if (!isotropic && !(line_norm > 0)) {
-    return 1;
-  }
-  const double unlike = Unlikeness(negative.along, positive.along) +
-                        static_cast<double>(cols - 1) * Unlikeness(negative.across, positive.across);
-  double largest = 0;
-  for (int64_t j = 0; j < rows; ++j) {
-    const absl::Span<const float> v = head.label_directions.row(j);
-    const double v_squared = SquaredNorm(v);
-    const double on_line = isotropic ? 0 : InnerProduct(v, head.noise_direction) / line_norm;
-    const double separation =
-        Separation(head.probabilities[static_cast<size_t>(j)], std::sqrt(v_squared), head.clip_norm);
-    const double along = separation * separation * on_line * on_line;
-    const double across = cols == 1 ? 0 : separation * separation * std::max(0.0, v_squared - on_line * on_line);
-    const double sum_kl = 0.5 * (unlike + Ratio(along, negative.along) + Ratio(along, positive.along) +
-                                 Ratio(across, negative.across) + Ratio(across, positive.across));
-    if (!(sum_kl <= std::numeric_limits<double>::max())) {
-      return 1;
-    }
-    largest = std::max(largest, sum_kl);
-  }
-  return unlike == 0 ? GaussianAucBound(largest) : AucBound(largest);
-}
-
-namespace {
 
 // Share of the largest squared row below which a variance is none that floats resolve.
 constexpr double kResolution = 1e-10;
@@ -156,7 +115,104 @@ std::vector<double> OfPlaces(const ReleasingHead& head) {
   return scores;
 }
 
+// (p - label) of a gradient that is scaled down to clip_norm.
+double Coefficient(double probability, int label, double v_norm, double clip_norm) {
+  const double coefficient = probability - label;
+  const double norm = std::abs(coefficient) * v_norm;
+  return clip_norm > 0 && norm > clip_norm ? coefficient * clip_norm / norm : coefficient;
+}
+
+std::vector<LabelResidual> OfGradientNoise(ConstMatrixView released, const ReleasingHead& head) {
+  const std::vector<double> x_squared = SquaredNorms(released), v_squared = SquaredNorms(head.label_directions);
+  const std::vector<double> x_v = PairwiseProducts(released, head.label_directions);
+  const std::vector<double> x_line = InnerProducts(released, head.noise_direction);
+  const std::vector<double> v_line = InnerProducts(head.label_directions, head.noise_direction);
+  const double largest = x_squared.empty() ? 0 : *std::max_element(x_squared.begin(), x_squared.end());
+  const double along = std::max(kResolution * largest, head.noise_negative.along);
+  const double across = std::max(kResolution * largest, head.noise_negative.across);
+  std::vector<LabelResidual> residuals(x_squared.size());
+  for (size_t j = 0; j < residuals.size() && largest > 0; ++j) {
+    if (v_squared[j] == 0) {
+      continue;
+    }
+    const double v_across = std::max(0.0, v_squared[j] - v_line[j] * v_line[j]);
+    const double v_norm = std::sqrt(v_squared[j]);
+    const double if_negative = Coefficient(head.probabilities[j], 0, v_norm, head.clip_norm);
+    const double if_positive = Coefficient(head.probabilities[j], 1, v_norm, head.clip_norm);
+    // <S^-1 v, x - if_negative v>, against its standard deviation sqrt(<v, S^-1 v>). A positive lies towards -v.
+    const double on_line = x_line[j] - if_negative * v_line[j];
+    const double on_v = x_v[j] - if_negative * v_squared[j];
+    const double deviation = std::sqrt(v_line[j] * v_line[j] / along + v_across / across);
+    residuals[j] = {-(on_line * v_line[j] / along + (on_v - on_line * v_line[j]) / across) / deviation,
+                    (if_negative - if_positive) * deviation};
+  }
+  return residuals;
+}
+
+std::vector<LabelResidual> OfPlaces(const ReleasingHead& head, double mu) {
+  std::vector<LabelResidual> residuals(head.places.size());
+  for (size_t j = 0; j < residuals.size(); ++j) {
+    if (head.exact[j] != 0 && std::isfinite(head.places[j])) {
+      const double shift = mu * head.separations[j];
+      residuals[j] = {shift * head.places[j], shift};
+    }
+  }
+  return residuals;
+}
+
+std::vector<LabelResidual> OfLabelNoise(ConstMatrixView released, const ReleasingHead& head, double mu) {
+  const std::vector<double> ratios = ConditionalLogRatios(released, head);
+  const std::vector<double> v_squared = SquaredNorms(head.label_directions);
+  std::vector<LabelResidual> residuals(ratios.size());
+  for (size_t j = 0; j < ratios.size(); ++j) {
+    const double probability = head.probabilities[j];
+    const bool is_lost =
+        head.releases_posterior && !(probability >= kLeastProbability && probability <= 1 - kLeastProbability);
+    if (!is_lost && v_squared[j] > 0) {
+      // The noised label less 1/2, by itself or times mu^2.
+      residuals[j] = {head.releases_posterior ? ratios[j] / mu + mu / 2 : mu * (ratios[j] + 0.5), mu};
+    }
+  }
+  return residuals;
+}
+
 }  // namespace
+
+double ConditionalAucBound(const ReleasingHead& head) {
+  const NoiseVariances& negative = head.noise_negative;
+  const NoiseVariances& positive = head.noise_positive;
+  const int64_t rows = head.label_directions.rows(), cols = head.label_directions.cols();
+  const bool stated = std::min({negative.along, negative.across, positive.along, positive.across}) >= 0 &&
+                      !std::isnan(negative.along + negative.across + positive.along + positive.across);
+  if (!stated || rows == 0 || rows != static_cast<int64_t>(head.probabilities.size()) || head.releases_repeat ||
+      head.releases_posterior || !head.places.empty()) {
+    return 1;
+  }
+  const bool isotropic = negative.along == negative.across && positive.along == positive.across;
+  const double line_norm = isotropic ? 0 : std::sqrt(SquaredNorm(head.noise_direction));
+  if (!isotropic && !(line_norm > 0)) {
+    return 1;
+  }
+  const double unlike = Unlikeness(negative.along, positive.along) +
+                        static_cast<double>(cols - 1) * Unlikeness(negative.across, positive.across);
+  double largest = 0;
+  for (int64_t j = 0; j < rows; ++j) {
+    const absl::Span<const float> v = head.label_directions.row(j);
+    const double v_squared = SquaredNorm(v);
+    const double on_line = isotropic ? 0 : InnerProduct(v, head.noise_direction) / line_norm;
+    const double separation =
+        Separation(head.probabilities[static_cast<size_t>(j)], std::sqrt(v_squared), head.clip_norm);
+    const double along = separation * separation * on_line * on_line;
+    const double across = cols == 1 ? 0 : separation * separation * std::max(0.0, v_squared - on_line * on_line);
+    const double sum_kl = 0.5 * (unlike + Ratio(along, negative.along) + Ratio(along, positive.along) +
+                                 Ratio(across, negative.across) + Ratio(across, positive.across));
+    if (!(sum_kl <= std::numeric_limits<double>::max())) {
+      return 1;
+    }
+    largest = std::max(largest, sum_kl);
+  }
+  return unlike == 0 ? GaussianAucBound(largest) : AucBound(largest);
+}
 
 std::vector<double> ConditionalLogRatios(ConstMatrixView released, const ReleasingHead& head) {
   if (!head.places.empty()) {
@@ -218,6 +274,20 @@ std::vector<double> RepeatPrecisions(const ReleasingHead& head) {
     }
   }
   return precisions;
+}
+
+std::vector<LabelResidual> LabelResiduals(ConstMatrixView released, const ReleasingHead& head, double label_mu) {
+  if (!head.places.empty()) {  // v and p stand for no pair of labels.
+    return label_mu > 0 ? OfPlaces(head, label_mu) : std::vector<LabelResidual>(head.places.size());
+  }
+  // No noise is NaN, which compares false.
+  if (head.noise_negative.along >= 0 && head.noise_positive.along >= 0) {
+    return OfGradientNoise(released, head);
+  }
+  if (label_mu > 0 && head.clip_norm == 0) {
+    return OfLabelNoise(released, head, label_mu);
+  }
+  return std::vector<LabelResidual>(static_cast<size_t>(released.rows()));
 }
 
 }  // namespace splitveil

@@ -6,8 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "common/leakage/fading_mean.h"
-#include "common/leakage/positive_system.h"
+#include "common/leakage/linear_algebra.h"
 
 namespace splitveil {
 namespace {

@@ -10,6 +10,15 @@
 
 namespace splitveil {
 
+// P(X <= k) for X ~ Binomial(n, p), n >= 0, 0 <= p <= 1; to about 1e-13. 0 for k < 0, 1 for k >= n. Computed by
+// Boost.Math, whose exceptions are off. Thread-safe, as all here.
+double BinomialCdf(int64_t n, double p, int64_t k);
+
+// One-sided limits of the probability behind `successes` of n >= 1 trials (Clopper and Pearson, Biometrika 1934): the
+// truth lies below the lower limit, or above the upper one, with probability at most `risk`, in (0, 0.5), each.
+double LowerBinomialLimit(int64_t successes, int64_t n, double risk);
+double UpperBinomialLimit(int64_t successes, int64_t n, double risk);
+
 // A figure in [0, 1] and its 95% interval.
 struct Estimate {
   double value = 0, low = 0, high = 0;

@@ -9,8 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-#include "common/leakage/inner_product.h"
-#include "common/leakage/row_products.h"
+#include "common/leakage/linear_algebra.h"
 #include "common/matrix/matrix.h"
 #include "common/status/status_macros.h"
 

@@ -1,8 +1,12 @@
-// Summaries of a leak AUC over the steps of a run.
+// Summaries of a leak AUC over the steps of a run, in memory that does not grow with the run, and what guessing
+// reaches.
 #ifndef SPLITVEIL_COMMON_LEAKAGE_SUMMARY_H_
 #define SPLITVEIL_COMMON_LEAKAGE_SUMMARY_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -19,7 +23,7 @@ std::string ProgressFigure(absl::string_view attack, double auc);
 
 // All figures are of InvertedAuc batch by batch: an adversary may invert each batch's scores, and an attack that ranks
 // one batch forwards and the next backwards leaks as much as one that always ranks forwards. So they exceed 0.5 by
-// chance alone; what guessing reaches under the same convention is in guessing.h.
+// chance alone; what guessing reaches under the same convention is in GuessingOver.
 struct LeakSummary {
   double mean = 0;
   double mean_ci95 = 0;  // Half width of the mean's 95% interval (normal approximation over steps).
@@ -39,6 +43,59 @@ int64_t NearestRank(int64_t count, double q);
 
 // Nearest-rank quantile: the smallest value with at least a share q of the values at or below it. 0 for no values.
 double NearestRankQuantile(std::vector<double> values, double q);
+
+// InvertedAuc of a random score over one batch. NaN: not known.
+struct Guessing {
+  double mean = std::numeric_limits<double>::quiet_NaN();
+  double p95 = std::numeric_limits<double>::quiet_NaN();  // What it reaches in one batch of twenty.
+};
+
+// Over batches of this many positives and negatives. The AUC of a random score is the Mann-Whitney statistic over
+// positives * negatives, with mean 1/2 and variance (positives + negatives + 1) / (12 positives negatives) (Mann and
+// Whitney, Annals of Mathematical Statistics 1947); taken as normal, whose mean distance from 1/2 is sqrt(2 / pi)
+// standard deviations, which is off by less than 0.005 from 10 of each class on. At most 1; 1 where a class is empty.
+Guessing GuessingOver(double positives, double negatives);
+
+// Of values in [0, 1]: each of the first kMost, and of more how many lie in each of kMost equal bins, half a megabyte
+// either way. Means are exact however many there are; quantiles up to kMost, and then too high by at most the width of
+// a bin, 1.6e-5, so that a bound stays one. Not thread-safe.
+class StepSeries {
+ public:
+  static constexpr size_t kMost = size_t{1} << 16;
+
+  StepSeries() = default;
+  StepSeries(std::initializer_list<double> values);
+
+  // One that is no number, or lies outside, counts as the end that is nearest, NaN as 1.
+  void Add(double value);
+
+  int64_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  // The latest value; 0 for none.
+  double latest() const { return latest_; }
+  // As NearestRankQuantile.
+  double Quantile(double q) const;
+  // As SummarizeLeak, of AUCs as measured.
+  LeakSummary LeakOf() const;
+
+  bool operator==(const StepSeries& other) const {
+    return size_ == other.size_ && values_ == other.values_ && counts_ == other.counts_;
+  }
+
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(values_, counts_, size_, latest_, leak_mean_, leak_squares_);
+  }
+
+ private:
+  void Count(double value);
+
+  std::vector<double> values_;   // All, or none once they are counted.
+  std::vector<int64_t> counts_;  // [kMost], or empty until then.
+  int64_t size_ = 0;
+  double latest_ = 0;
+  double leak_mean_ = 0, leak_squares_ = 0;  // Of InvertedAuc of what is counted: mean, and squares around it.
+};
 
 }  // namespace splitveil
 

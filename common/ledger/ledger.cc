@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-#include "common/ledger/gate_action.h"
 #include "common/ledger/ledger_database.h"
+#include "common/ledger/ledger_rows.h"
 #include "common/status/status_macros.h"
 #include "common/storage/sqlite_database.h"
 #include "common/telemetry/log.h"

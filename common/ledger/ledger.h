@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-#include "common/ledger/claim_check.h"
 #include "common/ledger/ledger_rows.h"
 
 #include "splitveil/v1/checkpoint.pb.h"

@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-#include "common/ledger/gate_action.h"
+#include "common/ledger/ledger_rows.h"
 #include "common/ledger/schema.h"
 #include "common/status/status_macros.h"
 #include "common/storage/sqlite_database.h"

@@ -1,12 +1,16 @@
 #include "common/ledger/schema.h"
 
+#include <filesystem>
+#include <memory>
 #include <string>
+#include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
+#include "common/storage/file_system.h"
 #include "common/storage/sqlite_database.h"
 
 namespace splitveil {
@@ -174,6 +178,19 @@ absl::Status CheckMayBecomeLedger(SqliteDatabase& database) { return IsLedger(da
 absl::Status CheckSchema(SqliteDatabase& database) {
   SPLITVEIL_ASSIGN_OR_RETURN(const bool is_ledger, IsLedger(database));
   return is_ledger ? absl::OkStatus() : absl::InvalidArgumentError("expected a Splitveil ledger, found an empty file");
+}
+
+absl::Status CheckLedgerPath(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    return CheckFolderOf(path);
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDatabase> database,
+                             SqliteDatabase::Open(path, SqliteDatabase::Mode::kReadOnly));
+  if (const absl::Status status = CheckMayBecomeLedger(*database); !status.ok()) {
+    return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+  }
+  return CheckFolderOf(path);  // SQLite keeps its journal beside it.
 }
 
 }  // namespace splitveil

@@ -2,6 +2,8 @@
 #ifndef SPLITVEIL_COMMON_LEDGER_SCHEMA_H_
 #define SPLITVEIL_COMMON_LEDGER_SCHEMA_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 
 #include "common/storage/sqlite_database.h"
@@ -23,6 +25,11 @@ absl::Status CheckMayBecomeLedger(SqliteDatabase& database);
 
 // Errors: InvalidArgument where the file is no ledger of this version; else as SqliteDatabase.
 absl::Status CheckSchema(SqliteDatabase& database);
+
+// OK where `path` is a ledger of this version that may be written, or where a new one can be made. Makes none. Errors:
+// NotFound for a folder that does not exist; InvalidArgument for another file, a ledger of another version, or one
+// that may not be written, as one line that begins with the path; else as SqliteDatabase.
+absl::Status CheckLedgerPath(const std::string& path);
 
 }  // namespace splitveil
 

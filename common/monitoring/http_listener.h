@@ -23,7 +23,7 @@
 #include "common/process/runtime.h"
 #include "common/process/steady_time.h"
 #include "common/transport/credentials.h"
-#include "common/transport/listening_socket.h"
+#include "common/transport/host_port.h"
 #include "common/transport/tls_identity.h"
 
 namespace splitveil {

@@ -1,10 +1,29 @@
 #include "common/operations/dry_run.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+
+#include "common/config/agreement.h"
+#include "common/config/text_config.h"
+#include "common/crypto/sha256.h"
+#include "common/ledger/ledger_reader.h"
+#include "common/process/file.h"
+#include "common/status/status_macros.h"
+#include "common/transport/certificate.h"
+
+#include "splitveil/v1/agreement.pb.h"
 
 namespace splitveil {
 namespace {
@@ -15,6 +34,82 @@ std::string OneLine(absl::string_view text) {
   std::replace_if(
       line.begin(), line.end(), [](char c) { return absl::ascii_iscntrl(c); }, ' ');
   return line;
+}
+
+// OPERATIONS.md, "Sizing". 200,000 rows: 0.21 GiB, 1 million: 0.35, 10 million: 1.33, 45 million: 5.1.
+constexpr double kProgramBytes = 0.2 * (1 << 30);
+constexpr double kBytesPerRow = 122;
+// 10 million ids at each party: 22 minutes of two processors, which both parties share.
+constexpr double kAlignmentProcessorSecondsPerId = 22.0 * 60 * 2 / 20e6;
+// With a protection and attacks on every batch: half of the 120,000 to 150,000 examples a second without.
+constexpr double kExamplesPerSecond = 65'000;
+constexpr double kEvaluationShare = 0.3;  // What a test example costs of a training example.
+// An embedding's row of four numbers and two moments of each.
+constexpr double kBytesPerEmbeddingRow = 48;
+
+std::string DurationText(double seconds) {
+  if (seconds < 1) {
+    return "under 1 s";
+  }
+  if (seconds < 120) {
+    return absl::StrFormat("about %.0f s", seconds);
+  }
+  return seconds < 7200 ? absl::StrFormat("about %.0f min", seconds / 60)
+                        : absl::StrFormat("about %.1f h", seconds / 3600);
+}
+
+std::string BytesText(double bytes) {
+  return bytes < 1e9 ? absl::StrFormat("%.0f MB", std::ceil(bytes / 1e6)) : absl::StrFormat("%.1f GB", bytes / 1e9);
+}
+
+// One line for people.
+std::string RunExpectationText(const RunExpectation& expected) {
+  return absl::StrCat("memory at the peak about ", BytesText(static_cast<double>(expected.peak_memory_bytes)),
+                      "; alignment ", DurationText(expected.alignment_seconds), ", training ",
+                      DurationText(expected.training_seconds), " and ", BytesText(expected.bytes_each_way),
+                      " each way (scaled from OPERATIONS.md, Sizing, with as many rows at the peer)");
+}
+
+constexpr char kCertificates[] = "certificates";
+constexpr char kAlignments[] = "alignments";
+
+// Of one file, which LoadTlsIdentity has found in order.
+void DescribeCertificates(const std::string& path, const std::string& pem, DryRun& dry_run) {
+  const absl::StatusOr<std::vector<CertificateFacts>> facts = ReadCertificateFacts(pem);
+  if (!facts.ok()) {
+    dry_run.Check(kCertificates, facts.status());
+    return;
+  }
+  for (const CertificateFacts& each : *facts) {
+    const std::string text = absl::StrCat(
+        path, ": ", each.is_authority ? absl::StrCat("authority ", each.subject) : each.dns_names, ", until ",
+        each.not_after, " (", each.days_left, " days), ", each.is_authority || !each.self_signed ? "" : "self-signed, ",
+        "fingerprint ", SpokenFingerprint(each.sha256));
+    if (each.expired || !each.begun) {
+      dry_run.Warn(kCertificates, absl::StrCat(text, ": not valid today; others of the file are"));
+    } else if (each.expires_soon()) {
+      dry_run.Warn(kCertificates, absl::StrCat(text, ": ends soon"));
+    } else {
+      dry_run.Check(kCertificates, absl::OkStatus(), text);
+    }
+  }
+}
+
+// As a run counts them: events "aligning". A ledger that is still to be made has none.
+absl::StatusOr<int64_t> CountAlignments(const std::string& ledger_path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(ledger_path, ignored)) {
+    return 0;
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> reader, LedgerReader::Open(ledger_path));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, reader->Runs());
+  int64_t begun = 0;
+  for (const RunRecord& run : runs) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRecord> events, reader->Events(run.run.run_id));
+    begun +=
+        std::count_if(events.begin(), events.end(), [](const EventRecord& event) { return event.kind == "aligning"; });
+  }
+  return begun;
 }
 
 }  // namespace
@@ -53,6 +148,108 @@ absl::Status DryRun::status() const {
   const Item& first = *std::find_if(items_.begin(), items_.end(), is_problem);
   return absl::InvalidArgumentError(absl::StrCat("dry run: ", problems, " of ", items_.size(),
                                                  " checks failed, the first: ", first.what, ": ", first.text));
+}
+
+absl::StatusOr<TlsIdentity> LoadPartyIdentity(const v1::Identity& identity, const std::string& config_path) {
+  return LoadTlsIdentity(
+      identity.own_name(), identity.peer_name(), ResolvePath(config_path, identity.certificate_path()),
+      ResolvePath(config_path, identity.private_key_path()), ResolvePath(config_path, identity.authority_path()));
+}
+
+RunExpectation ExpectRun(const v1::RunAgreement& agreement, int64_t rows, int64_t embedding_rows, int processors) {
+  const auto examples = static_cast<double>(rows);
+  const double test = examples * agreement.test_fraction();
+  const double epochs = agreement.epochs();
+  const double number_bytes = agreement.wire_dtype() == v1::FLOAT32 ? 4 : 2;
+  RunExpectation expected;
+  expected.peak_memory_bytes = static_cast<int64_t>(kProgramBytes + kBytesPerRow * examples +
+                                                    kBytesPerEmbeddingRow * static_cast<double>(embedding_rows));
+  expected.alignment_seconds = 2 * examples * kAlignmentProcessorSecondsPerId / processors;
+  expected.training_seconds = epochs * (examples - test + kEvaluationShare * test) / kExamplesPerSecond;
+  expected.bytes_each_way = epochs * (examples - test) * agreement.cut_width() * number_bytes;
+  return expected;
+}
+
+int64_t AvailableMemoryBytes() {
+  std::ifstream stream("/proc/meminfo");
+  std::string name;
+  int64_t kibibytes = 0;
+  std::string unit;
+  while (stream >> name >> kibibytes) {
+    std::getline(stream, unit);
+    if (name == "MemAvailable:") {
+      return kibibytes * 1024;
+    }
+  }
+  return 0;
+}
+
+std::optional<v1::RunAgreement> DryRunAgreement(const std::string& path, DryRun& dry_run) {
+  absl::StatusOr<v1::RunAgreement> agreement = LoadAgreement(path);
+  if (!dry_run.Check("agreement", agreement.status(),
+                     agreement.ok() ? absl::StrCat(path, ": ", agreement->run_name(), ", fingerprint ",
+                                                   AgreementFingerprint(*agreement))
+                                    : "")) {
+    return std::nullopt;
+  }
+  return *std::move(agreement);
+}
+
+void DryRunCertificates(const v1::Identity& identity, const std::string& config_path, DryRun& dry_run) {
+  const absl::StatusOr<TlsIdentity> loaded = LoadPartyIdentity(identity, config_path);
+  if (!loaded.ok()) {
+    dry_run.Check(kCertificates, loaded.status());
+    return;
+  }
+  DescribeCertificates(loaded->certificate_path, loaded->certificate_pem, dry_run);
+  DescribeCertificates(loaded->authority_path, loaded->authority_pem, dry_run);
+}
+
+std::shared_ptr<const Dataset> DryRunData(const v1::PartyCommon& party, const std::string& config_path,
+                                          const v1::RunAgreement& agreement, PreparedFor owner, DryRun& dry_run) {
+  absl::StatusOr<std::shared_ptr<const Dataset>> data = OpenPreparedData(party, config_path, agreement, owner);
+  std::string detail;
+  if (data.ok()) {
+    const v1::Preprocessing& prepared = (*data)->preprocessing();
+    detail =
+        absl::StrCat((*data)->path(), ": ", (*data)->rows(), " rows, ", prepared.numeric_size(), " numeric and ",
+                     prepared.categorical_size(), " categorical columns, test_fraction ", prepared.test_fraction());
+  }
+  return dry_run.Check("data", data.status(), detail) ? *std::move(data) : nullptr;
+}
+
+void DryRunAlignments(const v1::PartyCommon& party, const std::string& config_path, DryRun& dry_run) {
+  if (party.max_alignments() == 0) {
+    return;
+  }
+  const absl::StatusOr<int64_t> begun = CountAlignments(ResolvePath(config_path, party.ledger_path()));
+  if (!begun.ok()) {
+    dry_run.Check(kAlignments, begun.status());
+    return;
+  }
+  const std::string text =
+      absl::StrCat(*begun, " of at most ", party.max_alignments(), " begun with this ledger (party.max_alignments)");
+  const std::string checkpoint = ResolvePath(config_path, party.checkpoint_path());
+  std::error_code ignored;
+  if (*begun < party.max_alignments()) {
+    dry_run.Check(kAlignments, absl::OkStatus(), text);
+  } else if (!checkpoint.empty() && std::filesystem::exists(checkpoint, ignored)) {
+    dry_run.Warn(kAlignments, absl::StrCat(text, ": only a run that resumes from the checkpoint is left"));
+  } else {
+    dry_run.Problem(kAlignments, absl::StrCat(text, ": one more is refused"));
+  }
+}
+
+void DryRunExpectation(const v1::RunAgreement& agreement, const Dataset& data, DryRun& dry_run) {
+  const int processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const RunExpectation expected = ExpectRun(agreement, data.rows(), data.preprocessing().embedding_rows(), processors);
+  const std::string text = RunExpectationText(expected);
+  const int64_t available = AvailableMemoryBytes();
+  if (available > 0 && expected.peak_memory_bytes > available) {
+    dry_run.Warn("expected", absl::StrCat(text, "; this machine has ", available / 1'000'000, " MB free"));
+  } else {
+    dry_run.Check("expected", absl::OkStatus(), text);
+  }
 }
 
 }  // namespace splitveil

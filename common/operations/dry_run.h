@@ -2,11 +2,22 @@
 #ifndef SPLITVEIL_COMMON_OPERATIONS_DRY_RUN_H_
 #define SPLITVEIL_COMMON_OPERATIONS_DRY_RUN_H_
 
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+
+#include "common/dataset/dataset.h"
+#include "common/dataset/prepared_data.h"
+#include "common/transport/tls_identity.h"
+
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/party.pb.h"
 
 namespace splitveil {
 
@@ -34,6 +45,41 @@ class DryRun {
 
   std::vector<Item> items_;
 };
+
+// Estimates, from what deploy/OPERATIONS.md ("Sizing") measured with Wide & Deep on two virtual processors that both
+// parties shared, scaled by rows, epochs, cut width and processors; the peer is taken to have as many rows, all of them
+// shared. Right within a factor of two or so on such hardware; slower models, attacks on every batch and a slow link
+// take longer.
+struct RunExpectation {
+  int64_t peak_memory_bytes = 0;  // At the end of the alignment.
+  double alignment_seconds = 0;
+  double training_seconds = 0;  // Without the network.
+  double bytes_each_way = 0;    // Of activations, and of gradients.
+};
+
+// `embedding_rows`: of the party's data (Preprocessing.embedding_rows); `processors`: at least 1. Thread-safe.
+RunExpectation ExpectRun(const v1::RunAgreement& agreement, int64_t rows, int64_t embedding_rows, int processors);
+// Memory that this machine can still give, in bytes, as the kernel says (MemAvailable); 0: not known.
+int64_t AvailableMemoryBytes();
+
+// The identity a configuration names; its paths are relative to the configuration file's folder. Errors as
+// LoadTlsIdentity.
+absl::StatusOr<TlsIdentity> LoadPartyIdentity(const v1::Identity& identity, const std::string& config_path);
+
+// Each adds its findings to `dry_run`.
+
+// That the agreement is valid, with its fingerprint; nullopt where it is not.
+std::optional<v1::RunAgreement> DryRunAgreement(const std::string& path, DryRun& dry_run);
+// That files, names, keys and dates fit (LoadTlsIdentity); warns of certificates that end soon.
+void DryRunCertificates(const v1::Identity& identity, const std::string& config_path, DryRun& dry_run);
+// That the data are this party's, and of the agreed split; null where they are not.
+std::shared_ptr<const Dataset> DryRunData(const v1::PartyCommon& party, const std::string& config_path,
+                                          const v1::RunAgreement& agreement, PreparedFor owner, DryRun& dry_run);
+// Whether the ledger has room for one more alignment (PartyCommon.max_alignments); nothing where there is no limit. A
+// run that resumes from a checkpoint needs none.
+void DryRunAlignments(const v1::PartyCommon& party, const std::string& config_path, DryRun& dry_run);
+// What the run will need, against what the machine has.
+void DryRunExpectation(const v1::RunAgreement& agreement, const Dataset& data, DryRun& dry_run);
 
 }  // namespace splitveil
 

@@ -1,15 +1,101 @@
 #include "common/operations/party_program.h"
 
-#include <cstdio>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 #include "common/command_line/command_line.h"
 #include "common/config/text_config.h"
+#include "common/ledger/schema.h"
 #include "common/process/runtime.h"
 #include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
+#include "common/transport/host_port.h"
 
 namespace splitveil {
+namespace {
+
+absl::Status Within(const std::string& config_path, const absl::Status& status) {
+  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(config_path, ": ", status.message()));
+}
+
+// That the folder is there or could be made; makes none.
+absl::Status CheckExportDir(const std::string& path) {
+  if (path.empty()) {
+    return absl::OkStatus();
+  }
+  std::error_code ignored;
+  std::filesystem::path there = std::filesystem::absolute(path, ignored).lexically_normal();
+  while (!std::filesystem::exists(there, ignored) && there.has_relative_path()) {
+    there = there.parent_path();
+  }
+  const bool is_folder = std::filesystem::is_directory(there, ignored);
+  if (is_folder && access(there.c_str(), W_OK | X_OK) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("party.export_dir: expected a folder, or a place for one, found ",
+                                                 path, ": ", std::strerror(is_folder ? errno : ENOTDIR)));
+}
+
+bool IsEveryAddress(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
+
+// Each is free by itself, and of two servers at one address the second cannot start.
+absl::Status CheckApart(const std::string& monitoring, const std::string& party) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const HostPort page, ParseHostPort("party.monitoring.listen_address", monitoring));
+  SPLITVEIL_ASSIGN_OR_RETURN(const HostPort peer, ParseHostPort("listen_address", party));
+  const bool meet = page.host == peer.host || IsEveryAddress(page.host) || IsEveryAddress(peer.host);
+  return page.port == 0 || page.port != peer.port || !meet
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   absl::StrCat("party.monitoring.listen_address: expected another address than the party's own "
+                                "listen_address \"",
+                                party, "\", found \"", monitoring, "\": give one of them another port"));
+}
+
+// One file; none of the name: nothing.
+void KeepFileForOwnerAlone(const std::string& path) {
+  struct stat facts = {};
+  if (path.empty() || stat(path.c_str(), &facts) != 0 || (facts.st_mode & (S_IRWXG | S_IRWXO)) == 0) {
+    return;
+  }
+  const std::string mode = absl::StrFormat("%04o", facts.st_mode & 07777);
+  if (facts.st_uid == geteuid() && chmod(path.c_str(), S_IRUSR | S_IWUSR) == 0) {
+    LogWarning(path, ": now its owner's alone (0600); its mode was ", mode, ", others may have read it");
+  } else {
+    LogWarning(path, ": expected a file that nobody but its owner may read, found mode ", mode);
+  }
+}
+
+// The checkpoints before the one of this name: CHECKPOINT.1 and so on. Not the noise key, which is
+// refused where others may have read it.
+void KeepOlderForOwnerAlone(const std::string& checkpoint) {
+  const std::filesystem::path path(checkpoint);
+  const std::string prefix = absl::StrCat(path.filename().string(), ".");
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path.has_parent_path() ? path.parent_path() : ".", error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    absl::string_view suffix = name;
+    if (absl::ConsumePrefix(&suffix, prefix) && !suffix.empty() &&
+        std::all_of(suffix.begin(), suffix.end(), absl::ascii_isdigit)) {
+      KeepFileForOwnerAlone(entry->path().string());
+    }
+  }
+}
+
+}  // namespace
 
 int RunPartyProgram(const PartyProgram& program, int argc, char** argv) {
   TuneRuntime(argv);
@@ -49,10 +135,35 @@ int RunPartyProgram(const PartyProgram& program, int argc, char** argv) {
   return line.Main(argc, argv);
 }
 
-absl::StatusOr<TlsIdentity> LoadPartyIdentity(const v1::Identity& identity, const std::string& config_path) {
-  return LoadTlsIdentity(
-      identity.own_name(), identity.peer_name(), ResolvePath(config_path, identity.certificate_path()),
-      ResolvePath(config_path, identity.private_key_path()), ResolvePath(config_path, identity.authority_path()));
+absl::Status CheckLedgerOf(const v1::PartyCommon& party, const std::string& config_path) {
+  const absl::Status status = CheckLedgerPath(ResolvePath(config_path, party.ledger_path()));
+  return status.ok()
+             ? status
+             : absl::Status(status.code(), absl::StrCat(config_path, ": party.ledger_path: ", status.message()));
+}
+
+absl::Status CheckPlaces(const v1::PartyCommon& party, const std::string& listen_address,
+                         const std::string& config_path) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckLedgerOf(party, config_path));
+  SPLITVEIL_RETURN_IF_ERROR(Within(config_path, CheckExportDir(party.export_dir())));
+  if (party.has_monitoring()) {
+    SPLITVEIL_RETURN_IF_ERROR(Within(config_path, CheckApart(party.monitoring().listen_address(), listen_address)));
+    SPLITVEIL_RETURN_IF_ERROR(
+        Within(config_path, CheckFree("party.monitoring.listen_address", party.monitoring().listen_address())));
+  }
+  return Within(config_path, CheckFree("listen_address", listen_address));
+}
+
+void KeepForOwnerAlone(const v1::PartyCommon& party, const std::string& config_path) {
+  for (const std::string& path :
+       {party.dataset().path(), party.ledger_path(), party.initial_checkpoint(), party.checkpoint_path()}) {
+    KeepFileForOwnerAlone(path.empty() ? path : ResolvePath(config_path, path));
+  }
+  for (const std::string& path : {party.initial_checkpoint(), party.checkpoint_path()}) {
+    if (!path.empty()) {
+      KeepOlderForOwnerAlone(ResolvePath(config_path, path));
+    }
+  }
 }
 
 }  // namespace splitveil

@@ -19,7 +19,7 @@
 #include "common/figures/attack_catalogue.h"
 #include "common/figures/figure_words.h"
 #include "common/figures/promise.h"
-#include "common/ledger/gate_action.h"
+#include "common/ledger/ledger_rows.h"
 
 namespace splitveil {
 namespace {

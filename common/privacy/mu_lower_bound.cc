@@ -11,7 +11,7 @@
 
 #include "common/crypto/seeded_stream.h"
 #include "common/crypto/sha256.h"
-#include "common/leakage/binomial.h"
+#include "common/leakage/leak_figures.h"
 #include "common/privacy/gaussian_privacy.h"
 #include "common/status/status_macros.h"
 

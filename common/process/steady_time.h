@@ -6,6 +6,7 @@
 #include <semaphore.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 
 #include "absl/time/time.h"
@@ -38,6 +39,29 @@ class WakeableSleep {
 
  private:
   sem_t wakes_;
+};
+
+// A network may stall for seconds while its connections hold: nothing but the wait tells. Not thread-safe.
+class UsualWait {
+ public:
+  // Whether a wait of this many seconds is a stall: five or more, and ten times the mean of those before it, of which
+  // there were three at least. What is none counts for the mean.
+  bool IsStall(double seconds) {
+    if (waits_ >= kLeastWaits && seconds >= kLeastSeconds &&
+        seconds * static_cast<double>(waits_) >= kTimesTheMean * total_seconds_) {
+      return true;
+    }
+    ++waits_;
+    total_seconds_ += seconds;
+    return false;
+  }
+
+ private:
+  static constexpr int64_t kLeastWaits = 3;
+  static constexpr double kLeastSeconds = 5, kTimesTheMean = 10;
+
+  int64_t waits_ = 0;
+  double total_seconds_ = 0;
 };
 
 }  // namespace splitveil

@@ -1,15 +1,94 @@
 #include "common/storage/file_system.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <ios>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 
 namespace splitveil {
+namespace {
+
+constexpr mode_t kFolderMode = 0755;
+
+namespace fs = std::filesystem;
+
+bool BeginsWith(const std::string& path, absl::string_view header) {
+  std::ifstream file(path, std::ios::binary);
+  std::string begin(header.size(), '\0');
+  return file.read(begin.data(), static_cast<std::streamsize>(begin.size())).good() && begin == header;
+}
+
+// Without links and dots, as far as the path exists.
+fs::path Resolved(const std::string& path) {
+  std::error_code error;
+  const fs::path resolved = fs::weakly_canonical(fs::absolute(path), error);
+  return error ? fs::path(path).lexically_normal() : resolved;
+}
+
+constexpr size_t kMaxPath = 256;
+constexpr int kInvalidInput = 2;  // ARCHITECTURE.md, "Exit codes".
+
+// Read by a signal handler: no lock, no memory that somebody else owns. `begin` is written last and cleared first.
+struct Mapping {
+  std::atomic<bool> taken{false};
+  std::atomic<const char*> begin{nullptr};
+  size_t size = 0;
+  std::array<char, kMaxPath> path{};
+};
+static_assert(std::atomic<const char*>::is_always_lock_free, "read by a signal handler");
+
+std::array<Mapping, 256> mappings;
+
+const Mapping* MappingAt(const char* address) {
+  for (const Mapping& mapping : mappings) {
+    const char* const begin = mapping.begin.load();
+    if (begin != nullptr && address >= begin && address < begin + mapping.size) {
+      return &mapping;
+    }
+  }
+  return nullptr;
+}
+
+void Write(const char* text) {
+  const size_t size = std::strlen(text);
+  if (write(STDERR_FILENO, text, size) < 0) {
+    return;  // Nobody is left to tell.
+  }
+}
+
+extern "C" void OnBusError(int signal_number, siginfo_t* info, void* /*context*/) {
+  const Mapping* const mapping = MappingAt(static_cast<const char*>(info->si_addr));
+  if (mapping == nullptr) {
+    signal(signal_number, SIG_DFL);  // The instruction that failed is repeated when this handler returns.
+    return;
+  }
+  Write(program_invocation_short_name);
+  Write(": error: ");
+  Write(mapping->path.data());
+  Write(": expected a file that stays as it was when it was opened, found it cut short or unreadable\n");
+  _exit(kInvalidInput);
+}
+
+bool HandleBusErrors() {
+  struct sigaction action = {};
+  action.sa_sigaction = OnBusError;
+  action.sa_flags = SA_SIGINFO;
+  sigemptyset(&action.sa_mask);
+  return sigaction(SIGBUS, &action, nullptr) == 0;
+}
+
+}  // namespace
 
 absl::Status CheckFolderOf(const std::string& path) {
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
@@ -51,12 +130,6 @@ absl::Status SyncFolderOf(const std::string& path) {
              : absl::InternalError(absl::StrCat(path, ": its folder cannot be made durable: ", std::strerror(error)));
 }
 
-namespace {
-
-constexpr mode_t kFolderMode = 0755;
-
-}  // namespace
-
 std::error_code MakeFolders(const std::filesystem::path& path) {
   std::error_code ignored;
   if (path.empty() || std::filesystem::is_directory(path, ignored)) {
@@ -69,6 +142,46 @@ std::error_code MakeFolders(const std::filesystem::path& path) {
     return {};  // Also where another process was faster.
   }
   return {errno == EEXIST ? ENOTDIR : errno, std::generic_category()};
+}
+
+absl::Status CheckOwnTable(const std::string& path, absl::string_view header) {
+  std::error_code error;
+  const fs::file_status found = fs::status(path, error);
+  if (found.type() == fs::file_type::not_found || (fs::is_regular_file(found) && BeginsWith(path, header))) {
+    return absl::OkStatus();
+  }
+  return absl::AlreadyExistsError(absl::StrCat(path,
+                                               ": expected no file of this name, or an earlier table with the same "
+                                               "first line, found a different file; it stays"));
+}
+
+bool NameSameFile(const std::string& path, const std::string& other) {
+  std::error_code ignored;
+  return Resolved(path) == Resolved(other) || fs::equivalent(path, other, ignored);
+}
+
+void NoteMappedFile(absl::string_view mapped, const std::string& path) {
+  static const bool handled = HandleBusErrors();
+  (void)handled;
+  for (Mapping& mapping : mappings) {
+    if (!mapping.taken.exchange(true)) {
+      mapping.size = mapped.size();
+      mapping.path.fill('\0');
+      path.copy(mapping.path.data(), kMaxPath - 1);
+      mapping.begin = mapped.data();
+      return;
+    }
+  }
+}
+
+void ForgetMappedFile(absl::string_view mapped) {
+  for (Mapping& mapping : mappings) {
+    if (mapping.begin == mapped.data()) {
+      mapping.begin = nullptr;
+      mapping.taken = false;
+      return;
+    }
+  }
 }
 
 }  // namespace splitveil

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace splitveil {
 
@@ -39,6 +40,23 @@ int OpenUnnamed(const std::string& path, int access, mode_t mode);
 // That the folder of the file `path` is there and can be written to, and the file, where there is one. Makes nothing.
 // Errors: NotFound, InvalidArgument with the path, what was expected and found.
 absl::Status CheckFolderOf(const std::string& path);
+
+// Whether a table that begins with the line `header`, its end included, may be written to `path`: nothing has the name,
+// or a file that begins with the same line, an earlier table. Error: AlreadyExists for anything else, which a mistyped
+// path may be: a privacy account, a checkpoint, a key.
+absl::Status CheckOwnTable(const std::string& path, absl::string_view header);
+
+// Whether both paths are of one file, by whatever links, or would be once it is written.
+bool NameSameFile(const std::string& path, const std::string& other);
+
+// A mapped file that somebody cuts short, or a disk that fails, shows as SIGBUS where a byte of it is read, in the
+// middle of any function. From the first call on, that ends the process with exit code 2 and one line on standard error
+// that names the file; any other SIGBUS ends it as if there were no handler. Nothing is sent or recorded any more: the
+// peer finds the connection closed. Thread-safe. The first 256 mappings are known by their names.
+
+// `mapped`: of the file `path`, until ForgetMappedFile.
+void NoteMappedFile(absl::string_view mapped, const std::string& path);
+void ForgetMappedFile(absl::string_view mapped);
 
 }  // namespace splitveil
 

@@ -17,7 +17,6 @@
 #include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
-#include "common/storage/mapped_files.h"
 
 namespace splitveil {
 namespace {

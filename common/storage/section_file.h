@@ -74,7 +74,7 @@ using NamedSection = std::pair<std::string, absl::string_view>;
 absl::Status WriteSectionFile(const std::string& path, const std::vector<NamedSection>& sections);
 
 // A file mapped into memory, read only. It must not change meanwhile: one that is cut short ends the process, with its
-// name (mapped_files.h). Thread-safe.
+// name (file_system.h). Thread-safe.
 class SectionFile {
  public:
   enum class Check {

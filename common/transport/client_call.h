@@ -1,4 +1,4 @@
-// One request, one answer, one deadline, as a gRPC client makes them.
+// One call of a gRPC client: its deadline, its status in our terms, and the pause before another try.
 #ifndef SPLITVEIL_COMMON_TRANSPORT_CLIENT_CALL_H_
 #define SPLITVEIL_COMMON_TRANSPORT_CLIENT_CALL_H_
 
@@ -7,13 +7,41 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/status.h>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
-#include "common/transport/status_mapper.h"
 
 namespace splitveil {
+
+// Payload that marks an error as decided by, or about, the peer. It stays in this process.
+inline constexpr char kRefusedByPeerPayloadUrl[] = "splitveil/refused-by-peer";
+
+// Payload that marks a ResourceExhausted as the verdict of a release gate (AsHalt and IsHalt in common/process). The
+// only payload that goes to the peer, as the same text in the error details; without it, gRPC's own limits of threads
+// and message sizes, which end calls with the same code, would read as a halt.
+inline constexpr char kHaltedPayloadUrl[] = "splitveil/halted";
+
+// Payloads other than the mark of a halt are not sent.
+grpc::Status ToGrpcStatus(const absl::Status& status);
+// A status that came from the peer; RefusedByPeer() is true of it unless it says that the peer is gone (Unavailable,
+// DeadlineExceeded, Cancelled). A ResourceExhausted whose details say so is marked as a halt; any other details, and
+// those of other codes, are ignored. A code gRPC does not know becomes Unknown; Unknown itself, by which gRPC means a
+// lost connection, Unavailable. Control characters in the peer's text become spaces, so that it stays one line and
+// cannot steer a terminal.
+absl::Status FromGrpcStatus(const grpc::Status& status);
+
+// Marks an error as decided by, or about, the peer. Keeps code, message and payloads; OK stays OK.
+absl::Status MarkRefusedByPeer(absl::Status status);
+
+// Whether the peer decided this error (exit 4), rather than this process.
+bool RefusedByPeer(const absl::Status& status);
+
+// Random, between half of `pause` and all of it: parties that lost each other together do not come back together.
+// Thread-safe.
+absl::Duration Jittered(absl::Duration pause);
 
 // For ClientContext::set_deadline and Server::Shutdown. On gRPC's monotonic clock: its other deadlines follow the wall
 // clock.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 #include "common/status/status_macros.h"
 
@@ -37,6 +39,23 @@ int TryToBind(const addrinfo& info) {
   const int error = bind(socket_fd, info.ai_addr, info.ai_addrlen) == 0 ? 0 : errno;
   close(socket_fd);
   return error;
+}
+
+// Listens at `address`, of `size` bytes. An errno where it cannot.
+std::pair<Descriptor, int> ListenAt(const sockaddr* address, socklen_t size) {
+  Descriptor listening(socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (listening.number() < 0) {
+    return {Descriptor(), errno};
+  }
+  // A port whose last connections have just ended is free; a second server on it would be refused.
+  SetOption(listening.number(), SOL_SOCKET, SO_REUSEADDR, 1);
+  if (address->sa_family == AF_INET6) {
+    SetOption(listening.number(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  }
+  if (bind(listening.number(), address, size) != 0 || listen(listening.number(), SOMAXCONN) != 0) {
+    return {Descriptor(), errno};
+  }
+  return {std::move(listening), 0};
 }
 
 }  // namespace
@@ -83,6 +102,102 @@ absl::Status CheckFree(absl::string_view field, absl::string_view address) {
     }
   }
   return Refused(field, "a free host:port of this machine", address, absl::StrCat(": ", std::strerror(error)));
+}
+
+std::string NameOfPeer(const sockaddr_storage& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
+    return absl::StrCat("ipv4:", text, ":", ntohs(v4.sin_port));
+  }
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+  if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
+    inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[12], text, sizeof(text));
+    return absl::StrCat("ipv4:", text, ":", ntohs(v6.sin6_port));
+  }
+  inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
+  const std::string scope = v6.sin6_scope_id == 0 ? "" : absl::StrCat("%25", v6.sin6_scope_id);  // Of a link.
+  return absl::StrCat("ipv6:", text, scope, ":", ntohs(v6.sin6_port));
+}
+
+std::string WithoutBrackets(absl::string_view peer) {
+  return absl::StrReplaceAll(peer, {{"%5B", ""}, {"%5D", ""}, {"[", ""}, {"]", ""}});
+}
+
+void SetOption(int descriptor, int level, int option, int value) {
+  (void)setsockopt(descriptor, level, option, &value, sizeof(value));
+}
+
+int PortOf(const Descriptor& socket_owner) {
+  sockaddr_storage bound = {};
+  socklen_t size = sizeof(bound);
+  if (getsockname(socket_owner.number(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
+    return 0;
+  }
+  return ntohs(bound.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(bound).sin_port
+                                          : reinterpret_cast<const sockaddr_in6&>(bound).sin6_port);
+}
+
+in_port_t& PortIn(sockaddr_storage& address) {
+  return address.ss_family == AF_INET ? reinterpret_cast<sockaddr_in&>(address).sin_port
+                                      : reinterpret_cast<sockaddr_in6&>(address).sin6_port;
+}
+
+void OfThisMachine(sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    auto& v4 = reinterpret_cast<sockaddr_in&>(address);
+    v4.sin_addr.s_addr = v4.sin_addr.s_addr == htonl(INADDR_ANY) ? htonl(INADDR_LOOPBACK) : v4.sin_addr.s_addr;
+  } else if (auto& v6 = reinterpret_cast<sockaddr_in6&>(address); IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr)) {
+    v6.sin6_addr = in6addr_loopback;
+  }
+}
+
+absl::StatusOr<std::vector<Descriptor>> ListenAtAll(absl::string_view field, const std::string& address) {
+  const auto refused = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, ": expected a free host:port, found ", address, why.empty() ? "" : ": ", why));
+  };
+  SPLITVEIL_ASSIGN_OR_RETURN(const HostPort place, ParseHostPort(field, address));
+  std::vector<Descriptor> sockets;
+  if (place.host == "0.0.0.0") {
+    sockaddr_in6 any = {};
+    any.sin6_family = AF_INET6;
+    any.sin6_addr = in6addr_any;
+    any.sin6_port = htons(place.port);
+    auto [listening, error] = ListenAt(reinterpret_cast<const sockaddr*>(&any), sizeof(any));
+    if (error == 0) {
+      sockets.push_back(std::move(listening));
+      return sockets;
+    }  // A machine without IPv6, or a taken port, as IPv4 will tell.
+  }
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int resolved = getaddrinfo(place.host.c_str(), absl::StrCat(place.port).c_str(), &hints, &found);
+  if (resolved != 0) {
+    return refused(gai_strerror(resolved));
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, &freeaddrinfo);
+  int last_error = 0;
+  for (addrinfo* info = found; info != nullptr; info = info->ai_next) {
+    if (place.port == 0 && !sockets.empty()) {  // All on the port that the first one got.
+      const auto port = htons(static_cast<uint16_t>(PortOf(sockets.front())));
+      (info->ai_family == AF_INET ? reinterpret_cast<sockaddr_in*>(info->ai_addr)->sin_port
+                                  : reinterpret_cast<sockaddr_in6*>(info->ai_addr)->sin6_port) = port;
+    }
+    auto [listening, error] = ListenAt(info->ai_addr, info->ai_addrlen);
+    if (error == 0) {
+      sockets.push_back(std::move(listening));
+    } else {
+      last_error = error;
+    }
+  }
+  if (sockets.empty()) {
+    return refused(std::strerror(last_error));
+  }
+  return sockets;
 }
 
 }  // namespace splitveil

@@ -2,8 +2,14 @@
 #ifndef SPLITVEIL_COMMON_TRANSPORT_HOST_PORT_H_
 #define SPLITVEIL_COMMON_TRANSPORT_HOST_PORT_H_
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -26,6 +32,46 @@ std::string WithPort(const std::string& address, int port);
 // that no peer gets through meanwhile. InvalidArgument, which names `field`, where the address is not of this machine
 // or its port is taken.
 absl::Status CheckFree(absl::string_view field, absl::string_view address);
+
+// Closes what it holds.
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) {
+      close(number_);
+    }
+  }
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  int number() const { return number_; }
+  int Release() { return std::exchange(number_, -1); }
+
+ private:
+  int number_;
+};
+
+// As gRPC names peers, but for the brackets of IPv6, which its versions write differently: "ipv4:127.0.0.1:80",
+// "ipv6:::1:80". IPv4 over an IPv6 socket is IPv4.
+std::string NameOfPeer(const sockaddr_storage& address);
+// gRPC's name of a peer as NameOfPeer's.
+std::string WithoutBrackets(absl::string_view peer);
+
+void SetOption(int descriptor, int level, int option, int value);
+int PortOf(const Descriptor& socket_owner);
+in_port_t& PortIn(sockaddr_storage& address);
+// Of every address of the machine one that leads back to it.
+void OfThisMachine(sockaddr_storage& address);
+
+// Sockets that listen at `address`, host:port: one, or one for each address that a host name has. Errors:
+// InvalidArgument, naming `field`, where there is none to listen at.
+absl::StatusOr<std::vector<Descriptor>> ListenAtAll(absl::string_view field, const std::string& address);
 
 }  // namespace splitveil
 

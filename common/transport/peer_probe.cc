@@ -21,8 +21,7 @@
 
 #include "common/status/status_macros.h"
 #include "common/transport/certificate.h"
-#include "common/transport/jitter.h"
-#include "common/transport/status_mapper.h"
+#include "common/transport/client_call.h"
 
 namespace splitveil {
 namespace {

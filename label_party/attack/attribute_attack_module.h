@@ -14,7 +14,7 @@
 #include "absl/types/span.h"
 
 #include "common/dataset/feature_table.h"
-#include "common/leakage/attribute_attack_traits.h"
+#include "common/leakage/attribute_leak.h"
 #include "common/matrix/matrix.h"
 #include "label_party/attack/attribute_decoder.h"
 #include "label_party/attack/epoch_history.h"
@@ -64,7 +64,7 @@ struct AttributeGuess {
 //   TakeAuxiliary(epoch, ...)  as EmbedAuxiliary brings them    needs_auxiliary()
 //   Guess(epoch)               decoders learn, then guess
 //
-// What a decoder learns from and where it is tried: common/leakage/attribute_attack_traits.h; the attacks but
+// What a decoder learns from and where it is tried: common/leakage/attribute_leak.h; the attacks but
 // CUMULATIVE_POISON are those of Yu et al., "Privacy-preserving split learning via Pareto optimal search", section 4.
 // Decoders of attacks that read one epoch of the training stay from epoch to epoch, as does the shadow encoder.
 // CUMULATIVE_POISON keeps what came in the epochs (EpochHistory) in the place of a decoder; an epoch of which not all

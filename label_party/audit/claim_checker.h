@@ -10,7 +10,6 @@
 #include "absl/types/span.h"
 
 #include "common/leakage/conditional_likelihood.h"
-#include "common/leakage/label_residual.h"
 #include "common/ledger/ledger.h"
 #include "label_party/audit/label_side_audit.h"
 

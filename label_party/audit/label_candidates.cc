@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <limits>
 
-#include "common/leakage/inner_product.h"
-#include "common/leakage/label_residual.h"
+#include "common/leakage/conditional_likelihood.h"
+#include "common/leakage/linear_algebra.h"
 
 namespace splitveil {
 namespace {

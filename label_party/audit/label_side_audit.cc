@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/leakage/inner_product.h"
+#include "common/leakage/linear_algebra.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {

@@ -16,7 +16,7 @@
 #include "absl/types/span.h"
 
 #include "common/leakage/attack_traits.h"
-#include "common/leakage/step_series.h"
+#include "common/leakage/summary.h"
 #include "common/ledger/ledger.h"
 #include "label_party/audit/epoch_pool.h"
 #include "label_party/audit/label_side_audit.h"

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-#include "common/leakage/gaussian_divergence.h"
+#include "common/leakage/bounds.h"
 
 namespace splitveil {
 namespace {

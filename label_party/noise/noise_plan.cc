@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 
 #include "common/crypto/sha256.h"
-#include "common/leakage/gaussian_divergence.h"
+#include "common/leakage/bounds.h"
 #include "common/matrix/vector_variants.h"
 
 namespace splitveil {

@@ -11,7 +11,7 @@
 
 #include "common/config/text_config.h"
 #include "common/crypto/label_noise.h"
-#include "common/operations/dry_run_checks.h"
+#include "common/operations/dry_run.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "label_party/label_privacy/label_revealing_columns.h"

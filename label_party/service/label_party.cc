@@ -23,7 +23,6 @@
 #include "common/monitoring/monitoring_plan.h"
 #include "common/monitoring/monitoring_server.h"
 #include "common/operations/operator_server.h"
-#include "common/operations/party_check.h"
 #include "common/operations/party_program.h"
 #include "common/operations/run_facts.h"
 #include "common/operations/run_summary.h"

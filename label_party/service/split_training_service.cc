@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/transport/server_stream.h"
-#include "common/transport/status_mapper.h"
+#include "common/transport/client_call.h"
+#include "common/transport/server.h"
 
 namespace splitveil {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <grpcpp/support/byte_buffer.h>
 
-#include "common/transport/server_stream.h"
+#include "common/transport/server.h"
 #include "label_party/service/latest_stream.h"
 #include "label_party/session/label_session.h"
 

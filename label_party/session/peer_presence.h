@@ -8,7 +8,6 @@
 
 #include "common/ledger/ledger.h"
 #include "common/process/steady_time.h"
-#include "common/process/usual_wait.h"
 #include "label_party/session/protocol_state.h"
 
 #include "splitveil/v1/agreement.pb.h"

@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 
 #include "common/status/status_macros.h"
-#include "common/storage/own_table.h"
+#include "common/storage/file_system.h"
 #include "common/storage/pending_file.h"
 
 namespace splitveil {

@@ -12,7 +12,7 @@
 #include "common/figures/figure_words.h"
 #include "common/figures/json_number.h"
 #include "common/leakage/bounds.h"
-#include "common/ledger/gate_action.h"
+#include "common/ledger/ledger_rows.h"
 
 namespace splitveil {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 
 #include "common/config/agreement.h"
-#include "common/figures/stated_bound.h"
+#include "common/figures/run_figures.h"
 #include "common/leakage/bounds.h"
 #include "common/process/exit_code.h"
 #include "common/process/steady_time.h"

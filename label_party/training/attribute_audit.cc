@@ -11,7 +11,7 @@
 #include "common/architecture/model_spec.h"
 #include "common/config/agreement.h"
 #include "common/dataset/feature_table.h"
-#include "common/leakage/attribute_attack_traits.h"
+#include "common/leakage/attribute_leak.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"

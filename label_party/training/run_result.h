@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "common/dataset/task.h"
-#include "common/leakage/step_series.h"
+#include "common/leakage/summary.h"
 #include "label_party/policy/release_gate.h"
 
 namespace splitveil {

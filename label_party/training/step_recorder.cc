@@ -9,9 +9,9 @@
 #include "absl/strings/str_join.h"
 
 #include "common/evaluation/evaluation.h"
-#include "common/figures/stated_bound.h"
+#include "common/figures/run_figures.h"
 #include "common/leakage/bounds.h"
-#include "common/ledger/gate_action.h"
+#include "common/ledger/ledger_rows.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 

@@ -12,7 +12,7 @@
 
 #include "common/dataset/task.h"
 #include "common/ledger/ledger.h"
-#include "common/operations/step_stopwatch.h"
+#include "common/operations/run_progress.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/gradient_protection.h"
 #include "label_party/training/run_result.h"

@@ -11,7 +11,7 @@
 #include "common/crypto/secure_random.h"
 #include "common/crypto/seeded_stream.h"
 #include "common/crypto/sha256.h"
-#include "common/figures/stated_bound.h"
+#include "common/figures/run_figures.h"
 #include "common/leakage/attack_traits.h"
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"

@@ -8,8 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/leakage/inner_product.h"
-#include "common/leakage/row_products.h"
+#include "common/leakage/linear_algebra.h"
 #include "common/model/optimizer_options.h"
 #include "common/model/parameters.h"
 #include "common/status/status_macros.h"

@@ -17,7 +17,6 @@
 #include "common/crypto/invariant.h"
 #include "common/status/status_macros.h"
 #include "common/transport/client_call.h"
-#include "common/transport/status_mapper.h"
 #include "common/transport/stream_watchdog.h"
 
 namespace splitveil {

@@ -5,7 +5,7 @@
 
 #include "common/architecture/model_spec.h"
 #include "common/config/text_config.h"
-#include "common/operations/dry_run_checks.h"
+#include "common/operations/dry_run.h"
 #include "nonlabel_party/service/nonlabel_party.h"
 
 #include "splitveil/v1/party.pb.h"

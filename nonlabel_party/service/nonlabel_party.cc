@@ -15,7 +15,6 @@
 #include "common/model/torch_settings.h"
 #include "common/monitoring/monitoring_server.h"
 #include "common/operations/operator_server.h"
-#include "common/operations/party_check.h"
 #include "common/operations/party_program.h"
 #include "common/operations/run_facts.h"
 #include "common/operations/run_summary.h"

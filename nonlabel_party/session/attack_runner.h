@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "common/leakage/step_series.h"
+#include "common/leakage/summary.h"
 #include "common/ledger/ledger.h"
 #include "nonlabel_party/attack/attack_module.h"
 #include "nonlabel_party/bottom/bottom_model.h"

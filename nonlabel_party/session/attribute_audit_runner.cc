@@ -8,7 +8,6 @@
 #include "absl/strings/str_join.h"
 
 #include "common/config/agreement.h"
-#include "common/leakage/attribute_attack_traits.h"
 #include "common/leakage/attribute_leak.h"
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"

@@ -8,7 +8,7 @@
 
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
-#include "common/transport/jitter.h"
+#include "common/transport/client_call.h"
 
 namespace splitveil {
 namespace {

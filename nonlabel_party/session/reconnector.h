@@ -11,7 +11,6 @@
 #include "absl/time/time.h"
 
 #include "common/process/steady_time.h"
-#include "common/process/usual_wait.h"
 #include "nonlabel_party/session/stop_request.h"
 
 namespace splitveil {

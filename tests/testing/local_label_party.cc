@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/status/status_macros.h"
-#include "common/transport/status_mapper.h"
+#include "common/transport/client_call.h"
 #include "tests/testing/alignment_channel_pair.h"
 
 namespace splitveil::testing {

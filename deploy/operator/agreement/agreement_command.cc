@@ -13,7 +13,7 @@
 
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
-#include "common/crypto/spoken_fingerprint.h"
+#include "common/crypto/sha256.h"
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
 

@@ -28,7 +28,6 @@
 #include "common/status/status_macros.h"
 #include "common/transport/client_call.h"
 #include "common/transport/peer_probe.h"
-#include "common/transport/status_mapper.h"
 #include "common/transport/stream_watchdog.h"
 
 #include "splitveil/v1/alignment.grpc.pb.h"

@@ -16,8 +16,6 @@
 #include "common/telemetry/log.h"
 #include "common/transport/client_call.h"
 #include "common/transport/server.h"
-#include "common/transport/server_stream.h"
-#include "common/transport/status_mapper.h"
 
 #include "splitveil/v1/alignment.grpc.pb.h"
 #include "splitveil/v1/split_training.grpc.pb.h"

@@ -16,7 +16,7 @@
 #include "deploy/operator/records/attribute_records.h"
 
 #include "common/figures/attack_catalogue.h"
-#include "common/leakage/attribute_attack_traits.h"
+#include "common/leakage/attribute_leak.h"
 
 namespace splitveil {
 namespace {

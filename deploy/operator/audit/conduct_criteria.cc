@@ -15,7 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 
-#include "common/ledger/gate_action.h"
+#include "common/ledger/ledger_rows.h"
 
 namespace splitveil {
 namespace {

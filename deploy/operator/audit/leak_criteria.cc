@@ -17,8 +17,8 @@
 #include "deploy/operator/records/remedies.h"
 
 #include "common/figures/attack_catalogue.h"
-#include "common/figures/attack_figure.h"
 #include "common/figures/figure_words.h"
+#include "common/figures/run_figures.h"
 #include "common/leakage/summary.h"
 
 namespace splitveil {

@@ -12,7 +12,7 @@
 #include "deploy/operator/certificates/new_files.h"
 
 #include "common/crypto/digest.h"
-#include "common/crypto/spoken_fingerprint.h"
+#include "common/crypto/sha256.h"
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
 #include "common/transport/certificate.h"
@@ -39,7 +39,7 @@ std::string WarningOf(const CertificateFacts& facts) {
 }
 
 // Several lines, one a fact: what it is, subject, DNS names, issuer, dates, SHA-256 and the same as people compare it
-// by voice (common/crypto/spoken_fingerprint.h); a line "warning" where it has ended, ends soon or has not begun.
+// by voice (common/crypto/sha256.h); a line "warning" where it has ended, ends soon or has not begun.
 std::string CertificateText(const std::string& path, const CertificateFacts& facts) {
   return absl::StrCat(path, ": ", KindOf(facts), "\n  subject      ", facts.subject, "\n  DNS names    ",
                       facts.dns_names, "\n  issuer       ", facts.issuer, "\n  valid        ", facts.not_before, " to ",

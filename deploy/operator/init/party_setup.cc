@@ -21,7 +21,7 @@
 #include "common/architecture/model_spec.h"
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
-#include "common/crypto/spoken_fingerprint.h"
+#include "common/crypto/sha256.h"
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
 #include "common/transport/certificate.h"

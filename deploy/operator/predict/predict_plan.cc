@@ -14,7 +14,7 @@
 #include "common/operations/operator_server.h"
 #include "common/operations/run_summary.h"
 #include "common/status/status_macros.h"
-#include "common/storage/own_table.h"
+#include "common/storage/file_system.h"
 
 namespace splitveil {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 
 #include "common/figures/attack_catalogue.h"
-#include "common/leakage/attribute_attack_traits.h"
+#include "common/leakage/attribute_leak.h"
 
 namespace splitveil {
 namespace {

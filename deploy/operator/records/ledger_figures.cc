@@ -14,7 +14,7 @@
 
 #include "common/figures/attack_catalogue.h"
 #include "common/figures/figure_words.h"
-#include "common/figures/stated_bound.h"
+#include "common/figures/run_figures.h"
 #include "common/leakage/bounds.h"
 
 namespace splitveil {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-#include "common/figures/stated_bound.h"
+#include "common/figures/run_figures.h"
 
 namespace splitveil {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "common/figures/attack_catalogue.h"
 #include "common/figures/promise.h"
-#include "common/figures/stated_bound.h"
+#include "common/figures/run_figures.h"
 
 namespace splitveil {
 namespace {

@@ -18,7 +18,7 @@
 #include "absl/time/time.h"
 #include "deploy/operator/report/report_text.h"
 
-#include "common/ledger/gate_action.h"
+#include "common/ledger/ledger_rows.h"
 
 namespace splitveil {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "common/dataset/features.h"
 #include "common/status/status_macros.h"
-#include "common/storage/own_table.h"
+#include "common/storage/file_system.h"
 #include "common/storage/pending_file.h"
 
 namespace splitveil {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "common/crypto/aes_ctr.h"
-#include "common/crypto/box_muller.h"
 #include "common/crypto/secure_gaussian.h"
 
 namespace splitveil {

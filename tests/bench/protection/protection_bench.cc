@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/crypto/secure_gaussian.h"
-#include "common/leakage/gaussian_divergence.h"
+#include "common/leakage/bounds.h"
 #include "common/leakage/leak_auc.h"
 #include "common/leakage/scores.h"
 #include "label_party/marvell/marvell_solver.h"

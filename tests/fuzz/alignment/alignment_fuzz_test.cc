@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/alignment/point_commitment.h"
+#include "common/alignment/masking_key.h"
 #include "common/alignment/private_set_intersection.h"
 #include "tests/fuzz/alignment/peer_inbox_fuzzer.h"
 #include "tests/testing/alignment_channel_pair.h"

@@ -2,7 +2,7 @@
 #ifndef SPLITVEIL_TESTS_STATISTICAL_LEAKAGE_LIKELIHOOD_RATIO_H_
 #define SPLITVEIL_TESTS_STATISTICAL_LEAKAGE_LIKELIHOOD_RATIO_H_
 
-#include "common/leakage/gaussian_divergence.h"
+#include "common/leakage/bounds.h"
 
 namespace splitveil {
 

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "common/leakage/bounds.h"
-#include "common/leakage/gaussian_divergence.h"
 #include "common/leakage/leak_auc.h"
 #include "common/leakage/population.h"
 #include "common/leakage/scores.h"

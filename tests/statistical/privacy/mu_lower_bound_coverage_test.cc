@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "common/leakage/binomial.h"
+#include "common/leakage/leak_figures.h"
 #include "common/privacy/gaussian_privacy.h"
 #include "common/privacy/mu_lower_bound.h"
 

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/alignment/masking_key.h"
-#include "common/alignment/point_commitment.h"
 #include "tests/testing/hex.h"
 
 #include "splitveil/v1/alignment.pb.h"

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/alignment/masking_key.h"
-#include "common/alignment/point_commitment.h"
 #include "common/alignment/private_set_intersection.h"
 #include "tests/testing/alignment_channel_pair.h"
 #include "tests/unit/common/alignment/no_threads.h"

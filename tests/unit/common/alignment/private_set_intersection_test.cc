@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/alignment/point_commitment.h"
+#include "common/alignment/masking_key.h"
 #include "tests/testing/alignment_channel_pair.h"
 
 namespace splitveil {

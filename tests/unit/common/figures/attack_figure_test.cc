@@ -1,5 +1,3 @@
-#include "common/figures/attack_figure.h"
-
 #include <algorithm>
 #include <cmath>
 #include <gmock/gmock.h>
@@ -8,6 +6,8 @@
 #include <random>
 #include <string>
 #include <vector>
+
+#include "common/figures/run_figures.h"
 
 namespace splitveil {
 namespace {

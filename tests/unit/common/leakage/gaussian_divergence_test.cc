@@ -1,9 +1,9 @@
-#include "common/leakage/gaussian_divergence.h"
-
 #include <cmath>
 #include <gtest/gtest.h>
 #include <limits>
 #include <random>
+
+#include "common/leakage/bounds.h"
 
 namespace splitveil {
 namespace {

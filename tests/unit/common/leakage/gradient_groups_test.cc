@@ -1,5 +1,3 @@
-#include "common/leakage/gradient_groups.h"
-
 #include <cmath>
 #include <cstdint>
 #include <gtest/gtest.h>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "common/leakage/leak_auc.h"
+#include "common/leakage/scores.h"
 #include "common/matrix/matrix.h"
 
 namespace splitveil {

@@ -1,5 +1,3 @@
-#include "common/leakage/label_residual.h"
-
 #include <cmath>
 #include <cstdint>
 #include <gtest/gtest.h>
@@ -7,6 +5,8 @@
 #include <random>
 #include <utility>
 #include <vector>
+
+#include "common/leakage/conditional_likelihood.h"
 
 namespace splitveil {
 namespace {

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "common/leakage/inner_product.h"
+#include "common/leakage/linear_algebra.h"
 #include "common/matrix/matrix.h"
 
 namespace splitveil {

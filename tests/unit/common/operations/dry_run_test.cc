@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/operations/dry_run_checks.h"
-
 namespace splitveil {
 namespace {
 

@@ -21,7 +21,6 @@
 #include "common/process/steady_time.h"
 #include "common/transport/client_call.h"
 #include "common/transport/peer_probe.h"
-#include "common/transport/status_mapper.h"
 #include "tests/unit/common/transport/tls_fixture.h"
 
 #include "splitveil/v1/operations.grpc.pb.h"

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 
-#include "common/leakage/gaussian_divergence.h"
+#include "common/leakage/bounds.h"
 #include "label_party/marvell/marvell_planner.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "common/leakage/gaussian_divergence.h"
+#include "common/leakage/bounds.h"
 #include "tests/unit/label_party/marvell/marvell_oracle.h"
 
 namespace splitveil {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/leakage/inner_product.h"
+#include "common/leakage/linear_algebra.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {

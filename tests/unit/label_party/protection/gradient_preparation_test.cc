@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "common/leakage/inner_product.h"
+#include "common/leakage/linear_algebra.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/leakage/inner_product.h"
+#include "common/leakage/linear_algebra.h"
 #include "label_party/marvell/marvell_solver.h"
 #include "label_party/noise/class_moments.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"

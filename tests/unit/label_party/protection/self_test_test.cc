@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/leakage/inner_product.h"
+#include "common/leakage/linear_algebra.h"
 #include "label_party/noise/class_moments.h"
 #include "label_party/protection/protection_candidate.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"

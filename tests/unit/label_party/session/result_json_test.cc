@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-#include "common/leakage/guessing.h"
+#include "common/leakage/summary.h"
 #include "common/ledger/ledger.h"
 #include "common/transport/tensor_codec.h"
 #include "tests/testing/process/temp_folder.h"

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 #include "common/figures/attack_catalogue.h"
-#include "common/leakage/attribute_attack_traits.h"
+#include "common/leakage/attribute_leak.h"
 
 namespace splitveil {
 namespace {

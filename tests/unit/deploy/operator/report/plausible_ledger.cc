@@ -19,8 +19,8 @@
 #include "absl/strings/str_format.h"
 
 #include "common/leakage/bounds.h"
-#include "common/ledger/gate_action.h"
 #include "common/ledger/ledger.h"
+#include "common/ledger/ledger_rows.h"
 
 namespace splitveil {
 namespace {

@@ -1,14 +1,20 @@
-// Sums over a row in double precision: no float product overflows or underflows there, and no long sum loses digits.
-#ifndef SPLITVEIL_COMMON_LEAKAGE_INNER_PRODUCT_H_
-#define SPLITVEIL_COMMON_LEAKAGE_INNER_PRODUCT_H_
+// The algebra of the attacks: sums over rows in double precision, where no float product overflows or underflows and no
+// long sum loses digits; products of matrices in single precision; systems of equations; means that fade.
+#ifndef SPLITVEIL_COMMON_LEAKAGE_LINEAR_ALGEBRA_H_
+#define SPLITVEIL_COMMON_LEAKAGE_LINEAR_ALGEBRA_H_
 
 #include <algorithm>
+#include <cereal/access.hpp>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "absl/types/span.h"
+
+#include "common/matrix/matrix.h"
 
 namespace splitveil {
 
@@ -84,6 +90,70 @@ inline float Saturated(double score) {
   return static_cast<float>(std::isfinite(score) ? std::clamp(score, -kLargest, kLargest) : score);
 }
 
+class ConstMatrixView;
+class Matrix;
+// Sum of weights[j] times row j. weights: [rows]. [cols]
+std::vector<double> WeightedRowSum(ConstMatrixView rows, absl::Span<const double> weights);
+
+// Mean row; zero for no rows. [cols]
+std::vector<double> MeanRow(ConstMatrixView rows);
+
+// <row, direction> of each row; `direction` [cols].
+std::vector<double> InnerProducts(ConstMatrixView rows, absl::Span<const float> direction);
+
+// <row, other's row> of each row; both of one shape.
+std::vector<double> PairwiseProducts(ConstMatrixView rows, ConstMatrixView others);
+
+// ||row||^2 of each row.
+std::vector<double> SquaredNorms(ConstMatrixView rows);
+
+// ||row - other's row||^2 of each row; both of one shape.
+std::vector<double> SquaredDistances(ConstMatrixView rows, ConstMatrixView others);
+
+// ||row - point||^2 of each row; `point` [cols].
+std::vector<double> SquaredDistancesTo(ConstMatrixView rows, absl::Span<const float> point);
+
+// Products of matrices in single precision: the work of an attack that learns from every batch.
+
+// a b. `a` [rows, inner], `b` [inner, cols]. The same bits on every machine.
+Matrix Product(ConstMatrixView a, ConstMatrixView b);
+
+// a' b. `a` [inner, rows], `b` [inner, cols].
+Matrix TransposedProduct(ConstMatrixView a, ConstMatrixView b);
+
+// Thread-safe.
+class PositiveSystem {
+ public:
+  PositiveSystem() = default;
+  // `matrix` [size, size] by rows, of which the lower triangle is read. Pivots below `least_pivot` > 0, which rounding
+  // may leave of a matrix that is nearly singular, count as that.
+  PositiveSystem(std::vector<double> matrix, int64_t size, double least_pivot);
+
+  // x with matrix x = right, in place: [size, columns] by rows.
+  void Solve(std::vector<double>& right, int64_t columns) const;
+
+ private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(factor_, size_);
+  }
+
+  std::vector<double> factor_;  // Cholesky's, lower triangle by rows.
+  int64_t size_ = 0;
+};
+
+// What the batches before weigh against the latest: some ten of them count.
+inline constexpr double kFadingMemory = 0.9;
+
+// mean = memory mean + (1 - memory) share sum, component by component; of one shape.
+inline void Fade(const Matrix& sum, double share, Matrix& mean) {
+  for (int64_t i = 0; i < mean.size(); ++i) {
+    mean.data()[i] = static_cast<float>(kFadingMemory * mean.data()[i] + (1 - kFadingMemory) * share * sum.data()[i]);
+  }
+}
+inline void Fade(double latest, double& mean) { mean = kFadingMemory * mean + (1 - kFadingMemory) * latest; }
+
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_COMMON_LEAKAGE_INNER_PRODUCT_H_
+#endif  // SPLITVEIL_COMMON_LEAKAGE_LINEAR_ALGEBRA_H_

@@ -1,5 +1,7 @@
-#include "common/transport/status_mapper.h"
+#include "common/transport/client_call.h"
 
+#include <gtest/gtest.h>
+#include <set>
 #include <string>
 
 #include "absl/strings/cord.h"
@@ -123,6 +125,18 @@ TEST(StatusMapperTest, CodeThatGrpcDoesNotKnowBecomesUnknown) {
 TEST(StatusMapperTest, PeersTextStaysOneLineWithoutEscapes) {
   const absl::Status status = FromGrpcStatus(grpc::Status(grpc::ABORTED, std::string("a\nb\r\x1b[31mc\0d\x7f", 12)));
   EXPECT_EQ(status.message(), "a b  [31mc d");
+}
+
+TEST(JitterTest, IsBetweenHalfOfAPauseAndAllOfIt) {
+  std::set<absl::Duration> pauses;
+  for (int i = 0; i < 1000; ++i) {
+    const absl::Duration pause = Jittered(absl::Seconds(2));
+    EXPECT_GE(pause, absl::Seconds(1));
+    EXPECT_LT(pause, absl::Seconds(2));
+    pauses.insert(pause);
+  }
+  EXPECT_GT(pauses.size(), 100);  // Of 1000 that are as likely.
+  EXPECT_EQ(Jittered(absl::ZeroDuration()), absl::ZeroDuration());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "common/operations/party_check.h"
+#include "common/operations/party_program.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "common/ledger/gate_action.h"
+#include "common/ledger/ledger_rows.h"
 
 #include <gtest/gtest.h>
 

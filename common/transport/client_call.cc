@@ -1,9 +1,11 @@
-#include "common/transport/status_mapper.h"
+#include "common/transport/client_call.h"
 
+#include <cstddef>
 #include <string>
 
 #include "absl/strings/cord.h"
 
+#include "common/crypto/secure_random.h"
 #include "common/telemetry/log.h"
 
 namespace splitveil {
@@ -57,5 +59,10 @@ absl::Status MarkRefusedByPeer(absl::Status status) {
 }
 
 bool RefusedByPeer(const absl::Status& status) { return status.GetPayload(kRefusedByPeerPayloadUrl).has_value(); }
+
+absl::Duration Jittered(absl::Duration pause) {
+  constexpr size_t kSteps = 1000;
+  return pause / 2 + pause / 2 * static_cast<double>(SecureIndex(kSteps)) / kSteps;
+}
 
 }  // namespace splitveil

@@ -1,16 +1,16 @@
-#include "common/leakage/row_products.h"
+#include "common/leakage/linear_algebra.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
-#include "common/leakage/inner_product.h"
 #include "common/matrix/matrix.h"
 #include "common/matrix/vector_variants.h"
 
 namespace splitveil {
-
 namespace {
 
 // Of the result, kept in registers at once.
@@ -72,22 +72,6 @@ SPLITVEIL_VECTOR_VARIANTS void Fill(const LeftFactor& left, int64_t inner, const
   }
 }
 
-}  // namespace
-
-Matrix Product(ConstMatrixView a, ConstMatrixView b) {
-  Matrix product = Matrix::ToOverwrite(a.rows(), b.cols());
-  Fill({a.data(), a.cols(), 1}, a.cols(), b.data(), a.rows(), b.cols(), product.data());
-  return product;
-}
-
-Matrix TransposedProduct(ConstMatrixView a, ConstMatrixView b) {
-  Matrix product = Matrix::ToOverwrite(a.cols(), b.cols());
-  Fill({a.data(), 1, a.cols()}, a.rows(), b.data(), a.cols(), b.cols(), product.data());
-  return product;
-}
-
-namespace {
-
 SPLITVEIL_VECTOR_VARIANTS void AddRows(const float* rows, const double* weights, int64_t count, int64_t cols,
                                        double* out) {
   // Four rows at a time: the sums are loaded and stored once for the four.
@@ -107,21 +91,6 @@ SPLITVEIL_VECTOR_VARIANTS void AddRows(const float* rows, const double* weights,
     }
   }
 }
-
-}  // namespace
-
-std::vector<double> WeightedRowSum(ConstMatrixView rows, absl::Span<const double> weights) {
-  std::vector<double> sum(rows.cols());
-  AddRows(rows.data(), weights.data(), rows.rows(), rows.cols(), sum.data());
-  return sum;
-}
-
-std::vector<double> MeanRow(ConstMatrixView rows) {
-  const double share = 1 / static_cast<double>(std::max<int64_t>(1, rows.rows()));
-  return WeightedRowSum(rows, std::vector<double>(rows.rows(), share));
-}
-
-namespace {
 
 // Of each row with one of `others`.
 template <typename Term>
@@ -161,6 +130,29 @@ SPLITVEIL_VECTOR_VARIANTS void FillSquaredDistancesTo(const float* rows, const f
 
 }  // namespace
 
+Matrix Product(ConstMatrixView a, ConstMatrixView b) {
+  Matrix product = Matrix::ToOverwrite(a.rows(), b.cols());
+  Fill({a.data(), a.cols(), 1}, a.cols(), b.data(), a.rows(), b.cols(), product.data());
+  return product;
+}
+
+Matrix TransposedProduct(ConstMatrixView a, ConstMatrixView b) {
+  Matrix product = Matrix::ToOverwrite(a.cols(), b.cols());
+  Fill({a.data(), 1, a.cols()}, a.rows(), b.data(), a.cols(), b.cols(), product.data());
+  return product;
+}
+
+std::vector<double> WeightedRowSum(ConstMatrixView rows, absl::Span<const double> weights) {
+  std::vector<double> sum(rows.cols());
+  AddRows(rows.data(), weights.data(), rows.rows(), rows.cols(), sum.data());
+  return sum;
+}
+
+std::vector<double> MeanRow(ConstMatrixView rows) {
+  const double share = 1 / static_cast<double>(std::max<int64_t>(1, rows.rows()));
+  return WeightedRowSum(rows, std::vector<double>(rows.rows(), share));
+}
+
 std::vector<double> InnerProducts(ConstMatrixView rows, absl::Span<const float> direction) {
   std::vector<double> products(static_cast<size_t>(rows.rows()));
   FillProducts(rows.data(), direction.data(), products.size(), direction.size(), products.data());
@@ -186,6 +178,44 @@ std::vector<double> SquaredDistancesTo(ConstMatrixView rows, absl::Span<const fl
   std::vector<double> distances(static_cast<size_t>(rows.rows()));
   FillSquaredDistancesTo(rows.data(), point.data(), distances.size(), point.size(), distances.data());
   return distances;
+}
+
+PositiveSystem::PositiveSystem(std::vector<double> matrix, int64_t size, double least_pivot)
+    : factor_(std::move(matrix)), size_(size) {
+  for (int64_t i = 0; i < size_; ++i) {
+    for (int64_t j = 0; j <= i; ++j) {
+      double rest = factor_[i * size_ + j];
+      for (int64_t k = 0; k < j; ++k) {
+        rest -= factor_[i * size_ + k] * factor_[j * size_ + k];
+      }
+      factor_[i * size_ + j] = i == j ? std::sqrt(std::max(rest, least_pivot)) : rest / factor_[j * size_ + j];
+    }
+  }
+}
+
+void PositiveSystem::Solve(std::vector<double>& right, int64_t columns) const {
+  const auto subtract = [&](int64_t from, int64_t other, double weight) {
+    for (int64_t t = 0; t < columns; ++t) {
+      right[from * columns + t] -= weight * right[other * columns + t];
+    }
+  };
+  const auto divide = [&](int64_t i) {
+    for (int64_t t = 0; t < columns; ++t) {
+      right[i * columns + t] /= factor_[i * size_ + i];
+    }
+  };
+  for (int64_t i = 0; i < size_; ++i) {
+    for (int64_t k = 0; k < i; ++k) {
+      subtract(i, k, factor_[i * size_ + k]);
+    }
+    divide(i);
+  }
+  for (int64_t i = size_; i-- > 0;) {
+    for (int64_t k = i + 1; k < size_; ++k) {
+      subtract(i, k, factor_[k * size_ + i]);
+    }
+    divide(i);
+  }
 }
 
 }  // namespace splitveil
