@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -26,14 +27,6 @@ constexpr int64_t kStepsBetweenTrims = 100;
 Ledger::Ledger(std::unique_ptr<LedgerDatabase> database, int64_t retained_steps)
     : database_(std::move(database)), retained_steps_(retained_steps) {}
 Ledger::~Ledger() = default;
-
-template <typename Row>
-absl::Status Ledger::Told(absl::Status status, const Row& row) const {
-  if (status.ok() && observer_ != nullptr) {
-    observer_(&row);
-  }
-  return status;
-}
 
 absl::Status Ledger::Observe(LedgerObserver observer) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, database_->Events());
@@ -66,82 +59,39 @@ absl::StatusOr<std::unique_ptr<Ledger>> Ledger::Continue(const std::string& path
   return Open(path, run, &position, retained_steps);
 }
 
-absl::Status Ledger::Record(const StepRow& row) {
-  if (const int64_t first = row.step - retained_steps_;
-      retained_steps_ > 0 && first > 0 && row.step % kStepsBetweenTrims == 0) {
-    SPLITVEIL_RETURN_IF_ERROR(database_->Trim(first));
+template <typename Row>
+absl::Status Ledger::Record(const Row& row) {
+  if constexpr (std::is_same_v<Row, StepRow>) {
+    if (const int64_t first = row.step - retained_steps_;
+        retained_steps_ > 0 && first > 0 && row.step % kStepsBetweenTrims == 0) {
+      SPLITVEIL_RETURN_IF_ERROR(database_->Trim(first));
+    }
   }
-  return Told(database_->Insert(LedgerDatabase::kStep, row.step, row.epoch, row.batch, row.examples, row.loss,
-                                row.seconds, row.bytes_sent, row.bytes_received),
-              row);
+  SPLITVEIL_RETURN_IF_ERROR(database_->Insert(row));
+  if constexpr (std::is_constructible_v<RecordedRow, const Row*>) {
+    if (observer_ != nullptr) {
+      observer_(&row);
+    }
+  }
+  return absl::OkStatus();
 }
 
-absl::Status Ledger::Record(const StepTimeRow& row) {
-  return Told(database_->Insert(LedgerDatabase::kStepTime, row.step, row.data, row.forward, row.serialise, row.wire,
-                                row.wait, row.backward, row.protection, row.update, row.attacks),
-              row);
-}
-
-absl::Status Ledger::Record(const ProtectionRow& row) {
-  return Told(database_->Insert(LedgerDatabase::kProtection, row.step, row.method, row.u, row.v, row.g, row.p,
-                                row.power, row.lambda1_neg, row.lambda2_neg, row.lambda1_pos, row.lambda2_pos,
-                                row.sum_kl, row.auc_bound, GateActionName(row.gate)),
-              row);
-}
-
-absl::Status Ledger::Record(const LeakRow& row) {
-  return Told(
-      database_->Insert(LedgerDatabase::kLeak, row.step, row.observer, row.layer, row.attack, row.auc, row.examples),
-      row);
-}
-
-absl::Status Ledger::Record(const EpochLeakRow& row) {
-  return Told(database_->Insert(LedgerDatabase::kEpochLeak, row.epoch, row.observer, row.layer, row.attack,
-                                row.examples, row.positives, row.auc, row.auc_low, row.auc_high, row.tpr_1pct,
-                                row.tpr_1pct_low, row.tpr_1pct_high, row.tpr_01pct, row.tpr_01pct_low,
-                                row.tpr_01pct_high, row.gaussian_auc_bound, row.auc_bound),
-              row);
-}
-
-absl::Status Ledger::Record(const DistributionRow& row) {
-  return database_->Insert(LedgerDatabase::kDistribution, row.epoch, row.quantity, row.label, row.bin, row.low,
-                           row.high, row.examples);
-}
-
-absl::Status Ledger::Record(const EvaluationRow& row) {
-  return Told(database_->Insert(LedgerDatabase::kEvaluation, row.step, row.split, row.log_loss, row.auc, row.accuracy,
-                                row.calibration_error, row.rmse, row.r_squared),
-              row);
-}
-
-absl::Status Ledger::Record(const ClaimCheckRow& row) {
-  return database_->Insert(LedgerDatabase::kClaimCheck, row.claimed_mu, row.claimed_epsilon, row.mu_lower,
-                           row.epsilon_lower, row.delta, row.confidence, row.test, row.examples, row.positives,
-                           row.true_positive_rate_low, row.false_positive_rate_high, row.failing_mu_lower,
-                           row.failing_confidence, row.half_noise_mu_lower);
-}
-
-absl::Status Ledger::Record(const AllRunsRow& row) {
-  return database_->Insert(LedgerDatabase::kAllRuns, row.account, row.examples, row.auc_bound);
-}
-
-absl::Status Ledger::Record(const PrivacyLossRow& row) {
-  return database_->Insert(LedgerDatabase::kPrivacyLoss, row.step, row.attribute, row.privacy_loss, row.threshold,
-                           row.weight, row.utility_weight, row.correction_steps, int64_t{row.at_front});
-}
-
-absl::Status Ledger::Record(const ActivationBoundRow& row) {
-  return database_->Insert(LedgerDatabase::kActivationBound, row.releases, row.mu, row.auc_bound);
-}
-
-absl::Status Ledger::Record(const AttributeLeakRow& row) {
-  return database_->Insert(LedgerDatabase::kAttributeLeak, row.epoch, row.attack, row.attribute, row.examples, row.rows,
-                           row.accuracy, row.accuracy_low, row.accuracy_high, row.floor, row.auc);
-}
+// All that a ledger takes; events come by RecordEvent, which sets their time.
+template absl::Status Ledger::Record(const StepRow& row);
+template absl::Status Ledger::Record(const StepTimeRow& row);
+template absl::Status Ledger::Record(const ProtectionRow& row);
+template absl::Status Ledger::Record(const LeakRow& row);
+template absl::Status Ledger::Record(const EpochLeakRow& row);
+template absl::Status Ledger::Record(const DistributionRow& row);
+template absl::Status Ledger::Record(const EvaluationRow& row);
+template absl::Status Ledger::Record(const AttributeLeakRow& row);
+template absl::Status Ledger::Record(const ClaimCheckRow& row);
+template absl::Status Ledger::Record(const AllRunsRow& row);
+template absl::Status Ledger::Record(const PrivacyLossRow& row);
+template absl::Status Ledger::Record(const ActivationBoundRow& row);
 
 absl::Status Ledger::RecordEvent(absl::string_view kind, absl::string_view detail) {
-  const EventRow row = {LedgerDatabase::UtcNow(), std::string(kind), OneLine(detail)};
-  return Told(database_->Insert(LedgerDatabase::kEvent, row.at, row.kind, row.detail), row);
+  return Record(EventRow{LedgerDatabase::UtcNow(), std::string(kind), OneLine(detail)});
 }
 
 absl::StatusOr<int64_t> Ledger::CountEvents(absl::string_view kind) { return database_->CountEvents(kind); }

@@ -49,18 +49,9 @@ class Ledger {
   // Commits. A run that was not finished stays "running".
   ~Ledger();
 
-  absl::Status Record(const StepRow& row);
-  absl::Status Record(const StepTimeRow& row);
-  absl::Status Record(const ProtectionRow& row);
-  absl::Status Record(const LeakRow& row);
-  absl::Status Record(const EpochLeakRow& row);
-  absl::Status Record(const DistributionRow& row);
-  absl::Status Record(const EvaluationRow& row);
-  absl::Status Record(const AttributeLeakRow& row);
-  absl::Status Record(const ClaimCheckRow& row);
-  absl::Status Record(const AllRunsRow& row);
-  absl::Status Record(const PrivacyLossRow& row);
-  absl::Status Record(const ActivationBoundRow& row);
+  // A row of any table but `run` and `event`.
+  template <typename Row>
+  absl::Status Record(const Row& row);
   // From now on `observer` is told of what is recorded, and first of the run's events so far. Before other threads
   // record. Errors: what SQLite says.
   absl::Status Observe(LedgerObserver observer);
@@ -84,9 +75,6 @@ class Ledger {
   static absl::StatusOr<std::unique_ptr<Ledger>> Open(const std::string& path, const RunRow& run,
                                                       const v1::LedgerPosition* position, int64_t retained_steps);
   Ledger(std::unique_ptr<LedgerDatabase> database, int64_t retained_steps);
-  // `status` of having recorded `row`, told where it was.
-  template <typename Row>
-  absl::Status Told(absl::Status status, const Row& row) const;
 
   std::unique_ptr<LedgerDatabase> database_;
   const int64_t retained_steps_;

@@ -39,32 +39,7 @@ absl::Status LedgerDatabase::Start(const RunRow& run, const v1::LedgerPosition* 
   SPLITVEIL_RETURN_IF_ERROR(At(CreateSchema(*connection_)));
   SPLITVEIL_RETURN_IF_ERROR(At(connection_->Execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL")));
   SPLITVEIL_RETURN_IF_ERROR(At(position == nullptr ? InsertRun(run) : GoBackTo(*position, run)));
-  SPLITVEIL_RETURN_IF_ERROR(At(Prepare()));
   committer_ = std::thread(&LedgerDatabase::CommitWhenDue, this);
-  return absl::OkStatus();
-}
-
-absl::Status LedgerDatabase::Prepare() {
-  constexpr const char* kInserts[kTables] = {
-      "INSERT INTO step VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-      "INSERT INTO step_time VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-      "INSERT INTO protection VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
-      "INSERT INTO leak VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-      ("INSERT INTO epoch_leak VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, "
-       "?18)"),
-      "INSERT INTO distribution VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-      "INSERT INTO evaluation VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-      "INSERT INTO claim_check VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
-      "INSERT INTO all_runs VALUES (?1, ?2, ?3, ?4)",
-      "INSERT INTO privacy_loss VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-      "INSERT INTO activation_bound VALUES (?1, ?2, ?3, ?4)",
-      "INSERT INTO attribute_leak VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-      "INSERT INTO event VALUES (?1, ?2, ?3, ?4)"};
-  for (int table = 0; table < kTables; ++table) {
-    SPLITVEIL_ASSIGN_OR_RETURN(inserts_[table], connection_->Prepare(kInserts[table]));
-  }
-  SPLITVEIL_ASSIGN_OR_RETURN(finish_run_,
-                             connection_->Prepare("UPDATE run SET finished_at = ?2, status = ?3 WHERE run_id = ?1"));
   return absl::OkStatus();
 }
 
@@ -175,64 +150,48 @@ absl::Status LedgerDatabase::Commit() {
   return CommitPending();
 }
 
-absl::StatusOr<int64_t> LedgerDatabase::LastEvent() {
-  const absl::MutexLock lock(&mutex_);
-  const absl::StatusOr<int64_t> last = connection_->QueryInt64("SELECT coalesce(max(rowid), 0) FROM event");
-  return last.ok() ? last : At(last.status());
-}
-
 absl::Status LedgerDatabase::Finish(absl::string_view status) {
   const absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(Begin());
-  SPLITVEIL_RETURN_IF_ERROR(At(finish_run_.Run(run_id_, UtcNow(), status)));
+  absl::StatusOr<SqliteStatement> finish =
+      connection_->Prepare("UPDATE run SET finished_at = ?2, status = ?3 WHERE run_id = ?1");
+  SPLITVEIL_RETURN_IF_ERROR(At(finish.ok() ? finish->Run(run_id_, UtcNow(), status) : finish.status()));
   finished_ = true;
   return CommitPending();
 }
 
 absl::StatusOr<std::vector<EventRow>> LedgerDatabase::Events() {
   const absl::MutexLock lock(&mutex_);
-  absl::StatusOr<SqliteStatement> select =
-      connection_->Prepare("SELECT at, kind, detail FROM event WHERE run_id = ?1 ORDER BY rowid");
-  absl::Status status = select.ok() ? select->Bind(run_id_) : select.status();
-  std::vector<EventRow> events;
-  while (status.ok()) {
-    const absl::StatusOr<bool> more = select->Next();
-    if (more.ok() && !*more) {
-      return events;
-    }
-    status = more.status();
-    if (status.ok()) {
-      events.push_back({select->Text(0), select->Text(1), select->Text(2)});
-    }
-  }
-  return At(status);
+  absl::StatusOr<std::vector<EventRow>> events = ReadRows<EventRow>(*connection_, run_id_, "rowid");
+  return events.ok() ? std::move(events) : At(events.status());
 }
 
-absl::StatusOr<int64_t> LedgerDatabase::CountEvents(absl::string_view kind) {
+template <typename... Values>
+absl::StatusOr<int64_t> LedgerDatabase::Count(const char* sql, const Values&... values) {
   const absl::MutexLock lock(&mutex_);
-  absl::StatusOr<SqliteStatement> count = connection_->Prepare("SELECT count(*) FROM event WHERE kind = ?1");
-  absl::Status status = count.ok() ? count->Bind(kind) : count.status();
+  absl::StatusOr<SqliteStatement> count = connection_->Prepare(sql);
+  absl::Status status = count.ok() ? count->Bind(values...) : count.status();
   absl::StatusOr<bool> found = status.ok() ? count->Next() : absl::StatusOr<bool>(status);
   return found.ok() ? absl::StatusOr<int64_t>(count->Int64(0)) : At(found.status());
+}
+
+absl::StatusOr<int64_t> LedgerDatabase::LastEvent() { return Count("SELECT coalesce(max(rowid), 0) FROM event"); }
+
+absl::StatusOr<int64_t> LedgerDatabase::CountEvents(absl::string_view kind) {
+  return Count("SELECT count(*) FROM event WHERE kind = ?1", kind);
 }
 
 absl::StatusOr<int64_t> LedgerDatabase::CountEventsOfRun(absl::string_view kind, absl::string_view detail) {
-  const absl::MutexLock lock(&mutex_);
-  absl::StatusOr<SqliteStatement> count =
-      connection_->Prepare("SELECT count(*) FROM event WHERE run_id = ?1 AND kind = ?2 AND (?3 = '' OR detail = ?3)");
-  absl::Status status = count.ok() ? count->Bind(run_id_, kind, detail) : count.status();
-  absl::StatusOr<bool> found = status.ok() ? count->Next() : absl::StatusOr<bool>(status);
-  return found.ok() ? absl::StatusOr<int64_t>(count->Int64(0)) : At(found.status());
+  return Count("SELECT count(*) FROM event WHERE run_id = ?1 AND kind = ?2 AND (?3 = '' OR detail = ?3)", run_id_, kind,
+               detail);
 }
 
 absl::Status LedgerDatabase::Trim(int64_t step) {
   const absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(Begin());
-  for (const char* sql :
-       {"DELETE FROM step WHERE run_id = ?1 AND step < ?2", "DELETE FROM step_time WHERE run_id = ?1 AND step < ?2",
-        "DELETE FROM protection WHERE run_id = ?1 AND step < ?2", "DELETE FROM leak WHERE run_id = ?1 AND step < ?2",
-        "DELETE FROM privacy_loss WHERE run_id = ?1 AND step < ?2"}) {
-    absl::StatusOr<SqliteStatement> remove = connection_->Prepare(sql);
+  for (const char* table : {"step", "step_time", "protection", "leak", "privacy_loss"}) {
+    const std::string sql = absl::StrCat("DELETE FROM ", table, " WHERE run_id = ?1 AND step < ?2");
+    absl::StatusOr<SqliteStatement> remove = connection_->Prepare(sql.c_str());
     SPLITVEIL_RETURN_IF_ERROR(At(remove.ok() ? remove->Run(run_id_, step) : remove.status()));
   }
   return absl::OkStatus();

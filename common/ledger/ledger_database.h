@@ -2,8 +2,8 @@
 #ifndef SPLITVEIL_COMMON_LEDGER_LEDGER_DATABASE_H_
 #define SPLITVEIL_COMMON_LEDGER_LEDGER_DATABASE_H_
 
-#include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 
 #include "common/ledger/ledger_rows.h"
+#include "common/ledger/schema.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 #include "common/storage/sqlite_database.h"
@@ -34,23 +35,6 @@ class LedgerDatabase {
   // Of ledgers: 2026-01-31T09:30:00.123Z.
   static std::string UtcNow();
 
-  enum Table {
-    kStep,
-    kStepTime,
-    kProtection,
-    kLeak,
-    kEpochLeak,
-    kDistribution,
-    kEvaluation,
-    kClaimCheck,
-    kAllRuns,
-    kPrivacyLoss,
-    kActivationBound,
-    kAttributeLeak,
-    kEvent,
-    kTables
-  };
-
   // `path`: of the connection, for errors.
   LedgerDatabase(std::unique_ptr<SqliteDatabase> connection, std::string path, std::string run_id)
       : path_(std::move(path)), run_id_(std::move(run_id)), connection_(std::move(connection)) {}
@@ -59,12 +43,21 @@ class LedgerDatabase {
 
   // Begins the run, or goes on with it from `position`. Before any other call, once.
   absl::Status Start(const RunRow& run, const v1::LedgerPosition* position) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Inserts a row of this run: its columns after run_id, in order.
-  template <typename... Values>
-  absl::Status Insert(Table table, const Values&... values) ABSL_LOCKS_EXCLUDED(mutex_) {
+  // Inserts a row of this run.
+  template <typename Row>
+  absl::Status Insert(const Row& row) ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
     SPLITVEIL_RETURN_IF_ERROR(Begin());
-    return At(inserts_[table].Run(run_id_, values...));
+    const auto [insertion, is_new] = insertions_.try_emplace(Row::kTable);
+    if (is_new) {
+      absl::StatusOr<SqliteStatement> prepared = connection_->Prepare(InsertionOf<Row>().c_str());
+      if (!prepared.ok()) {
+        insertions_.erase(insertion);
+        return At(AsDamage(prepared.status()));
+      }
+      insertion->second = *std::move(prepared);
+    }
+    return At(WriteRow(run_id_, row, insertion->second));
   }
   absl::Status Commit() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<int64_t> LastEvent() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -81,7 +74,9 @@ class LedgerDatabase {
  private:
   // The error with the ledger's path before it.
   absl::Status At(const absl::Status& status) const;
-  absl::Status Prepare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The number that `sql` selects with `values` bound.
+  template <typename... Values>
+  absl::StatusOr<int64_t> Count(const char* sql, const Values&... values) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status InsertRun(const RunRow& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status GoBackTo(const v1::LedgerPosition& position, const RunRow& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -98,8 +93,7 @@ class LedgerDatabase {
   absl::Mutex mutex_;
   // Before the statements, which must be finalised first.
   std::unique_ptr<SqliteDatabase> connection_ ABSL_GUARDED_BY(mutex_);
-  std::array<SqliteStatement, kTables> inserts_ ABSL_GUARDED_BY(mutex_);
-  SqliteStatement finish_run_ ABSL_GUARDED_BY(mutex_);
+  std::map<absl::string_view, SqliteStatement> insertions_ ABSL_GUARDED_BY(mutex_);  // By table, once used.
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool open_transaction_ ABSL_GUARDED_BY(mutex_) = false;
   SteadyTime opened_at_ ABSL_GUARDED_BY(mutex_);

@@ -16,6 +16,8 @@
 
 namespace splitveil {
 
+class SqliteDatabase;
+
 struct RunRecord {
   RunRow run;
   std::string started_at, finished_at;  // RFC 3339, UTC, milliseconds. finished_at is empty while the run is open.
@@ -28,10 +30,6 @@ struct LeakSeries {
   std::vector<int64_t> steps;
   std::vector<double> aucs;  // As many as steps; finite.
   LeakSummary summary;       // SummarizeLeak(aucs).
-};
-
-struct EventRecord {
-  std::string at, kind, detail;
 };
 
 // Numbers that are NULL in the ledger are read as NaN. Errors of every method: DataLoss for a damaged file, Internal
@@ -66,14 +64,13 @@ class LedgerReader {
   // nullopt: nothing is proved of the activations.
   absl::StatusOr<std::optional<ActivationBoundRow>> ActivationBound(const std::string& run_id);
   // In the order they were recorded.
-  absl::StatusOr<std::vector<EventRecord>> Events(const std::string& run_id);
+  absl::StatusOr<std::vector<EventRow>> Events(const std::string& run_id);
   // By observer, layer and attack, "cut" before the other layers.
   absl::StatusOr<std::vector<LeakSeries>> Leaks(const std::string& run_id);
 
  private:
-  struct Database;
-  explicit LedgerReader(std::unique_ptr<Database> database);
-  std::unique_ptr<Database> database_;
+  explicit LedgerReader(std::unique_ptr<SqliteDatabase> database);
+  std::unique_ptr<SqliteDatabase> database_;
 };
 
 }  // namespace splitveil

@@ -1,4 +1,5 @@
-// The rows of a ledger, table by table. Their columns: common/ledger/README.md.
+// The rows of a ledger, table by table. Their columns: common/ledger/README.md. `serialize` visits a row's fields in
+// the order of its table's columns after run_id: how rows are written, read and kept in checkpoints.
 #ifndef SPLITVEIL_COMMON_LEDGER_LEDGER_ROWS_H_
 #define SPLITVEIL_COMMON_LEDGER_LEDGER_ROWS_H_
 
@@ -34,6 +35,14 @@ struct ClaimCheckRow {
   bool is_refuted() const { return failing_mu_lower > claimed_mu; }
   // Half of the noise would have refuted the claim: there are enough scores for it to mean something that it stands.
   bool is_conclusive() const { return half_noise_mu_lower > claimed_mu; }
+
+  static constexpr char kTable[] = "claim_check";
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(claimed_mu, claimed_epsilon, mu_lower, epsilon_lower, delta, confidence, test, examples, positives,
+            true_positive_rate_low, false_positive_rate_high, failing_mu_lower, failing_confidence,
+            half_noise_mu_lower);
+  }
 };
 
 // What a privacy account says, before anything leaves, of all runs up to this one on its examples. Later ones may add.
@@ -42,6 +51,12 @@ struct AllRunsRow {
   int64_t examples = 0;  // Counted for this run.
   // Bound on the AUC of an adversary that keeps every release of the most exposed of them, this run's included.
   double auc_bound = 1;
+
+  static constexpr char kTable[] = "all_runs";
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(account, examples, auc_bound);
+  }
 };
 
 struct RunRow {
@@ -52,6 +67,12 @@ struct StepRow {
   int64_t step = 0, epoch = 0, batch = 0, examples = 0;
   double loss = 0, seconds = 0;  // loss NaN: unknown to this party.
   int64_t bytes_sent = 0, bytes_received = 0;
+
+  static constexpr char kTable[] = "step";
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(step, epoch, batch, examples, loss, seconds, bytes_sent, bytes_received);
+  }
 };
 // Where the time of a step went at this party, seconds. Together StepRow::seconds, but for rounding. What overlaps with
 // the other party's work counts for what this party did meanwhile.
@@ -66,6 +87,12 @@ struct StepTimeRow {
   double protection = 0;  // Perturbing, and the release gate.
   double update = 0;      // The optimisers.
   double attacks = 0;     // Those that this party runs, and recording.
+
+  static constexpr char kTable[] = "step_time";
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(step, data, forward, serialise, wire, wait, backward, protection, update, attacks);
+  }
 };
 // What a step's seconds are made of, in the order of StepTimeRow, and what each is called.
 inline constexpr std::array<double StepTimeRow::*, 9> kStepPhases = {
@@ -78,12 +105,25 @@ struct ProtectionRow {
   std::string method;
   double u, v, g, p, power, lambda1_neg, lambda2_neg, lambda1_pos, lambda2_pos, sum_kl, auc_bound;
   v1::GateAction gate = v1::GATE_ACTION_UNSPECIFIED;  // Written as GateActionName.
+
+  static constexpr char kTable[] = "protection";
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(step, method, u, v, g, p, power, lambda1_neg, lambda2_neg, lambda1_pos, lambda2_pos, sum_kl, auc_bound,
+            gate);
+  }
 };
 struct LeakRow {
   int64_t step = 0;
   std::string observer, layer, attack;
   double auc = 0;
   int64_t examples = 0;
+
+  static constexpr char kTable[] = "leak";
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(step, observer, layer, attack, auc, examples);
+  }
 };
 // One attack over all examples of one epoch, each scored once (or once per run). Figures
 // with the ends of their 95% intervals; NaN where one class is absent.
@@ -97,6 +137,7 @@ struct EpochLeakRow {
   // What the noise allows: exact for Gaussian classes, and by Theorem 1. NaN: no bound holds.
   double gaussian_auc_bound = 0, auc_bound = 0;
 
+  static constexpr char kTable[] = "epoch_leak";
   template <typename Archive>
   void serialize(Archive& archive) {
     archive(epoch, observer, layer, attack, examples, positives, auc, auc_low, auc_high, tpr_1pct, tpr_1pct_low,
@@ -111,6 +152,12 @@ struct DistributionRow {
   int64_t bin = 0;
   double low = 0, high = 0;
   int64_t examples = 0;
+
+  static constexpr char kTable[] = "distribution";
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(epoch, quantity, label, bin, low, high, examples);
+  }
 };
 // What an attack of the label party on a sensitive attribute reached after an epoch. Non-label party only.
 struct AttributeLeakRow {
@@ -125,6 +172,7 @@ struct AttributeLeakRow {
   // By how much it is better than no attack.
   double advantage() const { return accuracy - floor; }
 
+  static constexpr char kTable[] = "attribute_leak";
   template <typename Archive>
   void serialize(Archive& archive) {
     archive(epoch, attack, attribute, examples, rows, accuracy, accuracy_low, accuracy_high, floor, auc);
@@ -137,6 +185,12 @@ struct EvaluationRow {
   // a regression.
   double log_loss = 0, auc = 0, accuracy = 0, calibration_error = 0;
   double rmse = std::numeric_limits<double>::quiet_NaN(), r_squared = std::numeric_limits<double>::quiet_NaN();
+
+  static constexpr char kTable[] = "evaluation";
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(step, split, log_loss, auc, accuracy, calibration_error, rmse, r_squared);
+  }
 };
 
 // One protected attribute in one step. Non-label party only.
@@ -148,15 +202,33 @@ struct PrivacyLossRow {
   double weight = 0, utility_weight = 0;  // Of both gradients in the step.
   int64_t correction_steps = 0;           // On the privacy losses alone, before the batch could leave.
   bool at_front = false;                  // The step went along the Pareto front, not toward it.
+
+  static constexpr char kTable[] = "privacy_loss";
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(step, attribute, privacy_loss, threshold, weight, utility_weight, correction_steps, at_front);
+  }
 };
 // What Gaussian noise on clipped activations proves of all of an example's releases in the run, whatever the attribute.
 struct ActivationBoundRow {
   int64_t releases = 0;
   double mu = 0, auc_bound = 0;
+
+  static constexpr char kTable[] = "activation_bound";
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(releases, mu, auc_bound);
+  }
 };
 
 struct EventRow {
   std::string at, kind, detail;
+
+  static constexpr char kTable[] = "event";
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(at, kind, detail);
+  }
 };
 
 // The enum's name in small letters: "release", "raise_noise". "unknown" for what is none of its values.

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
@@ -191,6 +192,12 @@ absl::Status CheckLedgerPath(const std::string& path) {
     return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
   }
   return CheckFolderOf(path);  // SQLite keeps its journal beside it.
+}
+
+absl::Status AsDamage(const absl::Status& status) {
+  return absl::IsInternal(status) && absl::StrContains(status.message(), "no such ")
+             ? absl::DataLossError(status.message())
+             : status;
 }
 
 }  // namespace splitveil

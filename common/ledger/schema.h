@@ -2,10 +2,17 @@
 #ifndef SPLITVEIL_COMMON_LEDGER_SCHEMA_H_
 #define SPLITVEIL_COMMON_LEDGER_SCHEMA_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
+#include "common/ledger/ledger_rows.h"
+#include "common/status/status_macros.h"
 #include "common/storage/sqlite_database.h"
 
 namespace splitveil {
@@ -30,6 +37,84 @@ absl::Status CheckSchema(SqliteDatabase& database);
 // NotFound for a folder that does not exist; InvalidArgument for another file, a ledger of another version, or one
 // that may not be written, as one line that begins with the path; else as SqliteDatabase.
 absl::Status CheckLedgerPath(const std::string& path);
+
+// A ledger of this version has every table and column that is read: a file without one is damaged.
+absl::Status AsDamage(const absl::Status& status);
+
+// How a field is stored: texts and numbers as they are.
+inline int64_t Stored(bool value) { return value ? 1 : 0; }
+inline int64_t Stored(int64_t value) { return value; }
+inline double Stored(double value) { return value; }
+inline const std::string& Stored(const std::string& value) { return value; }
+inline std::string Stored(v1::GateAction value) { return GateActionName(value); }
+
+// Takes the columns of a statement's current row one after the other.
+class ColumnReader {
+ public:
+  explicit ColumnReader(const SqliteStatement& statement) : statement_(statement) {}
+
+  template <typename... Fields>
+  void operator()(Fields&... fields) {
+    (Take(fields), ...);
+  }
+
+ private:
+  void Take(bool& field) { field = statement_.Int64(++column_) != 0; }
+  void Take(int64_t& field) { field = statement_.Int64(++column_); }
+  void Take(double& field) { field = statement_.Double(++column_); }
+  void Take(std::string& field) { field = statement_.Text(++column_); }
+  void Take(v1::GateAction& field) { field = GateActionOf(statement_.Text(++column_)); }
+
+  const SqliteStatement& statement_;
+  int column_ = 0;  // Of the latest field; 0 is run_id.
+};
+
+template <typename Row>
+int CountColumns() {
+  int columns = 1;
+  const auto count = [&](const auto&... fields) { columns += sizeof...(fields); };
+  Row().serialize(count);
+  return columns;
+}
+
+// The statement for WriteRow.
+template <typename Row>
+std::string InsertionOf() {
+  return absl::StrCat("INSERT INTO ", Row::kTable, " VALUES (?",
+                      absl::StrJoin(std::vector<std::string>(CountColumns<Row>() - 1, ", ?"), ""), ")");
+}
+
+template <typename Row>
+absl::Status WriteRow(const std::string& run_id, const Row& row, SqliteStatement& insertion) {
+  absl::Status status;
+  const auto write = [&](const auto&... fields) { status = insertion.Run(run_id, Stored(fields)...); };
+  const_cast<Row&>(row).serialize(write);  // Only read: archives that load need it to be mutable.
+  return status;
+}
+
+// The run's rows in the `order` of an ORDER BY clause. Errors: DataLoss for a table that lacks what a ledger of this
+// version has; else as SqliteDatabase.
+template <typename Row>
+absl::StatusOr<std::vector<Row>> ReadRows(SqliteDatabase& database, const std::string& run_id, const char* order) {
+  absl::StatusOr<SqliteStatement> statement =
+      database.Prepare(absl::StrCat("SELECT * FROM ", Row::kTable, " WHERE run_id = ?1 ORDER BY ", order).c_str());
+  if (!statement.ok()) {
+    return AsDamage(statement.status());
+  }
+  if (statement->columns() != CountColumns<Row>()) {
+    return absl::DataLossError(absl::StrCat("table ", Row::kTable, " has ", statement->columns(), " columns"));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(statement->Bind(run_id));
+  std::vector<Row> rows;
+  while (true) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool more, statement->Next());
+    if (!more) {
+      return rows;
+    }
+    ColumnReader reader(*statement);
+    rows.emplace_back().serialize(reader);
+  }
+}
 
 }  // namespace splitveil
 

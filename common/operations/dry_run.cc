@@ -105,9 +105,9 @@ absl::StatusOr<int64_t> CountAlignments(const std::string& ledger_path) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, reader->Runs());
   int64_t begun = 0;
   for (const RunRecord& run : runs) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRecord> events, reader->Events(run.run.run_id));
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, reader->Events(run.run.run_id));
     begun +=
-        std::count_if(events.begin(), events.end(), [](const EventRecord& event) { return event.kind == "aligning"; });
+        std::count_if(events.begin(), events.end(), [](const EventRow& event) { return event.kind == "aligning"; });
   }
   return begun;
 }

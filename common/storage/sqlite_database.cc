@@ -170,6 +170,8 @@ absl::StatusOr<bool> SqliteStatement::Next() {
   return Error();
 }
 
+int SqliteStatement::columns() const { return sqlite3_column_count(statement_.get()); }
+
 int64_t SqliteStatement::Int64(int column) const { return sqlite3_column_int64(statement_.get(), column); }
 
 double SqliteStatement::Double(int column) const {

@@ -44,6 +44,8 @@ class SqliteStatement {
   // Steps to the next row of the result; false after the last.
   absl::StatusOr<bool> Next();
 
+  // How many columns its result has.
+  int columns() const;
   // Columns of the current row, from 0. NULL is 0, NaN, the empty string.
   int64_t Int64(int column) const;
   double Double(int column) const;

@@ -56,7 +56,7 @@ int Telling(absl::string_view name) {
 Finding Disclosures(const LedgerRun& run, const v1::AuditPolicy& policy) {
   std::vector<std::string> found;
   for (const PartyRecords& party : run.parties) {
-    for (const EventRecord& event : party.events) {
+    for (const EventRow& event : party.events) {
       const std::string name = absl::AsciiStrToLower(
           std::vector<std::string>(absl::StrSplit(event.detail, absl::MaxSplits(": ", 1))).back());
       if (event.kind == "disclosure" && !Contains(found, name)) {

@@ -30,7 +30,7 @@ void AddExcesses(const PartyRecords& party, RunFigures& figures) {
     AddExcess(row, figures.excesses);
   }
   const bool by_rows = figures.bound_exceeded > 0;
-  for (const EventRecord& event : party.events) {
+  for (const EventRow& event : party.events) {
     if (event.kind != "bound_exceeded" || by_rows) {
       continue;
     }

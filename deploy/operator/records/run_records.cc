@@ -190,7 +190,7 @@ std::string LedgerRun::protection() const {
 std::string LedgerRun::activation_protection() const {
   std::string protection;
   if (const PartyRecords* party = nonlabel_party(); party != nullptr) {
-    for (const EventRecord& event : party->events) {
+    for (const EventRow& event : party->events) {
       if (event.kind == "activation_protection") {  // "pareto(...); 12 steps before anything was sent".
         protection = event.detail.substr(0, event.detail.find(';'));
       }

@@ -26,7 +26,7 @@ struct PartyRecords {
   std::vector<DistributionRow> distributions;
   std::vector<AttributeLeakRow> attribute_leaks;
   std::vector<PrivacyLossRow> privacy_losses;
-  std::vector<EventRecord> events;
+  std::vector<EventRow> events;
   std::optional<ClaimCheckRow> claim_check;
   std::optional<AllRunsRow> all_runs;
   std::optional<ActivationBoundRow> activation_bound;

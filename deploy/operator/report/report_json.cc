@@ -243,7 +243,7 @@ std::string AlignedIds(const std::string& detail) {
 Json DataJson(const LedgerRun& run) {
   const PartyRecords& party = run.parties.front();
   Json facts = {{"Run", run.run_id()}, {"Started", party.record.started_at}};
-  for (const EventRecord& event : party.events) {
+  for (const EventRow& event : party.events) {
     if (event.kind == "aligned") {
       facts["Aligned"] = AlignedIds(event.detail);
     }

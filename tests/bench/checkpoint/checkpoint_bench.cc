@@ -107,7 +107,7 @@ void Train(TwoPartyRun& run) {
 
 struct Recorded {
   std::vector<StepRow> steps;
-  std::vector<EventRecord> events;
+  std::vector<EventRow> events;
 };
 
 Recorded ReadLedger(const TwoPartyRun& run, const std::string& party) {
@@ -125,7 +125,7 @@ double SecondsOf(const std::vector<StepRow>& steps, size_t begin, size_t end) {
 }
 
 // When the checkpoint of an event was on the disk, seconds from when it was due; nullopt: of no checkpoint in an epoch.
-std::optional<double> SecondsToDisk(const EventRecord& event) {
+std::optional<double> SecondsToDisk(const EventRow& event) {
   const std::vector<std::string> words = absl::StrSplit(event.detail, ' ');  // "of 2 epochs and 300 batches, in 0.1 s".
   double seconds = 0;
   const bool is_within_epoch = event.kind == "checkpoint" && words.size() == 9 && words[5] == "batches,";
@@ -166,7 +166,7 @@ void PrintPrices(const char* what, TwoPartyRun& run, Places places, bool writes)
             << price.mean / step.mean << " +- " << price.standard_error / step.mean << " % of 100 steps\n";
   int64_t late = 0;  // What is written later than the window is paid for by steps that nobody looks at.
   for (const Recorded& party : {recorded, ReadLedger(run, "nonlabel_party")}) {
-    late += std::count_if(party.events.begin(), party.events.end(), [&](const EventRecord& event) {
+    late += std::count_if(party.events.begin(), party.events.end(), [&](const EventRow& event) {
       return SecondsToDisk(event).value_or(0) > prices.shortest_window;
     });
   }

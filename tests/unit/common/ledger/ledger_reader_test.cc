@@ -105,7 +105,7 @@ TEST_F(LedgerReaderTest, ReadsBackEveryTable) {
   EXPECT_EQ(evaluations[1].rmse, 0.125);
   EXPECT_EQ(evaluations[1].r_squared, 0.5);
 
-  const std::vector<EventRecord> events = *reader->Events("run-1");
+  const std::vector<EventRow> events = *reader->Events("run-1");
   ASSERT_EQ(events.size(), 1);
   EXPECT_EQ(events[0].kind, "disclosure");
 }

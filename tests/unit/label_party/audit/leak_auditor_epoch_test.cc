@@ -96,7 +96,7 @@ TEST_F(LeakAuditorTest, SaysWhenMoreIsReadThanTheNoiseAllows) {
   ASSERT_TRUE(ledger_->Commit().ok());
   const absl::StatusOr<std::unique_ptr<LedgerReader>> reader = LedgerReader::Open(files_.File("ledger.db"));
   ASSERT_TRUE(reader.ok()) << reader.status();
-  const std::vector<EventRecord> events = *(*reader)->Events("audit-1");
+  const std::vector<EventRow> events = *(*reader)->Events("audit-1");
   ASSERT_EQ(events.size(), auditor_->bound_exceeded());
   EXPECT_EQ(events[0].kind, "bound_exceeded");
 }

@@ -123,9 +123,9 @@ TEST_F(LeakAuditorTest, AClaimThatTheReleasesRefuteIsRecordedAtTheEnd) {
   const std::optional<ClaimCheckRow> row = *(*reader)->ClaimCheck("audit-1");
   ASSERT_TRUE(row.has_value());
   EXPECT_DOUBLE_EQ(row->claimed_mu, 0.5);
-  const std::vector<EventRecord> events = *(*reader)->Events("audit-1");
+  const std::vector<EventRow> events = *(*reader)->Events("audit-1");
   EXPECT_TRUE(std::any_of(events.begin(), events.end(),
-                          [](const EventRecord& event) { return event.kind == "claim_refuted"; }));
+                          [](const EventRow& event) { return event.kind == "claim_refuted"; }));
 }
 
 }  // namespace
