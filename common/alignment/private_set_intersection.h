@@ -16,7 +16,7 @@
 // Against a party that does not follow the protocol: it is committed to its set before it sees a point of the other's,
 // and to its answers before it sees an answer, so that it can make up neither from what the other sent (a set of the
 // other's own points, raised to any power, would otherwise "share" every id). Answers go out in step, so that a party
-// that leaves early has learned at most three in 64 of them more than the other. Answers that are swapped, or made with
+// that stops early has learned at most three in 64 of them more than the other. Answers that are swapped, or made with
 // several exponents, show in test points. What is left: a party may name ids that it does not
 // hold, to test for them, and leave out some that it holds; and it may answer with another exponent than it masked its
 // own ids with, which makes the other find nothing, while it finds all: AlignmentOptions::min_shared_ids refuses that,

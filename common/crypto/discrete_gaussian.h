@@ -8,7 +8,7 @@
 
 namespace splitveil {
 
-// The next 64 independent, uniformly random bits. Whoever knows them knows the samples.
+// The next 64 independent, uniformly random bits. Someone who knows them knows the samples.
 using RandomWords = absl::FunctionRef<uint64_t()>;
 
 // The algorithms of Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy", NeurIPS 2020,

@@ -1,6 +1,7 @@
 #include "common/figures/figure_words.h"
 
 #include <cmath>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -10,59 +11,33 @@
 namespace splitveil {
 
 std::string VerdictWords(PrivacyVerdict verdict) {
-  switch (verdict) {
-    case PrivacyVerdict::kNotKnown:
-      return "not known";
-    case PrivacyVerdict::kNothingReleased:
-      return "no gradient released";
-    case PrivacyVerdict::kNothingClaimed:
-      return "nothing claimed";
-    case PrivacyVerdict::kUntested:
-      return "claimed, the worst case was not measured";
-    case PrivacyVerdict::kHolds:
-      return "holds as far as measured";
-    case PrivacyVerdict::kUnchecked:
-      return "proved, not checked";
-    case PrivacyVerdict::kGuaranteed:
-      return "guaranteed";
-    case PrivacyVerdict::kBroken:
-      break;
-  }
-  return "broken";
+  // In the order of PrivacyVerdict.
+  constexpr const char* kWords[] = {"not known",
+                                    "no gradient released",
+                                    "nothing claimed",
+                                    "claimed, the worst case was not measured",
+                                    "holds as far as measured",
+                                    "proved, not checked",
+                                    "guaranteed",
+                                    "broken"};
+  static_assert(std::size(kWords) == static_cast<size_t>(PrivacyVerdict::kBroken) + 1);
+  return kWords[static_cast<size_t>(verdict)];
 }
 
 std::string BoundStateName(BoundState state) {
-  switch (state) {
-    case BoundState::kNotInLedger:
-      return "unknown";
-    case BoundState::kNothingReleased:
-      return "nothing_left";
-    case BoundState::kNoneStated:
-      return "none";
-    case BoundState::kNotTested:
-      return "untested";
-    case BoundState::kNotExceeded:
-      return "not_exceeded";
-    case BoundState::kExceeded:
-      break;
-  }
-  return "exceeded";
+  // In the order of BoundState.
+  constexpr const char* kNames[] = {"unknown", "nothing_left", "none", "untested", "not_exceeded", "exceeded"};
+  static_assert(std::size(kNames) == static_cast<size_t>(BoundState::kExceeded) + 1);
+  return kNames[static_cast<size_t>(state)];
 }
 
 std::string BoundStateWords(const RunFigures& figures, AttackNaming naming) {
-  switch (figures.bound()) {
-    case BoundState::kNotInLedger:
-      return "not measurable from this ledger";
-    case BoundState::kNothingReleased:
-      return "no gradient released";
-    case BoundState::kNoneStated:
-      return "none stated";
-    case BoundState::kNotTested:
-      return "no attack was held against it";
-    case BoundState::kNotExceeded:
-      return "not exceeded by the attacks run here";
-    case BoundState::kExceeded:
-      break;
+  const BoundState state = figures.bound();
+  if (state != BoundState::kExceeded) {
+    constexpr const char* kWords[] = {"not measurable from this ledger", "no gradient released", "none stated",
+                                      "no attack was held against it", "not exceeded by the attacks run here"};
+    static_assert(std::size(kWords) == static_cast<size_t>(BoundState::kExceeded));
+    return kWords[static_cast<size_t>(state)];
   }
   if (figures.excesses.empty()) {  // In an earlier epoch, of which only the events tell.
     return "exceeded: see bound_exceeded in the ledger's events";

@@ -1,6 +1,7 @@
 #include "common/figures/promise.h"
 
 #include <cmath>
+#include <iterator>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -123,25 +124,14 @@ std::string PromiseHeadline(const Promise& promise) {
   if (IsProvedForStepsOnly(promise)) {
     return "Promise to nobody: single steps only";
   }
-  switch (promise.verdict) {
-    case PrivacyVerdict::kNotKnown:
-      return "Not known from this ledger";
-    case PrivacyVerdict::kNothingReleased:
-      return "Nothing to promise";
-    case PrivacyVerdict::kNothingClaimed:
-      return "Promise nothing to anyone";
-    case PrivacyVerdict::kUntested:
-      return "Promise to nobody: the worst case was not measured";
-    case PrivacyVerdict::kHolds:
-      return "Promise to nobody: measured only";
-    case PrivacyVerdict::kUnchecked:
-      return "Proved, not checked: do not promise it yet";
-    case PrivacyVerdict::kGuaranteed:
-      return "May be promised to anyone";
-    case PrivacyVerdict::kBroken:
-      break;
-  }
-  return "Broken: promise nothing to anyone";
+  // In the order of PrivacyVerdict.
+  constexpr const char* kHeadlines[] = {
+      "Not known from this ledger",       "Nothing to promise",
+      "Promise nothing to anyone",        "Promise to nobody: the worst case was not measured",
+      "Promise to nobody: measured only", "Proved, not checked: do not promise it yet",
+      "May be promised to anyone",        "Broken: promise nothing to anyone"};
+  static_assert(std::size(kHeadlines) == static_cast<size_t>(PrivacyVerdict::kBroken) + 1);
+  return kHeadlines[static_cast<size_t>(promise.verdict)];
 }
 
 }  // namespace splitveil

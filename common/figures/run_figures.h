@@ -116,7 +116,7 @@ struct ModelFigures {
   std::optional<double> loss() const { return is_regression() ? rmse : log_loss; }
 };
 
-// A figure that is not known to whoever filled it in is nullopt, zero or empty.
+// A figure that its source does not know is nullopt, zero or empty.
 struct RunFigures {
   std::string run_id, protection, resumed_from;
   std::string ended;            // "completed", "stopped", "halted" or "failed".

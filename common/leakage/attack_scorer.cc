@@ -81,6 +81,15 @@ std::vector<float> Saturated(const std::vector<double>& scores, double factor = 
   return saturated;
 }
 
+// `value`, made by `make` when it is first asked for: attacks on one batch share what is costly.
+template <typename Value, typename Make>
+Value& Once(std::optional<Value>& value, const Make& make) {
+  if (!value.has_value()) {
+    value = make();
+  }
+  return *value;
+}
+
 // Batches whose scores differ in scale are summed in units of their standard deviation.
 std::vector<double> Standardized(std::vector<float> scores) {
   StandardizeScores(scores);
@@ -94,14 +103,7 @@ AttackScorer::AttackScorer(int64_t examples) : examples_(examples) {}
 absl::Status AttackScorer::Begin(const AttackInput& input) {
   SPLITVEIL_RETURN_IF_ERROR(CheckInput(input, examples_));
   input_ = input;
-  hint_scores_.reset();
-  spectral_.reset();
-  likelihood_ratio_.reset();
-  projection_.reset();
-  conditional_log_ratio_.reset();
-  views_.reset();
-  surrogate_scores_.reset();
-  factor_log_ratio_.reset();
+  batch_ = Batch();
   return absl::OkStatus();
 }
 
@@ -191,11 +193,9 @@ absl::StatusOr<std::vector<float>> AttackScorer::Score(AttackVariant variant) {
 }
 
 std::vector<float> AttackScorer::ScoreByHints(AttackVariant variant) {
-  if (!hint_scores_.has_value()) {
-    hint_scores_.emplace(input_.gradients, input_.hint_rows);
-  }
-  return variant.attack == v1::HINT_DISTANCE ? hint_scores_->Distance(variant.hint_count)
-                                             : hint_scores_->InnerProduct(variant.hint_count);
+  const HintScores& scores = Once(batch_.hint_scores, [&] { return HintScores(input_.gradients, input_.hint_rows); });
+  return variant.attack == v1::HINT_DISTANCE ? scores.Distance(variant.hint_count)
+                                             : scores.InnerProduct(variant.hint_count);
 }
 
 std::vector<float> AttackScorer::ScoreClusters(ConstMatrixView rows, Clusters& clusters) {
@@ -210,72 +210,55 @@ std::vector<float> AttackScorer::ScoreClusters(ConstMatrixView rows, Clusters& c
 }
 
 std::vector<float> AttackScorer::ScoreByLikelihood(v1::Attack attack) {
-  if (!likelihood_ratio_.has_value()) {
-    likelihood_ratio_ = LikelihoodRatioScores(input_.gradients, *input_.population);
-  }
+  const std::vector<float>& ratios =
+      Once(batch_.likelihood_ratio, [&] { return LikelihoodRatioScores(input_.gradients, *input_.population); });
   // Log ratios of independent releases add as they are.
-  return attack == v1::LIKELIHOOD_RATIO
-             ? *likelihood_ratio_
-             : Saturated(Remember(attack, {likelihood_ratio_->begin(), likelihood_ratio_->end()}));
+  return attack == v1::LIKELIHOOD_RATIO ? ratios : Saturated(Remember(attack, {ratios.begin(), ratios.end()}));
 }
 
 std::vector<float> AttackScorer::ScoreByDirection(v1::Attack attack) {
-  if (!projection_.has_value()) {
-    projection_ = DirectionScores(input_.gradients, *input_.population);
-  }
-  return attack == v1::DIRECTION ? *projection_ : Saturated(Remember(attack, Standardized(*projection_)));
+  const std::vector<float>& projection =
+      Once(batch_.projection, [&] { return DirectionScores(input_.gradients, *input_.population); });
+  return attack == v1::DIRECTION ? projection : Saturated(Remember(attack, Standardized(projection)));
 }
 
 std::vector<float> AttackScorer::ScoreByHead(v1::Attack attack) {
-  if (!conditional_log_ratio_.has_value()) {
-    conditional_log_ratio_ = ConditionalLogRatios(input_.gradients, *input_.head);
-  }
+  const std::vector<double>& ratios =
+      Once(batch_.conditional_log_ratio, [&] { return ConditionalLogRatios(input_.gradients, *input_.head); });
   if (attack == v1::CONDITIONAL_LIKELIHOOD_RATIO) {
-    return Saturated(*conditional_log_ratio_);
+    return Saturated(ratios);
   }
+  // Releases made of one noised label repeat each other: summed, they would count the same evidence again.
   if (input_.head->releases_repeat) {
-    return Saturated(KeepMostExact(*conditional_log_ratio_));
+    return Saturated(KeepMostExact(ratios));
   }
-  std::vector<double> evidence = *conditional_log_ratio_;
+  std::vector<double> evidence = ratios;
   const double weight = EvidenceWeight(*input_.head);
   std::transform(evidence.begin(), evidence.end(), evidence.begin(), [&](double ratio) { return weight * ratio; });
   return Saturated(Remember(attack, evidence));
 }
 
 const GradientViews& AttackScorer::Views() {
-  if (!views_.has_value()) {
-    views_ = splitter_.Split(input_.gradients);
-  }
-  return *views_;
+  return Once(batch_.views, [&] { return splitter_.Split(input_.gradients); });
 }
 
 std::vector<float> AttackScorer::ScoreBySurrogate(v1::Attack attack) {
-  if (!surrogate_scores_.has_value()) {
-    surrogate_scores_ = surrogate_.Take(Views(), input_.activations);
+  // Scoring a batch also learns from it, so it must happen once however many attacks ask.
+  const SurrogateScores& scores =
+      Once(batch_.surrogate_scores, [&] { return surrogate_.Take(Views(), input_.activations); });
+  if (attack == v1::UNSPLIT) {
+    return Saturated(scores.matching);
   }
-  switch (attack) {
-    case v1::UNSPLIT:
-      return Saturated(surrogate_scores_->matching);
-    case v1::SURROGATE_HEAD:
-      return Saturated(surrogate_scores_->log_ratios);
-    default:
-      return Saturated(Remember(attack, surrogate_scores_->log_ratios));
-  }
+  return Saturated(attack == v1::SURROGATE_HEAD ? scores.log_ratios : Remember(attack, scores.log_ratios));
 }
 
 std::vector<float> AttackScorer::ScoreByFactor(v1::Attack attack) {
-  if (!factor_log_ratio_.has_value()) {
-    factor_log_ratio_ = label_factor_.Take(Views());
-  }
-  return attack == v1::FACTOR_ANALYSIS ? Saturated(*factor_log_ratio_)
-                                       : Saturated(Remember(attack, *factor_log_ratio_));
+  const std::vector<double>& ratios = Once(batch_.factor_log_ratio, [&] { return label_factor_.Take(Views()); });
+  return Saturated(attack == v1::FACTOR_ANALYSIS ? ratios : Remember(attack, ratios));
 }
 
 const std::vector<double>& AttackScorer::Spectral() {
-  if (!spectral_.has_value()) {
-    spectral_ = gradient_direction_.Project(input_.gradients);
-  }
-  return *spectral_;
+  return Once(batch_.spectral, [&] { return gradient_direction_.Project(input_.gradients); });
 }
 
 std::vector<float> AttackScorer::ScoreCumulative() {

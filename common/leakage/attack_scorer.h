@@ -107,13 +107,16 @@ class AttackScorer {
   };
   std::vector<Repeated> most_exact_;  // [examples]; made when first used.
   // Of this batch, computed when first asked for.
-  std::optional<HintScores> hint_scores_;
-  std::optional<std::vector<double>> spectral_;  // Projections, without the vote on their orientation.
-  std::optional<std::vector<float>> likelihood_ratio_, projection_;
-  std::optional<std::vector<double>> conditional_log_ratio_;
-  std::optional<GradientViews> views_;
-  std::optional<SurrogateScores> surrogate_scores_;
-  std::optional<std::vector<double>> factor_log_ratio_;
+  struct Batch {
+    std::optional<HintScores> hint_scores;
+    std::optional<std::vector<double>> spectral;  // Projections, without the vote on their orientation.
+    std::optional<std::vector<float>> likelihood_ratio, projection;
+    std::optional<std::vector<double>> conditional_log_ratio;
+    std::optional<GradientViews> views;
+    std::optional<SurrogateScores> surrogate_scores;
+    std::optional<std::vector<double>> factor_log_ratio;
+  };
+  Batch batch_;
 };
 
 }  // namespace splitveil

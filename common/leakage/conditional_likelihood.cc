@@ -18,14 +18,6 @@ double Ratio(double x, double y) { return x == 0 ? 0 : x / y; }
 // Of the spreads of two Gaussians in one direction, each against the other: twice the divergence of equal means.
 double Unlikeness(double one, double other) { return one == other ? 0 : one / other + other / one - 2; }
 
-// How far apart the clean gradients of the two labels are, in units of |v|.
-double Separation(double probability, double v_norm, double clip_norm) {
-  const auto coefficient = [&](double residual) {
-    return clip_norm > 0 && residual * v_norm > clip_norm ? clip_norm / v_norm : residual;
-  };
-  return coefficient(std::abs(probability)) + coefficient(std::abs(1 - probability));
-}
-
 // Share of the largest squared row below which a variance is none that floats resolve.
 constexpr double kResolution = 1e-10;
 
@@ -35,10 +27,10 @@ struct RowProducts {
   double x_line = 0, v_line = 0;
 };
 
-// Coefficient of v in the clean gradient of an example with this label.
-double Coefficient(double probability, int label, const RowProducts& row, double clip_norm) {
+// Coefficient of v in the clean gradient of an example with this label: p - label, less where the gradient is clipped.
+double Coefficient(double probability, int label, double v_norm, double clip_norm) {
   const double coefficient = probability - label;
-  const double norm = std::abs(coefficient) * std::sqrt(row.v_squared);
+  const double norm = std::abs(coefficient) * v_norm;
   return clip_norm > 0 && norm > clip_norm ? coefficient * clip_norm / norm : coefficient;
 }
 
@@ -115,13 +107,6 @@ std::vector<double> OfPlaces(const ReleasingHead& head) {
   return scores;
 }
 
-// (p - label) of a gradient that is scaled down to clip_norm.
-double Coefficient(double probability, int label, double v_norm, double clip_norm) {
-  const double coefficient = probability - label;
-  const double norm = std::abs(coefficient) * v_norm;
-  return clip_norm > 0 && norm > clip_norm ? coefficient * clip_norm / norm : coefficient;
-}
-
 std::vector<LabelResidual> OfGradientNoise(ConstMatrixView released, const ReleasingHead& head) {
   const std::vector<double> x_squared = SquaredNorms(released), v_squared = SquaredNorms(head.label_directions);
   const std::vector<double> x_v = PairwiseProducts(released, head.label_directions);
@@ -149,7 +134,7 @@ std::vector<LabelResidual> OfGradientNoise(ConstMatrixView released, const Relea
   return residuals;
 }
 
-std::vector<LabelResidual> OfPlaces(const ReleasingHead& head, double mu) {
+std::vector<LabelResidual> ResidualsOfPlaces(const ReleasingHead& head, double mu) {
   std::vector<LabelResidual> residuals(head.places.size());
   for (size_t j = 0; j < residuals.size(); ++j) {
     if (head.exact[j] != 0 && std::isfinite(head.places[j])) {
@@ -200,8 +185,10 @@ double ConditionalAucBound(const ReleasingHead& head) {
     const absl::Span<const float> v = head.label_directions.row(j);
     const double v_squared = SquaredNorm(v);
     const double on_line = isotropic ? 0 : InnerProduct(v, head.noise_direction) / line_norm;
+    // How far apart the clean gradients of the two labels are, in units of |v|.
+    const double probability = head.probabilities[static_cast<size_t>(j)], v_norm = std::sqrt(v_squared);
     const double separation =
-        Separation(head.probabilities[static_cast<size_t>(j)], std::sqrt(v_squared), head.clip_norm);
+        Coefficient(probability, 0, v_norm, head.clip_norm) - Coefficient(probability, 1, v_norm, head.clip_norm);
     const double along = separation * separation * on_line * on_line;
     const double across = cols == 1 ? 0 : separation * separation * std::max(0.0, v_squared - on_line * on_line);
     const double sum_kl = 0.5 * (unlike + Ratio(along, negative.along) + Ratio(along, positive.along) +
@@ -238,8 +225,9 @@ std::vector<double> ConditionalLogRatios(ConstMatrixView released, const Releasi
     }
     row.x_squared = x_squared[j];
     row.x_v = x_v[j];
-    const double if_negative = Coefficient(head.probabilities[j], 0, row, head.clip_norm);
-    const double if_positive = Coefficient(head.probabilities[j], 1, row, head.clip_norm);
+    const double v_norm = std::sqrt(row.v_squared);
+    const double if_negative = Coefficient(head.probabilities[j], 0, v_norm, head.clip_norm);
+    const double if_positive = Coefficient(head.probabilities[j], 1, v_norm, head.clip_norm);
     if (stated) {
       row.x_line = x_line[j];
       row.v_line = v_line[j];
@@ -278,7 +266,7 @@ std::vector<double> RepeatPrecisions(const ReleasingHead& head) {
 
 std::vector<LabelResidual> LabelResiduals(ConstMatrixView released, const ReleasingHead& head, double label_mu) {
   if (!head.places.empty()) {  // v and p stand for no pair of labels.
-    return label_mu > 0 ? OfPlaces(head, label_mu) : std::vector<LabelResidual>(head.places.size());
+    return label_mu > 0 ? ResidualsOfPlaces(head, label_mu) : std::vector<LabelResidual>(head.places.size());
   }
   // No noise is NaN, which compares false.
   if (head.noise_negative.along >= 0 && head.noise_positive.along >= 0) {

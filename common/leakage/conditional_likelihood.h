@@ -27,7 +27,7 @@ struct ReleasingHead {
   // al., ICLR 2022, section 4.1): the length of the longest clean gradient among the other rows, which their labels
   // tell, [batch]. Empty: the noise is no such.
   absl::Span<const double> longest_others;
-  // What leaves of an example is made of one noised label, however often it leaves: evidence of it counts once.
+  // All that is released of an example is made of one noised label, however often: evidence of it counts once.
   bool releases_repeat = false;
   // What is added to labels has been made a posterior: a clean gradient is (p - p(1 | noised label)) v.
   bool releases_posterior = false;
@@ -61,7 +61,7 @@ std::vector<double> ConditionalLogRatios(ConstMatrixView released, const Releasi
 double EvidenceWeight(const ReleasingHead& head);
 
 // How exactly each row of releases that repeat tells of its noised label, for comparison among the releases of one
-// example: p (1 - p) where a posterior has left, which rounding hides where p is next to 0 or 1; else 1; 0 where it
+// example: p (1 - p) where a posterior was released, which rounding hides where p is next to 0 or 1; else 1; 0 where it
 // tells nothing. What is released once can be remembered: an adversary keeps the most exact. [batch]. Thread-safe.
 std::vector<double> RepeatPrecisions(const ReleasingHead& head);
 

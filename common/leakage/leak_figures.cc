@@ -46,7 +46,7 @@ absl::StatusOr<Ranking> Rank(absl::Span<const float> scores, absl::Span<const ui
   for (size_t i = 0; i < scores.size(); ++i) {
     if (std::isnan(scores[i]) || labels[i] > 1) {
       return absl::InvalidArgumentError(
-          absl::StrCat("leak figures: expected a number and a label of 0 or 1, found another at row ", i));
+          absl::StrCat("leak figures: a score is not a number, or a label is not 0 or 1, at row ", i));
     }
     sorted.push_back({scores[i], labels[i]});
   }

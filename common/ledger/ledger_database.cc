@@ -62,13 +62,13 @@ absl::Status LedgerDatabase::GoBackTo(const v1::LedgerPosition& position, const 
                            "WHERE run_id = ?1 GROUP BY run_id"));
   SPLITVEIL_RETURN_IF_ERROR(find.Bind(run.run_id));
   SPLITVEIL_ASSIGN_OR_RETURN(const bool known, find.Next());
-  // A checkpoint is written after its ledger: one that lacks steps is another one, or an older copy, and whoever reads
-  // it would be told of a complete run.
+  // A checkpoint is written after its ledger: one that lacks steps is a different one, or an older copy, and its
+  // readers would take it for a complete run.
   if (const int64_t recorded = known ? find.Int64(0) : 0; recorded < position.steps()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "expected the ledger of run \"", run.run_id, "\" up to step ", position.steps(),
-        ", where its checkpoint goes on, found it up to step ", recorded,
-        ": put back the file that the run has written; else the label party's restart begins another run"));
+        ", where its checkpoint resumes, found it up to step ", recorded,
+        ": restore the file that the run has written, or set the label party's restart to begin a new run"));
   }
   if (!known) {
     return InsertRun(run);

@@ -19,17 +19,27 @@ using Labels = std::vector<ClientMetric::Label>;
 // Families in the order in which they are first added to.
 class Metrics {
  public:
-  void Counter(const char* name, const char* help, double value, Labels labels = {}) {
+  template <typename Number>
+  void Counter(const char* name, const char* help, Number value, Labels labels = {}) {
     ClientMetric metric;
-    metric.counter.value = value;
+    metric.counter.value = static_cast<double>(value);
     Add(name, help, MetricType::Counter, std::move(metric), std::move(labels));
   }
   // A value that is not finite is not known.
-  void Gauge(const char* name, const char* help, double value, Labels labels = {}) {
-    if (std::isfinite(value)) {
+  template <typename Number>
+  void Gauge(const char* name, const char* help, Number value, Labels labels = {}) {
+    if (std::isfinite(static_cast<double>(value))) {
       ClientMetric metric;
-      metric.gauge.value = value;
+      metric.gauge.value = static_cast<double>(value);
       Add(name, help, MetricType::Gauge, std::move(metric), std::move(labels));
+    }
+  }
+
+  // Protobuf has 0 where nothing was set: 0 is not known either.
+  template <typename Number>
+  void GaugeIfSet(const char* name, const char* help, Number value) {
+    if (value > 0) {
+      Gauge(name, help, value);
     }
   }
 
@@ -58,40 +68,33 @@ void AddProgress(const v1::GetStatusResponse& status, Metrics& metrics) {
   if (!status.ended().empty()) {
     metrics.Gauge("run_ended", "1 once the run has ended, with how.", 1, {{"status", status.ended()}});
   }
-  metrics.Gauge("aligned_examples", "Examples that both parties have.", static_cast<double>(status.aligned_examples()));
-  metrics.Gauge("run_step", "Batches trained, those of earlier processes of the run included.",
-                static_cast<double>(status.step()));
-  metrics.Gauge("run_steps", "Batches to be trained.", static_cast<double>(status.total_steps()));
+  metrics.Gauge("aligned_examples", "Examples that both parties have.", status.aligned_examples());
+  metrics.Gauge("run_step", "Batches trained, those of earlier processes of the run included.", status.step());
+  metrics.Gauge("run_steps", "Batches to be trained.", status.total_steps());
   metrics.Gauge("run_epoch", "Epoch, from 0.", status.epoch());
-  metrics.Counter("steps_total", "Batches trained by this process.", static_cast<double>(status.steps_done()));
-  metrics.Counter("examples_total", "Examples in these batches.", static_cast<double>(status.examples_done()));
+  metrics.Counter("steps_total", "Batches trained by this process.", status.steps_done());
+  metrics.Counter("examples_total", "Examples in these batches.", status.examples_done());
   metrics.Counter("step_seconds_total", "Time spent in training steps.", status.step_seconds());
   for (const v1::PhaseSeconds& phase : status.phases()) {
     metrics.Counter("phase_seconds_total", "Where the time of the training steps went at this party.", phase.seconds(),
                     {{"phase", phase.phase()}});
   }
-  if (status.in_flight_batches() > 0) {
-    metrics.Gauge("in_flight_batches", "Batches in flight at once, as agreed or chosen.", status.in_flight_batches());
-  }
+  metrics.GaugeIfSet("in_flight_batches", "Batches in flight at once, as agreed or chosen.",
+                     status.in_flight_batches());
   if (status.turn_seconds() > 0) {
     metrics.Counter("turn_seconds_total", "From sending a batch's activations to its gradients, over all batches.",
                     status.turn_seconds());
   }
-  metrics.Counter("sent_bytes_total", "Payload of training messages sent.", static_cast<double>(status.bytes_sent()));
-  metrics.Counter("received_bytes_total", "Payload of training messages received.",
-                  static_cast<double>(status.bytes_received()));
-  if (status.steps_per_second() > 0) {
-    metrics.Gauge("steps_per_second", "Over the latest half a minute of training.", status.steps_per_second());
-  }
-  if (status.seconds_left() > 0) {
-    metrics.Gauge("remaining_seconds", "Of training, at that rate.", status.seconds_left());
-  }
+  metrics.Counter("sent_bytes_total", "Payload of training messages sent.", status.bytes_sent());
+  metrics.Counter("received_bytes_total", "Payload of training messages received.", status.bytes_received());
+  metrics.GaugeIfSet("steps_per_second", "Over the latest half a minute of training.", status.steps_per_second());
+  metrics.GaugeIfSet("remaining_seconds", "Of training, at that rate.", status.seconds_left());
   for (const v1::CertificateEnd& end : status.certificates()) {
-    metrics.Gauge("certificate_not_after_seconds", "When it ends, in seconds since 1970.",
-                  static_cast<double>(end.not_after()), {{"certificate", end.certificate()}});
+    metrics.Gauge("certificate_not_after_seconds", "When it ends, in seconds since 1970.", end.not_after(),
+                  {{"certificate", end.certificate()}});
   }
   metrics.Counter("interruptions_total", "Connections to the peer that were lost in this run, the first 100.",
-                  static_cast<double>(status.interruptions()));
+                  status.interruptions());
 }
 
 void AddLeaks(const v1::LabelPartyFigures& figures, Metrics& metrics) {
@@ -123,9 +126,8 @@ void AddLabelParty(const v1::GetStatusResponse& status, Metrics& metrics) {
     metrics.Gauge("test_r_squared", "Of the latest evaluation of a regression.", test.r_squared());
   }
   AddLeaks(figures, metrics);
-  if (figures.step_auc_bound() > 0) {
-    metrics.Gauge("step_auc_bound", "Bound on the leak AUC of the latest step (Theorem 1).", figures.step_auc_bound());
-  }
+  metrics.GaugeIfSet("step_auc_bound", "Bound on the leak AUC of the latest step (Theorem 1).",
+                     figures.step_auc_bound());
   if (figures.run_auc_bound() > 0) {
     metrics.Gauge("run_auc_bound", "Bound on the leak AUC of all releases of the run together.",
                   figures.run_auc_bound());
@@ -137,12 +139,12 @@ void AddLabelParty(const v1::GetStatusResponse& status, Metrics& metrics) {
     metrics.Gauge("run_budget_left_ratio", "Share of the run's budget that is unspent, 0 to 1.", figures.budget_left());
   }
   for (const v1::GateCount& count : figures.gate()) {
-    metrics.Counter("gate_decisions_total", "Steps by what the release gate decided.",
-                    static_cast<double>(count.steps()), {{"action", count.action()}});
+    metrics.Counter("gate_decisions_total", "Steps by what the release gate decided.", count.steps(),
+                    {{"action", count.action()}});
   }
-  metrics.Gauge("bottom_frozen", "1: no gradient leaves any more.", figures.frozen() ? 1 : 0);
+  metrics.Gauge("bottom_frozen", "1: no further gradient is released.", figures.frozen() ? 1 : 0);
   metrics.Counter("bound_exceeded_total", "Times an attack exceeded over an epoch what the noise allows.",
-                  static_cast<double>(status.bound_exceeded()));
+                  status.bound_exceeded());
 }
 
 }  // namespace

@@ -71,8 +71,8 @@ absl::Status CountTakeUp(Ledger& ledger, const std::string& checkpoint) {
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t before, ledger.CountEventsOfRun("continued", detail));
   if (before >= kMaxTakeUps) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("unfinished: expected to continue ", checkpoint, " at most ", kMaxTakeUps, " times, found ",
-                     before, " before: see what ends the run again and again, or begin anew (restart)"));
+        absl::StrCat("unfinished: the run was resumed from ", checkpoint, " ", before, " times, at most ", kMaxTakeUps,
+                     " are allowed: find out what interrupts it, or set restart to begin a new run"));
   }
   SPLITVEIL_RETURN_IF_ERROR(ledger.RecordEvent("continued", detail));
   return ledger.Commit();
@@ -81,14 +81,14 @@ absl::Status CountTakeUp(Ledger& ledger, const std::string& checkpoint) {
 absl::Status CountAlignment(Ledger& ledger, int64_t limit, int& left) {
   if (left <= 0) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("alignment: expected it to succeed once in ", kMostAlignments,
-                     " attempts, found none that did: see what breaks the connection, and start both parties again"));
+        absl::StrCat("alignment: none of ", kMostAlignments,
+                     " attempts succeeded: find out what breaks the connection, then start both parties again"));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t before, ledger.CountEvents("aligning"));
   if (limit > 0 && before >= limit) {
-    return absl::ResourceExhaustedError(absl::StrCat("alignment: expected at most ", limit,
-                                                     " with this party's ledger (party.max_alignments), found ", before,
-                                                     " begun before: each tries another list of ids"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("alignment: this party's ledger already counts ", before, " of at most ", limit,
+                     " (party.max_alignments): each lets the peer try a different list of ids"));
   }
   SPLITVEIL_RETURN_IF_ERROR(ledger.RecordEvent("aligning", absl::StrCat("number ", before + 1, " of this ledger")));
   --left;

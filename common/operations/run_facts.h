@@ -39,7 +39,7 @@ inline constexpr int64_t kMaxTakeUps = 100;
 // ResourceExhausted where it has done so kMaxTakeUps times.
 absl::Status CountTakeUp(Ledger& ledger, const std::string& checkpoint);
 
-// How many alignments a process may begin: one whose connection is lost is begun anew, and each lets the peer try
+// How many alignments a process may start: one whose connection is lost is restarted, and each lets the peer try
 // another list of ids.
 inline constexpr int kMostAlignments = 8;
 

@@ -8,7 +8,7 @@
 
 namespace splitveil {
 
-// Where a party leaves every figure of a run: beside its ledger, LEDGER without ".db" + ".result.json"; of one that
+// Where a party writes every figure of a run: beside its ledger, LEDGER without ".db" + ".result.json"; of one that
 // only predicts with the model of a training, whose figures stay, + ".prediction.json".
 std::string ResultPath(const std::string& ledger_path, bool only_predicts);
 

@@ -1,4 +1,4 @@
-// What an attack on a run proves: the least mu that what was seen leaves possible.
+// What an attack on a run proves: the least mu that is consistent with what was seen.
 #ifndef SPLITVEIL_COMMON_PRIVACY_MU_LOWER_BOUND_H_
 #define SPLITVEIL_COMMON_PRIVACY_MU_LOWER_BOUND_H_
 

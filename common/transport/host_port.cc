@@ -28,17 +28,26 @@ absl::Status Refused(absl::string_view field, absl::string_view expected, absl::
   return absl::InvalidArgumentError(absl::StrCat(field, ": expected ", expected, ", found \"", address, "\"", reason));
 }
 
+using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+
+// The addresses to listen at that `place` names; none and why not.
+std::pair<Addresses, absl::string_view> Resolve(const HostPort& place) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int resolved = getaddrinfo(place.host.c_str(), absl::StrCat(place.port).c_str(), &hints, &found);
+  return {Addresses(resolved == 0 ? found : nullptr, &freeaddrinfo), resolved == 0 ? "" : gai_strerror(resolved)};
+}
+
 // 0, or the errno of what failed. As gRPC's server does: a port whose last connections have just ended is free.
 int TryToBind(const addrinfo& info) {
-  const int socket_fd = socket(info.ai_family, info.ai_socktype | SOCK_CLOEXEC, info.ai_protocol);
-  if (socket_fd < 0) {
+  const Descriptor bound(socket(info.ai_family, info.ai_socktype | SOCK_CLOEXEC, info.ai_protocol));
+  if (bound.number() < 0) {
     return errno;
   }
-  const int yes = 1;
-  (void)setsockopt(socket_fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  const int error = bind(socket_fd, info.ai_addr, info.ai_addrlen) == 0 ? 0 : errno;
-  close(socket_fd);
-  return error;
+  SetOption(bound.number(), SOL_SOCKET, SO_REUSEADDR, 1);
+  return bind(bound.number(), info.ai_addr, info.ai_addrlen) == 0 ? 0 : errno;
 }
 
 // Listens at `address`, of `size` bytes. An errno where it cannot.
@@ -85,17 +94,12 @@ std::string WithPort(const std::string& address, int port) {
 
 absl::Status CheckFree(absl::string_view field, absl::string_view address) {
   SPLITVEIL_ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(field, address));
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const int resolved = getaddrinfo(parsed.host.c_str(), absl::StrCat(parsed.port).c_str(), &hints, &found);
-  if (resolved != 0) {
-    return Refused(field, "a host:port of this machine", address, absl::StrCat(": ", gai_strerror(resolved)));
+  const auto [found, problem] = Resolve(parsed);
+  if (found == nullptr) {
+    return Refused(field, "a host:port of this machine", address, absl::StrCat(": ", problem));
   }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, &freeaddrinfo);
   int error = 0;
-  for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
+  for (const addrinfo* info = found.get(); info != nullptr; info = info->ai_next) {
     error = TryToBind(*info);
     if (error == 0) {
       return absl::OkStatus();
@@ -135,8 +139,7 @@ int PortOf(const Descriptor& socket_owner) {
   if (getsockname(socket_owner.number(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
     return 0;
   }
-  return ntohs(bound.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(bound).sin_port
-                                          : reinterpret_cast<const sockaddr_in6&>(bound).sin6_port);
+  return ntohs(PortIn(bound));
 }
 
 in_port_t& PortIn(sockaddr_storage& address) {
@@ -171,17 +174,12 @@ absl::StatusOr<std::vector<Descriptor>> ListenAtAll(absl::string_view field, con
       return sockets;
     }  // A machine without IPv6, or a taken port, as IPv4 will tell.
   }
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const int resolved = getaddrinfo(place.host.c_str(), absl::StrCat(place.port).c_str(), &hints, &found);
-  if (resolved != 0) {
-    return refused(gai_strerror(resolved));
+  const auto [found, problem] = Resolve(place);
+  if (found == nullptr) {
+    return refused(problem);
   }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, &freeaddrinfo);
   int last_error = 0;
-  for (addrinfo* info = found; info != nullptr; info = info->ai_next) {
+  for (addrinfo* info = found.get(); info != nullptr; info = info->ai_next) {
     if (place.port == 0 && !sockets.empty()) {  // All on the port that the first one got.
       const auto port = htons(static_cast<uint16_t>(PortOf(sockets.front())));
       (info->ai_family == AF_INET ? reinterpret_cast<sockaddr_in*>(info->ai_addr)->sin_port

@@ -22,6 +22,7 @@
 #include "common/status/status_macros.h"
 #include "common/transport/certificate.h"
 #include "common/transport/client_call.h"
+#include "common/transport/host_port.h"
 
 namespace splitveil {
 namespace {
@@ -49,95 +50,55 @@ struct Patience {
   }
 };
 
-class Socket {
- public:
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
-  ~Socket() {
-    if (descriptor_ >= 0) {
-      close(descriptor_);
+// Whether `socket` became ready for `events` in time.
+bool WaitFor(const Descriptor& socket, int events, const Patience& patience) {
+  pollfd poll_entry = {socket.number(), static_cast<short>(events), 0};  // NOLINT(google-runtime-int): poll's type.
+  while (true) {
+    const absl::Duration left = std::max(absl::ZeroDuration(), absl::FromChrono(patience.deadline - SteadyNow()));
+    // In short periods, so that a stop signal is noticed while a peer stays silent.
+    const absl::Duration period = absl::Ceil(std::min(left, kStopPeriod), absl::Milliseconds(1));
+    const int ready = poll(&poll_entry, 1, static_cast<int>(absl::ToInt64Milliseconds(period)));
+    if (ready > 0) {
+      return true;
+    }
+    if ((ready < 0 && errno != EINTR) || left == absl::ZeroDuration() || patience.Stopped()) {
+      return false;
     }
   }
-  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-
-  int descriptor() const { return descriptor_; }
-
-  // Whether it became ready for `events` in time.
-  bool Wait(int events, const Patience& patience) const {
-    pollfd poll_entry = {descriptor_, static_cast<short>(events), 0};  // NOLINT(google-runtime-int): poll's type.
-    while (true) {
-      const absl::Duration left = std::max(absl::ZeroDuration(), absl::FromChrono(patience.deadline - SteadyNow()));
-      const absl::Duration period = absl::Ceil(std::min(left, kStopPeriod), absl::Milliseconds(1));
-      const int ready = poll(&poll_entry, 1, static_cast<int>(absl::ToInt64Milliseconds(period)));
-      if (ready > 0) {
-        return true;
-      }
-      if ((ready < 0 && errno != EINTR) || left == absl::ZeroDuration() || patience.Stopped()) {
-        return false;
-      }
-    }
-  }
-
- private:
-  int descriptor_;
-};
-
-struct DialledAddress {
-  std::string host;
-  std::string port;
-};
-
-// host:port or [v6]:port.
-absl::StatusOr<DialledAddress> SplitAddress(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("address: expected host:port, found \"", address, "\""));
-  }
-  std::string host = address.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  }
-  return DialledAddress{host, address.substr(colon + 1)};
 }
 
-absl::StatusOr<Socket> ConnectOne(const addrinfo& candidate, const Patience& patience) {
-  Socket socket_owner(
+absl::StatusOr<Descriptor> ConnectOne(const addrinfo& candidate, const Patience& patience) {
+  Descriptor connected(
       socket(candidate.ai_family, candidate.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, candidate.ai_protocol));
   int error = 0;
-  if (socket_owner.descriptor() < 0) {
+  if (connected.number() < 0 || connect(connected.number(), candidate.ai_addr, candidate.ai_addrlen) != 0) {
     error = errno;
-  } else if (connect(socket_owner.descriptor(), candidate.ai_addr, candidate.ai_addrlen) != 0) {
-    error = errno;
-    if (error == EINPROGRESS) {
-      socklen_t size = sizeof(error);
-      if (!socket_owner.Wait(POLLOUT, patience)) {
-        error = ETIMEDOUT;
-      } else if (getsockopt(socket_owner.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) {
-        error = errno;
-      }
+  }
+  if (error == EINPROGRESS) {  // What became of it is an option of the socket once that can be written.
+    socklen_t size = sizeof(error);
+    if (!WaitFor(connected, POLLOUT, patience)) {
+      error = ETIMEDOUT;
+    } else if (getsockopt(connected.number(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) {
+      error = errno;
     }
   }
-  if (error != 0) {
-    return absl::UnavailableError(std::strerror(error));
-  }
-  return socket_owner;
+  return error == 0 ? absl::StatusOr<Descriptor>(std::move(connected)) : absl::UnavailableError(std::strerror(error));
 }
 
 // Tries every address of the host. The resolver's own time-out bounds the look-up.
-absl::StatusOr<Socket> Connect(const DialledAddress& target, const Patience& patience) {
+absl::StatusOr<Descriptor> Connect(const HostPort& target, const Patience& patience) {
   addrinfo hints = {};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  const int error = getaddrinfo(target.host.c_str(), target.port.c_str(), &hints, &found);
+  const int error = getaddrinfo(target.host.c_str(), absl::StrCat(target.port).c_str(), &hints, &found);
   if (error != 0) {
     return absl::UnavailableError(gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, OpenSslDeleter<addrinfo, freeaddrinfo>> owner(found);
   absl::Status last = absl::UnavailableError("no address");
   for (const addrinfo* candidate = found; candidate != nullptr; candidate = candidate->ai_next) {
-    absl::StatusOr<Socket> connected = ConnectOne(*candidate, patience);
+    absl::StatusOr<Descriptor> connected = ConnectOne(*candidate, patience);
     if (connected.ok()) {
       return connected;
     }
@@ -201,7 +162,7 @@ enum class Step { kDone, kClosed, kTimedOut, kFailed };
 
 // Runs one OpenSSL operation on a non-blocking socket to its end.
 template <typename Operation>
-Step Complete(SSL* ssl, const Socket& socket, const Patience& patience, const Operation& operation) {
+Step Complete(SSL* ssl, const Descriptor& socket, const Patience& patience, const Operation& operation) {
   while (true) {
     ERR_clear_error();
     const int result = operation();
@@ -210,12 +171,8 @@ Step Complete(SSL* ssl, const Socket& socket, const Patience& patience, const Op
     }
     switch (SSL_get_error(ssl, result)) {
       case SSL_ERROR_WANT_READ:
-        if (!socket.Wait(POLLIN, patience)) {
-          return Step::kTimedOut;
-        }
-        break;
       case SSL_ERROR_WANT_WRITE:
-        if (!socket.Wait(POLLOUT, patience)) {
+        if (!WaitFor(socket, SSL_want_read(ssl) ? POLLIN : POLLOUT, patience)) {
           return Step::kTimedOut;
         }
         break;
@@ -292,17 +249,15 @@ Attempt FailedHandshake(const Verdict& verdict, const std::string& server_name) 
   return {HandshakeFailure(verdict, server_name), false, damaged};
 }
 
-Attempt TryOnce(const DialledAddress& target, SSL_CTX* context, const std::string& server_name,
-                const Patience& patience) {
-  absl::StatusOr<Socket> socket = Connect(target, patience);
+Attempt TryOnce(const HostPort& target, SSL_CTX* context, const std::string& server_name, const Patience& patience) {
+  absl::StatusOr<Descriptor> socket = Connect(target, patience);
   if (!socket.ok()) {
     return {socket.status()};
   }
   const SslPtr ssl(SSL_new(context));
   Verdict verdict;
   if (ssl == nullptr || SSL_set_ex_data(ssl.get(), VerdictIndex(), &verdict) != 1 ||
-      SSL_set_fd(ssl.get(), socket->descriptor()) != 1 ||
-      SSL_set_tlsext_host_name(ssl.get(), server_name.c_str()) != 1 ||
+      SSL_set_fd(ssl.get(), socket->number()) != 1 || SSL_set_tlsext_host_name(ssl.get(), server_name.c_str()) != 1 ||
       SSL_set1_host(ssl.get(), server_name.c_str()) != 1) {
     return {absl::InternalError(absl::StrCat("OpenSSL cannot start a connection: ", TakeOpenSslError()))};
   }
@@ -337,7 +292,7 @@ Attempt TryOnce(const DialledAddress& target, SSL_CTX* context, const std::strin
 
 absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity, const std::string& server_name,
                          SteadyTime deadline, const std::function<bool()>& stop) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const DialledAddress target, SplitAddress(address));
+  SPLITVEIL_ASSIGN_OR_RETURN(const HostPort target, ParseHostPort("address", address));
   SPLITVEIL_ASSIGN_OR_RETURN(const SslContextPtr context, ClientContext(identity));
   const SteadyTime start = SteadyNow();
   absl::Duration pause = kFirstPause;

@@ -82,7 +82,7 @@ absl::Status CheckChain(const std::vector<X509Ptr>& chain, X509_STORE* store, co
   return absl::OkStatus();
 }
 
-// That the first of `chain` holds today for both ends of TLS, whoever signed it.
+// That the first of `chain` holds today for both ends of TLS, no matter who signed it.
 absl::Status CheckAlone(const std::vector<X509Ptr>& chain, const std::string& path) {
   const X509StorePtr store(X509_STORE_new());
   if (store == nullptr || X509_STORE_add_cert(store.get(), chain[0].get()) != 1 ||
