@@ -94,6 +94,7 @@ bool MaskingKey::Mask(const Point& point, Point& masked) const {
   return crypto_scalarmult_ristretto255(masked.data(), scalar_.data(), point.data()) == 0;
 }
 
+// Without a nonce the commitment to a shared id's point could be computed by either party.
 CommitmentNonce DrawCommitmentNonce() {
   CommitmentNonce nonce;
   FillSecureRandom(absl::MakeSpan(nonce));

@@ -71,6 +71,7 @@ absl::Status PeerInbox::Accept(const Message& message) {
 }
 
 absl::Status PeerInbox::CheckForm(const Message& message) const {
+  // A message of a different run would be answered with points masked by this run's key.
   if (message.run_id() != limits_.run_id) {
     return absl::FailedPreconditionError("alignment message: run_id is of another run");
   }
@@ -100,6 +101,7 @@ absl::Status PeerInbox::CheckPoints(const char* field, const Message::Points& ch
     return absl::InvalidArgumentError(
         absl::StrCat(field, ".points: expected at most ", limits_.chunk_ids, " points, found ", count));
   }
+  // A point with several encodings could pass for several ids, and the identity is itself under every exponent.
   std::atomic<uint64_t> unusable{0};
   ParallelFor(count, limits_.threads, [&](size_t i) {
     Point point;
@@ -115,6 +117,7 @@ absl::Status PeerInbox::CheckPoints(const char* field, const Message::Points& ch
 
 absl::Status PeerInbox::Advance(const Message& message) {
   const auto content = message.content_case();
+  // One message at a time moves the state: whatever is out of turn ends the alignment, and nothing more is answered.
   switch (state_) {
     case State::kSetSize:
       return content == Message::kSetSize ? AcceptSetSize(message.set_size()) : OutOfTurn("set_size", content);
@@ -139,6 +142,7 @@ absl::Status PeerInbox::Advance(const Message& message) {
 }
 
 absl::Status PeerInbox::AcceptSetSize(const Message::SetSize& set_size) {
+  // The limit bounds both the memory that a peer can claim and the list of ids that it can try.
   if (set_size.ids() < 1 || set_size.ids() > limits_.max_ids) {
     return absl::InvalidArgumentError(
         absl::StrCat("set_size.ids: expected 1 to ", limits_.max_ids, ", found ", set_size.ids()));
@@ -163,6 +167,7 @@ absl::Status PeerInbox::AcceptCommitment(PointKind kind, const Message::Commitme
                                                    " bytes, found ", commitment.sha256().size()));
   }
   std::memcpy(digest.data(), commitment.sha256().data(), digest.size());
+  // A commitment sent back opens with our own nonce and points: it would make every id look shared.
   if (number < committed.ours.size() && committed.ours[number] == digest) {
     return absl::InvalidArgumentError(
         absl::StrCat(NameOf(kind), "_commitment: expected one to the peer's own points, found ours sent back"));
@@ -187,6 +192,7 @@ absl::Status PeerInbox::AcceptMasked(const Message::Points& chunk) {
 absl::Status PeerInbox::AcceptDoubleMasked(const Message::Points& chunk) {
   SPLITVEIL_RETURN_IF_ERROR(CheckChunk(PointKind::kDoubleMasked, chunk, answer_chunks_));
   answer_chunks_.received += chunk.points().size() / sizeof(Point);
+  // Nobody can answer points that were not sent: such answers are made up.
   if (answer_chunks_.received > sent_points_) {
     return absl::FailedPreconditionError(absl::StrCat("double_masked: answers ", answer_chunks_.received,
                                                       " points where only ", sent_points_, " have been sent"));
@@ -216,6 +222,7 @@ absl::Status PeerInbox::CheckChunk(PointKind kind, const Message::Points& chunk,
         absl::StrCat(NameOf(kind), ".nonce: expected ", nonce.size(), " bytes, found ", chunk.nonce().size()));
   }
   std::memcpy(nonce.data(), chunk.nonce().data(), nonce.size());
+  // What is opened must be what was committed to before our points were known.
   const Digest& commitment = committed.commitments[committed.received / committed.chunks.chunk];
   if (CommitmentTo(kind, limits_.run_id, committed.received, nonce, chunk.points()) != commitment) {
     return absl::InvalidArgumentError(
@@ -226,6 +233,7 @@ absl::Status PeerInbox::CheckChunk(PointKind kind, const Message::Points& chunk,
 
 void PeerInbox::Fail(const absl::Status& reason) {
   const absl::MutexLock lock(&mutex_);
+  // The first failure is the cause; what follows from it would hide it.
   if (state_ == State::kComplete || state_ == State::kFailed) {
     return;
   }

@@ -39,6 +39,8 @@ std::vector<uint32_t> SecretPermutation(size_t count) {
   FillSecureRandom({reinterpret_cast<uint8_t*>(random.data()), random.size() * sizeof(uint64_t)});
   std::vector<uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0);
+  // The order in which points are sent must say nothing of the order of the file: rows are often sorted by date or by
+  // outcome.
   for (size_t i = count - 1; i > 0; --i) {
     const size_t j = static_cast<size_t>((static_cast<unsigned __int128>(random[i]) * (i + 1)) >> 64);
     std::swap(order[i], order[j]);
@@ -76,6 +78,7 @@ absl::Status CheckInput(const IdList& ids, const AlignmentOptions& options) {
     return absl::InvalidArgumentError(absl::StrCat("alignment: expected chunk_ids >= 1 and threads >= 0, found ",
                                                    options.chunk_ids, " and ", options.threads));
   }
+  // An empty id would match every empty id of the peer, and a repeated one has no single row to be aligned with.
   size_t empty = 0;
   for (size_t row = 0; row < ids.size(); ++row) {
     empty += ids[row].empty() ? 1 : 0;
@@ -94,6 +97,8 @@ absl::Status OutOfResources(const std::exception& error) {
 
 // Receives until the peer has sent all it owes or has failed.
 void ReadPeerOrThrow(AlignmentChannel& channel, PeerInbox& inbox) {
+  // A thread of its own reads: both parties send large messages at once, and neither may wait for the other to read
+  // first.
   while (inbox.state() != PeerInbox::State::kComplete) {
     const absl::StatusOr<Message> message = channel.Receive();
     if (!message.ok()) {
@@ -195,6 +200,7 @@ absl::StatusOr<AlignedIds> IntersectionProtocol::Run() {
   SPLITVEIL_RETURN_IF_ERROR(SendAnswers(theirs));
   SPLITVEIL_ASSIGN_OR_RETURN(std::vector<Point> ours, inbox_.TakeDoubleMasked());
   SPLITVEIL_RETURN_IF_ERROR(check_.Check([&](uint64_t position) { return std::optional<Point>(ours[position]); }));
+  // A peer that sends our own masked points back would learn nothing, but make us believe that it shares every id.
   if (Point own; MaskItem(order_.front(), own) && own == ours.front()) {  // And with it, by one exponent, all others.
     return absl::InvalidArgumentError("double_masked: expected answers by the peer's exponent, found our points");
   }
@@ -239,6 +245,7 @@ absl::Status IntersectionProtocol::SendMasked() {
     }
     Report(block.size());
   }
+  // No point is revealed before the peer is committed to all of its own: else it could choose them by ours.
   SPLITVEIL_RETURN_IF_ERROR(inbox_.WaitForCommitments(PointKind::kMasked));
   for (size_t first = 0; first < masked.size(); first += chunks.chunk) {
     const absl::Span<const Point> chunk = absl::MakeConstSpan(masked).subspan(first, chunks.chunk);
@@ -281,13 +288,17 @@ absl::StatusOr<std::deque<Point>> IntersectionProtocol::AnswerPeer() {
 absl::Status IntersectionProtocol::SendAnswers(const std::deque<Point>& answers) {
   const PointChunks chunks = AnswerChunks(peer_ids_, options_.chunk_ids);
   const PointChunks owed = AnswerChunks(ids_.size(), options_.chunk_ids);
+  // Answers are committed to as well: a peer that sees ours first could answer with them, and share what it does not
+  // hold.
   SPLITVEIL_RETURN_IF_ERROR(inbox_.WaitForCommitments(PointKind::kDoubleMasked));
   std::vector<Point> chunk;
   uint64_t first = 0;
   for (uint64_t number = 0; number < chunks.count(); ++number, first += chunk.size()) {
     // As large a share of the answers that are owed must have come as were sent before the latest message.
+    // In step: a peer that stops early must not have learned much more of the intersection than this party.
     const uint64_t awaited = number == 0 ? 0 : (number - 1) * owed.count() / chunks.count() * owed.chunk;
     SPLITVEIL_RETURN_IF_ERROR(inbox_.WaitForAnswers(awaited));
+    // Checked before each further message, so that a peer with several exponents is found while little is revealed.
     SPLITVEIL_RETURN_IF_ERROR(check_.Check([&](uint64_t position) { return inbox_.Answer(position); }));
     const auto begin = answers.begin() + static_cast<std::ptrdiff_t>(first);
     chunk.assign(begin, begin + static_cast<std::ptrdiff_t>(chunks.SizeAt(first)));
@@ -304,6 +315,7 @@ absl::StatusOr<AlignedIds> IntersectionProtocol::Intersect(const std::vector<Poi
   if (std::adjacent_find(theirs.begin(), theirs.end()) != theirs.end()) {
     return absl::InvalidArgumentError("masked: expected distinct ids, found repeated ones");
   }
+  // Both parties sort by the same values, and so agree on the order of rows without sending it.
   const std::vector<uint32_t> positions = AscendingPositions(ours);
   const auto repeats = [&](uint32_t a, uint32_t b) { return ours[a] == ours[b]; };
   if (std::adjacent_find(positions.begin(), positions.end(), repeats) != positions.end()) {
@@ -334,6 +346,7 @@ absl::Status IntersectionProtocol::Commit(PointKind kind, uint64_t first, absl::
   const absl::string_view bytes(reinterpret_cast<const char*>(chunk.data()), chunk.size() * sizeof(Point));
   nonces_.push_back(DrawCommitmentNonce());
   const Digest commitment = CommitmentTo(kind, options_.run_id, first, nonces_.back(), bytes);
+  // Noted before it is sent, so that a peer that copies the commitment is recognised.
   inbox_.NoteCommitted(kind, commitment);
   Message message;
   Message::Commitment& content =
@@ -383,6 +396,7 @@ absl::StatusOr<AlignedIds> AlignIds(const IdList& ids, const AlignmentOptions& o
   if (sodium_init() < 0) {
     return absl::InternalError("alignment: libsodium could not be initialised");
   }
+  // Exponentiations take nearly all of the time and are independent of each other.
   const size_t threads = options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
   PeerInbox inbox({options.run_id, ids.size(), options.max_ids, static_cast<uint64_t>(options.chunk_ids), threads});
   absl::StatusOr<AlignedIds> aligned;

@@ -67,9 +67,11 @@ std::string Left(const CLI::Option& option) {
 
 std::string Right(const CLI::Option& option) {
   std::vector<std::string> notes;
+  // Whatever a user must know before typing stands in the help: required, range, default.
   if (option.get_required()) {
     notes.push_back("required");
   }
+  // A list has no single range or default to show.
   if (IsList(option)) {
     notes.push_back("may be given several times");
   } else if (!IsSwitch(option)) {
@@ -133,6 +135,7 @@ absl::Status UnknownWord(const CLI::App& app, const std::string& word) {
   const std::string whole = app.get_parent() != nullptr && commands ? absl::StrCat(app.get_name(), " ", word) : word;
   const absl::string_view name =
       commands ? absl::string_view(whole) : absl::string_view(whole).substr(0, whole.find('='));
+  // Most unknown words are typing errors, and the answer to those is one word.
   const std::string nearest = NearestName(name, known);
   return UsageError(absl::StrCat("expected ", commands ? "a command" : absl::StrCat("a flag of ", CallOf(app)), " (",
                                  absl::StrJoin(known, ", "), "), found ",
@@ -260,6 +263,7 @@ std::vector<const CLI::App*> CommandsBelow(const CLI::App& app) {
 
 std::vector<const CLI::Option*> OptionsOf(const CLI::App& app) {
   std::vector<const CLI::Option*> options = app.get_options();
+  // Every command has these two: they stand after its own flags.
   for (const CLI::Option* last :
        {static_cast<const CLI::Option*>(app.get_version_ptr()), static_cast<const CLI::Option*>(app.get_help_ptr())}) {
     std::stable_partition(options.begin(), options.end(), [last](const CLI::Option* option) { return option != last; });
@@ -328,6 +332,7 @@ CLI::Validator OneOf(const std::vector<std::string>& words) {
   const std::string choice = absl::StrCat(absl::StrJoin(words.begin(), words.end() - 1, ", "), " or ", words.back());
   return CLI::Validator(
       [words, choice](std::string& value) -> std::string {
+        // Exactly as written: an enum that is guessed from a prefix changes when a word is added.
         if (absl::c_linear_search(words, value)) {
           return "";
         }
@@ -344,6 +349,7 @@ CommandLine::CommandLine(const CommandText& program, CommandAction action) {
   app_.formatter(std::make_shared<CommandHelp>());
   app_.set_help_flag("--help", "Print this text.");
   app_.set_version_flag("--version", absl::StrCat(program.name, " ", Version()), "Print the version.");
+  // So that the help shows defaults as the program has them, and cannot differ.
   app_.option_defaults()->always_capture_default();
   if (action != nullptr) {
     actions_[&app_] = std::move(action);
@@ -366,6 +372,7 @@ CLI::App& CommandLine::AddCommand(const CommandText& text, CommandAction action)
 }
 
 absl::Status CommandLine::Explain(const CLI::ParseError& error) const {
+  // Our checks first: their words name the flag and what to type.
   SPLITVEIL_RETURN_IF_ERROR(CheckWords(app_));
   const CLI::App& chosen = Chosen(app_);
   if (!IsCommand(chosen)) {
@@ -411,6 +418,7 @@ absl::StatusOr<ExitCode> CommandLine::Run(int argc, char** argv) {
 
 int CommandLine::Main(int argc, char** argv) {
   absl::StatusOr<ExitCode> code = Run(argc, argv);
+  // A full disk behind `> file` must not look like success.
   if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && code.ok()) {
     code = absl::InternalError("standard output: cannot be written");
   }

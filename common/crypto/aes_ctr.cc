@@ -28,6 +28,7 @@ void AesCtr::Seek(const std::array<uint8_t, 16>& counter) {
 }
 
 void AesCtr::Generate(absl::Span<uint8_t> bytes) {
+  // CTR mode adds the keystream to its input: of zeros that is the keystream itself.
   std::fill(bytes.begin(), bytes.end(), uint8_t{0});
   while (!bytes.empty()) {
     const size_t call_bytes = std::min(bytes.size(), kMaxCallBytes);

@@ -42,6 +42,7 @@ uint64_t SampleUniformBelow(uint64_t bound, RandomWords words) {
     return 0;
   }
   unsigned __int128 product = static_cast<unsigned __int128>(words()) * bound;
+  // Lemire's rejection: without it small values would be likelier, and the noise not exact.
   if (static_cast<uint64_t>(product) < bound) {
     const uint64_t threshold = (0 - bound) % bound;
     while (static_cast<uint64_t>(product) < threshold) {

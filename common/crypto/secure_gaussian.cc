@@ -94,6 +94,7 @@ SPLITVEIL_INLINE void Transform(const uint32_t* __restrict words, float* __restr
     const uint32_t quadrant = words[4 * i + 3];
     const uint32_t mirrored = absl::bit_cast<uint32_t>(radius * Cos(z)) ^ (quadrant & 0x80000000U);
     const uint32_t upright = absl::bit_cast<uint32_t>(radius * (x * SinOverArgument(z)));
+    // Without a branch, so that the loop vectorises and takes the same time for every secret word.
     const uint32_t swapped_bits = (mirrored ^ upright) & (0U - (quadrant & 1U));
     normals[2 * i] = absl::bit_cast<float>(mirrored ^ swapped_bits);
     normals[2 * i + 1] = absl::bit_cast<float>(upright ^ swapped_bits);
@@ -132,6 +133,7 @@ std::array<uint8_t, 16> Counter(const NoisePosition& position, uint64_t pair) {
 
 InstructionSet WidestInstructionSet() {
 #if SPLITVEIL_X86_VARIANTS
+  // The results are the same bits; only the time differs.
   if (__builtin_cpu_supports("avx512f")) {
     return InstructionSet::kAvx512;
   }

@@ -17,6 +17,7 @@ constexpr size_t kMaxCallBytes = size_t{1} << 30;
 void FillSecureRandom(absl::Span<uint8_t> bytes) {
   while (!bytes.empty()) {
     const size_t call_bytes = std::min(bytes.size(), kMaxCallBytes);
+    // Aborts: noise from a generator that failed would be none.
     CheckInvariant(RAND_priv_bytes(bytes.data(), static_cast<int>(call_bytes)) == 1, "the system gives entropy");
     bytes.remove_prefix(call_bytes);
   }

@@ -63,6 +63,7 @@ void Sha256Hasher::Free::operator()(evp_md_ctx_st* context) const { EVP_MD_CTX_f
 std::string SpokenFingerprint(const Digest& digest) {
   std::string text;
   for (size_t group = 0; group < kGroups; ++group) {
+    // Five bytes modulo 100,000 leave a bias below 2^-23, too little to help a forger.
     uint64_t number = 0;
     for (size_t byte = 0; byte < kBytesOfGroup; ++byte) {
       number = number << 8 | digest[group * kBytesOfGroup + byte];

@@ -18,6 +18,7 @@ struct AttackWords {
   const char* explanation;
 };
 
+// For people who decide on a partnership, not for people who attack: what it does, and what it needs to know.
 constexpr AttackWords kWords[] = {
     {"norm", "Gradient length", "Ranks examples with long gradients as positives. Needs nothing but the gradients."},
     {"cosine", "Direction of one known positive",
@@ -134,6 +135,7 @@ std::optional<AttackTraits> TraitsOfName(absl::string_view attack) {
 }  // namespace
 
 AttackNeeds NeedsOf(absl::string_view attack) {
+  // A ledger of a later version may name attacks that this one does not know.
   const std::optional<AttackTraits> traits = TraitsOfName(attack);
   if (!traits.has_value()) {
     return AttackNeeds::kUnknown;
@@ -159,6 +161,7 @@ bool UsesGivenLabels(absl::string_view attack) { return NeedsOf(attack) == Attac
 
 bool ReadsGradients(absl::string_view attack) {
   const std::optional<AttackTraits> traits = TraitsOfName(attack);
+  // An unknown attack is held against the bound: to leave it out would hide an excess.
   return !traits.has_value() || traits->reads_gradients();
 }
 

@@ -56,6 +56,7 @@ std::string BoundKindName(const RunFigures& figures) {
 
 std::string ProvedWords(const RunFigures& figures) {
   const BoundState state = figures.bound();
+  // Of these there is nothing to prove, and the state says it all.
   if (state == BoundState::kNotInLedger || state == BoundState::kNothingReleased) {
     return BoundStateWords(figures);
   }
@@ -81,6 +82,7 @@ std::string AdvantageWords(const AttackFigure* attack, const RunFigures& figures
   if (attack == nullptr) {
     return "none measured";
   }
+  // What an attack reads beyond the features is what the training has revealed.
   const double advantage = attack->auc() - baseline->auc();
   return absl::StrFormat("%.3f %s %s, AUC %.3f", std::abs(advantage), advantage < 0 ? "below" : "above",
                          AttackTitle(baseline->attack), baseline->auc());

@@ -41,6 +41,7 @@ std::string Conditional(const Promise& promise) {
 }
 
 std::string Proved(const Promise& promise) {
+  // A partner keeps what it received in earlier runs: the sum is told when it is the larger promise.
   const std::string all_runs = Promises(promise.all_runs_auc_bound) &&
                                        BoundTenths(*promise.all_runs_auc_bound) > BoundTenths(*promise.run_auc_bound)
                                    ? absl::StrCat(" (", BoundCertainty(*promise.all_runs_auc_bound),
@@ -73,6 +74,7 @@ Promise PromiseOf(const RunFigures& figures) {
   promise.verdict = figures.verdict();
   promise.run_auc_bound = figures.run_auc_bound;
   promise.all_runs_auc_bound = figures.all_runs_auc_bound;
+  // Only what may be compared with the bound stands beside it in the sentence.
   if (const AttackFigure* const measured = HeldAgainstBound(figures); measured != nullptr) {
     promise.measured_auc = measured->auc();
   }
@@ -83,6 +85,7 @@ std::string MeasuredCertainty(double auc) { return Percent(Tenths(auc)); }
 std::string BoundCertainty(double auc_bound) { return Percent(BoundTenths(auc_bound)); }
 
 std::string PromiseSentence(const Promise& promise) {
+  // A bound on each step says nothing of many steps together, which is what a partner holds.
   if (IsProvedForStepsOnly(promise)) {
     return "Not a promise: what is proved limits single steps, and nothing limits the whole run.";
   }

@@ -16,6 +16,7 @@ namespace splitveil {
 namespace {
 
 // Figures that differ by rounding alone are the same.
+// Two machines round differently in the last bits, and the order of attacks must be the same on both.
 double AsPrinted(double auc) { return std::round(1e6 * auc) / 1e6; }
 
 auto Rank(const AttackFigure& figure) {
@@ -56,12 +57,14 @@ std::optional<double> StepAucBoundP95(std::vector<double> of_steps) {
     return std::nullopt;
   }
   for (double& bound : of_steps) {
+    // A step without a bound promises nothing: it counts as the worst, not as missing.
     bound = std::isnan(bound) ? 1 : bound;
   }
   return NearestRankQuantile(std::move(of_steps), 0.95);
 }
 
 double AttackFigure::auc() const {
+  // A pooled figure over all examples is the stronger statement, but it exists only once an epoch has ended.
   const double pooled = last_epoch.has_value() ? InvertedAuc(last_epoch->auc) : 0;
   return pooled > 0 && IsCumulativeAttack(attack) ? pooled : std::max(has_batches() ? batches.p95 : 0, pooled);
 }
@@ -88,6 +91,7 @@ std::vector<AttackFigure> StrongestFirst(const LeakSeriesByAttack& series, const
   for (const auto& [key, aucs] : series) {
     figures[key] = {key.first, key.second, "", aucs.LeakOf()};
   }
+  // An attack may have figures of batches, of epochs or of both; they become one figure.
   for (const auto& [key, row] : last_epoch) {
     if (std::isfinite(row.auc)) {
       AttackFigure& figure = figures[key];
@@ -110,6 +114,7 @@ std::optional<AttackFigure> WorstCaseOf(const std::vector<EpochLeakRow>& rows) {
     if (!IsWorstCase(row.attack) || row.layer != "cut" || row.observer != "label_party" || !std::isfinite(row.auc)) {
       continue;
     }
+    // What adds up all epochs has seen the most of an example; of equals the latest epoch counts.
     const bool cumulative = IsCumulativeAttack(row.attack);
     if (worst == nullptr || (cumulative && !IsCumulativeAttack(worst->attack)) ||
         (row.attack == worst->attack && row.epoch > worst->epoch)) {
@@ -140,6 +145,7 @@ const AttackFigure* RunFigures::with_side_information() const {
 }
 
 const AttackFigure* RunFigures::strongest() const {
+  // Without side information wins ties: it is the attack that any partner can run.
   const AttackFigure* const unaided = practical();
   const AttackFigure* const aided = with_side_information();
   return unaided == nullptr || (aided != nullptr && aided->auc() > unaided->auc()) ? aided : unaided;
@@ -150,6 +156,7 @@ const AttackFigure* RunFigures::no_gradient() const {
 }
 
 const AttackFigure* RunFigures::baseline() const {
+  // What features alone reveal, no protection of gradients can hide: the attacks are measured against that.
   const AttackFigure* const features = First(attacks, [](const std::string& name) { return name == "features_only"; });
   return features != nullptr ? features
                              : First(attacks, [](const std::string& name) { return name == "activation_clusters"; });
@@ -174,6 +181,7 @@ std::optional<double> RunFigures::proved_auc_bound() const {
 }
 
 BoundState RunFigures::bound() const {
+  // An excess is reported even when the run later froze or stated no bound: it has happened.
   return !of_label_party      ? BoundState::kNotInLedger
          : bound_exceeded > 0 ? BoundState::kExceeded
          : released_nothing() ? BoundState::kNothingReleased
@@ -196,6 +204,8 @@ PrivacyVerdict RunFigures::verdict() const {
   if (!states_bound()) {
     return PrivacyVerdict::kNothingClaimed;
   }
+  // A proof is about the mechanism as described. Only a check that could have failed says that this run is that
+  // mechanism.
   if (is_proved()) {
     return claim_check.has_value() && claim_check->is_conclusive() ? PrivacyVerdict::kGuaranteed
                                                                    : PrivacyVerdict::kUnchecked;
@@ -208,6 +218,7 @@ const ClaimCheckRow* RunFigures::checked_claim() const {
 }
 
 std::optional<Guessing> GuessingInBatches(std::optional<double> batch, std::optional<double> positives) {
+  // Without the size of a batch and its share of positives guessing is not known, which is not 0.5.
   if (!batch.has_value() || !positives.has_value() || !(*batch > 0) || !std::isfinite(*positives)) {
     return std::nullopt;
   }
@@ -234,6 +245,7 @@ void AddExcess(const EpochLeakRow& row, std::vector<BoundExcess>& excesses) {
     excess = excesses.insert(excesses.end(), {row.layer, row.attack});
   }
   excess->epochs.push_back(row.epoch + 1);
+  // The worst epoch is the one that passes its own bound by most: bounds differ from epoch to epoch.
   const double at_least = CertainAuc(row.auc, row.auc_low, row.auc_high);
   if (!excess->auc_at_least.has_value() ||
       at_least - row.gaussian_auc_bound > *excess->auc_at_least - *excess->auc_bound) {

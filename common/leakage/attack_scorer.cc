@@ -49,6 +49,7 @@ absl::Status CheckInput(const AttackInput& input, int64_t examples) {
   if (static_cast<int64_t>(input.positions.size()) != rows) {
     return Misfit("positions", rows, static_cast<int64_t>(input.positions.size()));
   }
+  // What is remembered lies in arrays by position: one outside would be written beyond them.
   for (uint32_t position : input.positions) {
     if (position >= examples) {
       return absl::InvalidArgumentError("attack input: expected positions of aligned examples, found one outside");
@@ -113,6 +114,7 @@ absl::Status AttackScorer::CheckKnown(const AttackTraits& traits) const {
                  : absl::FailedPreconditionError(
                        absl::StrCat("attack ", traits.name, ": expected ", what, ", found none"));
   };
+  // Fail closed: an attack without what it needs has no score, rather than a weak one that looks like safety.
   const Population* const population = input_.population;
   switch (traits.needs) {
     case SideInformation::kNone:
@@ -199,9 +201,11 @@ std::vector<float> AttackScorer::ScoreByHints(AttackVariant variant) {
 }
 
 std::vector<float> AttackScorer::ScoreClusters(ConstMatrixView rows, Clusters& clusters) {
+  // Only for the direction, which orients the clusters alike from batch to batch.
   (void)clusters.direction.Project(rows);
   TwoMeans found = ClusterInTwo(rows, clusters.direction.direction());
   // Under noise the clusters of one batch are of nearly one size.
+  // The smaller cluster is the positives; over many batches the votes outweigh the noise of one.
   clusters.votes += 0.5 - found.share_along;
   if (clusters.votes < 0) {
     std::transform(found.scores.begin(), found.scores.end(), found.scores.begin(), std::negate<>());
@@ -262,6 +266,7 @@ const std::vector<double>& AttackScorer::Spectral() {
 }
 
 std::vector<float> AttackScorer::ScoreCumulative() {
+  // The direction has no sign of its own: what earlier epochs said of these rows gives it one.
   const std::vector<double>& sums = remembered_[v1::CUMULATIVE_SPECTRAL];
   std::vector<float> past;
   past.reserve(input_.positions.size());
@@ -282,6 +287,7 @@ std::vector<double> AttackScorer::KeepMostExact(const std::vector<double>& evide
   current.reserve(evidence.size());
   for (size_t j = 0; j < evidence.size(); ++j) {
     Repeated& kept = most_exact_[input_.positions[j]];
+    // A repeated release adds no evidence; a more exact reading of it replaces the earlier one.
     if (precisions[j] > kept.precision) {
       kept = {precisions[j], evidence[j]};
     }
@@ -292,6 +298,7 @@ std::vector<double> AttackScorer::KeepMostExact(const std::vector<double>& evide
 
 std::vector<double> AttackScorer::Remember(v1::Attack attack, const std::vector<double>& evidence) {
   std::vector<double>& sums = remembered_[attack];
+  // Made when first used: examples times attacks would be much memory for attacks that never run.
   sums.resize(examples_);
   std::vector<double> current;
   current.reserve(evidence.size());

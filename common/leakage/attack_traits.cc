@@ -52,6 +52,7 @@ AttackTraits TraitsOf(v1::Attack attack) {
       return traits;
     }
   }
+  // Fail closed: what nobody knows only the label party may run.
   return {attack, "", SideInformation::kClassMoments, AttackOccasion::kEachBatch};
 }
 

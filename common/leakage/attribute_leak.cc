@@ -40,6 +40,7 @@ absl::StatusOr<double> AucOf(ConstMatrixView scores, absl::Span<const uint8_t> t
 double MeanAuc(ConstMatrixView scores, absl::Span<const uint8_t> truth, absl::Span<const int64_t> known) {
   double sum = 0;
   int64_t values = 0;
+  // Of two values one AUC says all: the other's is its mirror image.
   for (int64_t value = scores.cols() == 2 ? 1 : 0; value < scores.cols(); ++value) {
     const absl::StatusOr<double> auc = AucOf(scores, truth, known, static_cast<uint8_t>(value));
     sum += auc.value_or(0);
@@ -76,6 +77,7 @@ AttributeLeak MeasureAttributeLeak(ConstMatrixView scores, absl::Span<const uint
   int64_t hits = 0;
   for (int64_t row = 0; row < scores.rows(); ++row) {
     const uint8_t value = truth[static_cast<size_t>(row)];
+    // Examples without a known value can be neither hit nor missed.
     if (value >= scores.cols()) {
       continue;  // Unknown.
     }

@@ -55,6 +55,7 @@ double AucBound(double sum_kl) {
   if (!(sum_kl >= 0 && sum_kl < 4)) {
     return 1;
   }
+  // Theorem 1's parabola reaches 1 at sum_kl = 4 and would fall beyond.
   return 0.5 + std::sqrt(sum_kl) / 2 - sum_kl / 8;
 }
 

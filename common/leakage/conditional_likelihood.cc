@@ -173,6 +173,7 @@ double ConditionalAucBound(const ReleasingHead& head) {
       head.releases_posterior || !head.places.empty()) {
     return 1;
   }
+  // Isotropic noise has no line of its own.
   const bool isotropic = negative.along == negative.across && positive.along == positive.across;
   const double line_norm = isotropic ? 0 : std::sqrt(SquaredNorm(head.noise_direction));
   if (!isotropic && !(line_norm > 0)) {
@@ -193,11 +194,13 @@ double ConditionalAucBound(const ReleasingHead& head) {
     const double across = cols == 1 ? 0 : separation * separation * std::max(0.0, v_squared - on_line * on_line);
     const double sum_kl = 0.5 * (unlike + Ratio(along, negative.along) + Ratio(along, positive.along) +
                                  Ratio(across, negative.across) + Ratio(across, positive.across));
+    // Also for NaN: what cannot be bounded is not.
     if (!(sum_kl <= std::numeric_limits<double>::max())) {
       return 1;
     }
     largest = std::max(largest, sum_kl);
   }
+  // The exact bound holds for equal covariances only; else Theorem 1's, which is looser.
   return unlike == 0 ? GaussianAucBound(largest) : AucBound(largest);
 }
 
@@ -220,6 +223,7 @@ std::vector<double> ConditionalLogRatios(ConstMatrixView released, const Releasi
   for (size_t j = 0; j < scores.size(); ++j) {
     RowProducts row;
     row.v_squared = v_squared[j];
+    // The label moves nothing here, so the row says nothing of it.
     if (row.v_squared == 0) {
       continue;
     }

@@ -59,6 +59,7 @@ double LabelFactor::LogRatio(const Matrix& rows, int64_t row) const {
 }
 
 void LabelFactor::Turn(const Matrix& turn) {
+  // Directions are found again in every batch: what was learnt is carried over into the new coordinates.
   const size_t n = moments_.mean.size();
   if (turn.size() == 0 || weight_ == 0) {
     return;
@@ -90,6 +91,7 @@ LabelFactor::Moments LabelFactor::Absorb(const Matrix& rows) const {
   const auto n = static_cast<size_t>(rows.cols());
   Moments batch = {0, std::vector<double>(n), std::vector<double>(n), std::vector<double>(n * n)};
   for (int64_t j = 0; j < rows.rows(); ++j) {
+    // The step of expectation: each row counts for both classes by how likely it is of either.
     const double chance = 1 / (1 + std::exp(-std::clamp(LogRatio(rows, j) + prior_log_odds_, -50.0, 50.0)));
     batch.positives += chance;
     for (size_t i = 0; i < n; ++i) {
@@ -117,6 +119,7 @@ LabelFactor::Moments LabelFactor::Absorb(const Matrix& rows) const {
 void LabelFactor::Fit(const Moments& moments) {
   const size_t n = moments.mean.size();
   const double weight = Weight();
+  // Clamped, or an early batch that looks one-sided would leave one class empty for good.
   const double share = std::clamp(moments.positives / weight, kLeastShare, kLargestShare);
   std::vector<double> difference(n);
   std::vector<double> middle(n);
@@ -134,6 +137,7 @@ void LabelFactor::Fit(const Moments& moments) {
                               moments.mean[i] * moments.mean[k] / (weight * weight) -
                               share * (1 - share) * difference[i] * difference[k];
     }
+    // A ridge keeps directions without variance from deciding everything.
     const double own = moments.products[i * n + i] / weight;
     covariance[i * n + i] = std::max(covariance[i * n + i], 0.0) + kRidge * own + kRidge * kRidge;
   }

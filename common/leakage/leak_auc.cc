@@ -26,6 +26,7 @@ struct Keyed {
 
 // Orders as the numbers do: those below zero with all bits turned over, the others above them.
 uint32_t OrderedBits(float score) {
+  // -0 and 0 are equal as scores and must tie; their bits differ.
   const float zero_is_positive = score + 0.0f;
   uint32_t bits;
   std::memcpy(&bits, &zero_is_positive, sizeof bits);
@@ -48,6 +49,7 @@ void SortByScore(std::vector<RankedScore>& scores) {
     for (uint32_t& bucket : starts[digit]) {
       start += std::exchange(bucket, start);
     }
+    // Stable in each digit, which is what makes the digits' order the numbers' order.
     for (const Keyed& item : from) {
       to[starts[digit][(item.key >> (digit * kDigitBits)) % kBuckets]++] = item;
     }
@@ -73,6 +75,7 @@ absl::StatusOr<double> LeakAuc(absl::Span<const float> scores, absl::Span<const 
   std::vector<RankedScore> ranked;
   ranked.reserve(scores.size());
   for (int64_t i = 0; i < rows; ++i) {
+    // The adversary was told these labels: to count them would overstate the leak.
     if (std::find(excluded.begin(), excluded.end(), i) != excluded.end()) {
       continue;
     }

@@ -51,6 +51,7 @@ absl::StatusOr<Ranking> Rank(absl::Span<const float> scores, absl::Span<const ui
     sorted.push_back({scores[i], labels[i]});
   }
   SortByScore(sorted);
+  // From the most suspicious example down, as an adversary accuses.
   std::reverse(sorted.begin(), sorted.end());
   Ranking ranking;
   for (size_t i = 0; i < sorted.size(); ++i) {
@@ -178,6 +179,7 @@ ThresholdRanks BoundThreshold(int64_t negatives, int64_t per, double risk) {
 
 Estimate EstimateTruePositiveRate(const Ranking& ranking, int64_t per) {
   constexpr double kRisk = 0.05 / 4;  // Two limits of the threshold, and two of a share of the positives beyond it.
+  // The threshold is itself estimated from negatives; an interval that ignored this would be too narrow.
   const ThresholdRanks ranks = BoundThreshold(ranking.negatives, per, kRisk);
   // Positives that lie certainly above the threshold, and those that may.
   int64_t above_high = 0;

@@ -32,6 +32,7 @@ inline LeftFactor From(const LeftFactor& left, int64_t row) {
 // One whole tile of the result.
 inline __attribute__((always_inline)) void FillTile(const LeftFactor& left, int64_t inner, const float* right,
                                                     int64_t cols, float* out) {
+  // The tile stays in registers over the whole inner loop: memory is written once per tile.
   TileRow sums[kTileRows] = {};
   for (int64_t k = 0; k < inner; ++k) {
     TileRow factors;
@@ -65,6 +66,7 @@ SPLITVEIL_VECTOR_VARIANTS void Fill(const LeftFactor& left, int64_t inner, const
       FillTile(From(left, i), inner, right + j, cols, out + i * cols + j);
     }
   }
+  // The rest at the right and at the bottom, element by element.
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = i < whole_rows ? whole_cols : 0; j < cols; ++j) {
       FillElement(From(left, i), inner, right + j, cols, out + i * cols + j);
@@ -188,6 +190,7 @@ PositiveSystem::PositiveSystem(std::vector<double> matrix, int64_t size, double 
       for (int64_t k = 0; k < j; ++k) {
         rest -= factor_[i * size_ + k] * factor_[j * size_ + k];
       }
+      // Cholesky. The least pivot keeps a nearly singular matrix from blowing rounding up.
       factor_[i * size_ + j] = i == j ? std::sqrt(std::max(rest, least_pivot)) : rest / factor_[j * size_ + j];
     }
   }

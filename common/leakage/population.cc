@@ -72,6 +72,7 @@ absl::Status CheckClasses(ConstMatrixView clean, ConstMatrixView released, absl:
 }
 
 std::array<std::vector<double>, 2> ClassMeans(ConstMatrixView rows, absl::Span<const uint8_t> labels) {
+  // Weights in place of two copies: a batch is large, and this runs on every step.
   const double positives = static_cast<double>(std::count(labels.begin(), labels.end(), 1));
   const double counts[2] = {static_cast<double>(labels.size()) - positives, positives};
   std::array<std::vector<double>, 2> means;
@@ -106,6 +107,7 @@ void MeasureClasses(const std::vector<Offset>& offsets, int64_t cols, absl::Span
     classes[labels[j]]->along += deviation * deviation / std::max(1.0, counts[labels[j]] - 1);
   }
   for (int c : {0, 1}) {
+    // With no spread of its own the likelihood would be infinite at that row, and name its label.
     if (counts[c] < 2) {
       classes[c]->along = classes[1 - c]->along;
     }
@@ -165,6 +167,7 @@ absl::StatusOr<Population> EstimatePopulation(ConstMatrixView clean, ConstMatrix
   for (int64_t k = 0; k < clean.cols(); ++k) {
     squared += (means[1][k] - means[0][k]) * (means[1][k] - means[0][k]);
   }
+  // Without a difference there is no direction; written so that NaN fails too.
   if (!(squared > 0 && std::isfinite(squared))) {
     return absl::FailedPreconditionError("population: expected finite class means that differ");
   }
@@ -195,6 +198,7 @@ absl::StatusOr<Population> PopulationEstimator::Next(ConstMatrixView clean, Cons
   Population::Class* const measured[2] = {&population.measured_negative, &population.measured_positive};
   const NoiseVariances* const stated[2] = {&stated_negative, &stated_positive};
   for (int c : {0, 1}) {
+    // What the noise states is exact. Only where it states nothing is its size taken from earlier batches.
     const bool states = std::isfinite(stated[c]->along) && std::isfinite(stated[c]->across);
     const Averages& earlier = averages_[c];
     modelled[c]->mean = measured[c]->mean = c == 0 ? 0 : distance;
@@ -205,6 +209,7 @@ absl::StatusOr<Population> PopulationEstimator::Next(ConstMatrixView clean, Cons
     population.modelled = population.modelled && (states || batches_ > 0);
   }
   population.measured = batches_ > 0;
+  // After use: a batch must not be scored with moments that its own noise has shaped.
   Remember(*batch, dg_squared);
   return population;
 }

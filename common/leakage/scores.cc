@@ -92,6 +92,7 @@ Bisector Between(const std::vector<double>& first, const std::vector<double>& se
 // Means of the two groups, from the weight 1 or 0 of each row in the second. Both groups hold rows.
 Bisector BetweenMeans(ConstMatrixView rows, const std::vector<double>& in_second, const std::vector<double>& mean) {
   double size = 0;
+  // The first group's mean follows from the whole's, which saves a second pass over the rows.
   for (double weight : in_second) {
     size += weight;
   }
@@ -111,6 +112,7 @@ HintScores::HintScores(ConstMatrixView gradients, absl::Span<const uint32_t> hin
     : hint_rows_(hint_rows.begin(), hint_rows.end()) {
   squared_norms_.reserve(gradients.rows());
   products_.reserve(gradients.rows() * hint_rows.size());
+  // Distances and products of all hint attacks follow from these, so that rows are read once.
   for (int64_t j = 0; j < gradients.rows(); ++j) {
     squared_norms_.push_back(SquaredNorm(gradients.row(j)));
     for (uint32_t hint : hint_rows) {
@@ -183,6 +185,7 @@ std::vector<float> ResidualNormScores(ConstMatrixView gradients, absl::Span<cons
 
 std::vector<float> MajorityDirectionScores(ConstMatrixView gradients) {
   const int64_t rows = gradients.rows();
+  // All pairs would cost the square of the batch; evenly spaced references estimate the same share.
   const int64_t references = std::min(rows, kMajorityReferences);
   const Matrix unit = UnitRows(gradients);
   std::vector<double> agreeing(rows);
@@ -210,6 +213,7 @@ std::vector<float> MajorityDirectionScores(ConstMatrixView gradients) {
   }
   std::vector<float> scores(rows);
   for (int64_t j = 0; j < rows; ++j) {
+    // A reference is not compared with itself, so it has one other less.
     const double counted = std::max(1.0, others[j]);
     scores[j] = static_cast<float>(-(agreeing[j] + cosines[j] / counted / 4) / counted);
   }
@@ -228,6 +232,7 @@ TwoMeans ClusterInTwo(ConstMatrixView rows, absl::Span<const float> direction) {
   for (size_t k = 0; k < mean.size(); ++k) {
     bisector.offset += mean[k] * direction[k];
   }
+  // Lloyd's algorithm. It starts from the principal direction, so that no random start makes two runs differ.
   std::vector<double> in_second(rows.rows());
   std::vector<double> margins;
   double second_size = 0;
@@ -242,6 +247,7 @@ TwoMeans ClusterInTwo(ConstMatrixView rows, absl::Span<const float> direction) {
       in_second[j] = side;
       second_size += side;
     }
+    // One cluster: the rows are equal, or not finite.
     if (second_size == 0 || second_size == static_cast<double>(rows.rows())) {
       return clusters;
     }

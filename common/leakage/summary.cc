@@ -40,6 +40,7 @@ LeakSummary SummarizeLeak(const std::vector<double>& aucs) {
   const double steps = static_cast<double>(aucs.size());
   std::vector<double> leaks;
   leaks.reserve(aucs.size());
+  // Inverted batch by batch: an adversary may turn each batch's scores round by itself.
   for (double auc : aucs) {
     leaks.push_back(InvertedAuc(auc));
     summary.mean += leaks.back() / steps;
@@ -97,6 +98,7 @@ void StepSeries::Add(double value) {
     ++size_;
     return;
   }
+  // From here on bins: a run may have millions of steps, and memory must not grow with them.
   if (counts_.empty()) {
     counts_.resize(kMost);
     size_ = 0;
@@ -128,6 +130,7 @@ LeakSummary StepSeries::LeakOf() const {
   constexpr size_t kHalf = kMost / 2;
   std::vector<int64_t> inverted(kHalf);  // Bins from 0.5 to 1.
   for (size_t bin = 0; bin < kHalf; ++bin) {
+    // An AUC below 0.5 leaks as much as its mirror image, so both bins count for one.
     inverted[bin] = counts_[kHalf + bin] + counts_[kHalf - 1 - bin];
   }
   LeakSummary summary;

@@ -86,6 +86,7 @@ void LabelDirectionField::Turn(const Matrix& turn) {
         transposed.row(k)[i] = turn.row(i)[k];
       }
     }
+    // Else the field would point where its old coordinates were.
     moments_ = Product(moments_, transposed);
   }
 }
@@ -138,9 +139,11 @@ Matrix ActivationFeatures::Take(ConstMatrixView activations) {
   const ConstMatrixView rows = lines_.size() > 0 ? ConstMatrixView(projected) : activations;
   const std::vector<double> mean = MeanRow(rows);
   const double spread = std::sqrt(MeanSquaredDistance(rows, mean));
+  // One infinite activation would stay in every fading mean.
   if (!std::isfinite(spread)) {
     return Matrix();
   }
+  // The bottom model learns: its activations drift, and old centres fade.
   const double newest = centre_.empty() ? 1 : kNewest;
   centre_.resize(mean.size());
   for (size_t k = 0; k < mean.size(); ++k) {
@@ -163,6 +166,7 @@ Matrix ActivationFeatures::Take(ConstMatrixView activations) {
   for (int64_t k = 0; k < width(); ++k) {
     matrix[k * width() + k] += kLeastRidge + (k > 0 ? kRidge * trace / static_cast<double>(width()) : 0);
   }
+  // Factored once a batch; each of the fields solves with it.
   system_ = PositiveSystem(std::move(matrix), width(), kLeastRidge);
   return features;
 }
@@ -215,6 +219,7 @@ SurrogateScores SurrogateHead::Take(const GradientViews& views, ConstMatrixView 
     teacher.field.Turn(views.turn);
     if (features.size() > 0) {
       const FieldCosines cosines = teacher.field.Cosines(features_, features, views.across);
+      // After Cosines: a field must be judged on batches that it has not learnt from.
       teacher.field.Learn(features, views.across, Beliefs(evidence));
       evidence = Weigh(cosines, views.main, teacher);
       across = cosines.Whole();

@@ -31,6 +31,7 @@ Ledger::~Ledger() = default;
 absl::Status Ledger::Observe(LedgerObserver observer) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, database_->Events());
   observer_ = std::move(observer);
+  // A resumed run has events already, and an observer must not miss a disclosure.
   for (const EventRow& event : events) {
     observer_(&event);
   }
@@ -62,12 +63,14 @@ absl::StatusOr<std::unique_ptr<Ledger>> Ledger::Continue(const std::string& path
 template <typename Row>
 absl::Status Ledger::Record(const Row& row) {
   if constexpr (std::is_same_v<Row, StepRow>) {
+    // Rarely, and many rows at once: a removal goes through five tables.
     if (const int64_t first = row.step - retained_steps_;
         retained_steps_ > 0 && first > 0 && row.step % kStepsBetweenTrims == 0) {
       SPLITVEIL_RETURN_IF_ERROR(database_->Trim(first));
     }
   }
   SPLITVEIL_RETURN_IF_ERROR(database_->Insert(row));
+  // Told only once the row is taken: a figure that the ledger refused must not show on a page.
   if constexpr (std::is_constructible_v<RecordedRow, const Row*>) {
     if (observer_ != nullptr) {
       observer_(&row);
@@ -105,6 +108,7 @@ absl::Status Ledger::Commit() { return database_->Commit(); }
 absl::StatusOr<int64_t> Ledger::LastEvent() { return database_->LastEvent(); }
 
 absl::Status Ledger::Finish(absl::string_view status) {
+  // Audits decide by this word, so a misspelt one must not be stored.
   if (status != "completed" && status != "stopped" && status != "failed" && status != "halted") {
     return absl::InvalidArgumentError(
         absl::StrCat("run status: expected completed, stopped, failed or halted, found \"", status, "\""));

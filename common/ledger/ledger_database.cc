@@ -37,8 +37,11 @@ LedgerDatabase::~LedgerDatabase() {
 absl::Status LedgerDatabase::Start(const RunRow& run, const v1::LedgerPosition* position) {
   const absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(At(CreateSchema(*connection_)));
+  // Foreign keys are off in SQLite unless asked for, per connection; without FULL a power failure may lose a committed
+  // row.
   SPLITVEIL_RETURN_IF_ERROR(At(connection_->Execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL")));
   SPLITVEIL_RETURN_IF_ERROR(At(position == nullptr ? InsertRun(run) : GoBackTo(*position, run)));
+  // Last: the thread takes the lock and uses what was set up above.
   committer_ = std::thread(&LedgerDatabase::CommitWhenDue, this);
   return absl::OkStatus();
 }
@@ -49,6 +52,7 @@ absl::Status LedgerDatabase::InsertRun(const RunRow& run) {
       connection_->Prepare("INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, NULL, 'running', ?6, ?7)"));
   absl::Status inserted = insert.Run(run.run_id, run.role, run.agreement_sha256, run.protection, UtcNow(),
                                      run.config_json, run.resumed_from);
+  // Run ids are random: the same one again is the same run, which must not be recorded twice.
   if (absl::IsAlreadyExists(inserted)) {
     return absl::InvalidArgumentError(absl::StrCat("run \"", run.run_id, "\" is already in this ledger"));
   }
@@ -74,6 +78,7 @@ absl::Status LedgerDatabase::GoBackTo(const v1::LedgerPosition& position, const 
     return InsertRun(run);
   }
   SPLITVEIL_RETURN_IF_ERROR(connection_->Execute("BEGIN IMMEDIATE"));
+  // What was recorded beyond the checkpoint is computed and recorded again; rows of both would not add up.
   const std::pair<const char*, int64_t> removals[] = {
       {"DELETE FROM step WHERE run_id = ?1 AND step >= ?2", position.steps()},
       {"DELETE FROM step_time WHERE run_id = ?1 AND step >= ?2", position.steps()},
@@ -94,6 +99,7 @@ absl::Status LedgerDatabase::GoBackTo(const v1::LedgerPosition& position, const 
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement remove, connection_->Prepare(sql));
     SPLITVEIL_RETURN_IF_ERROR(remove.Run(run.run_id, beyond));
   }
+  // Rows that a run has once, at its end or start: the resumed run writes them again.
   for (const char* const sql : {"DELETE FROM claim_check WHERE run_id = ?1", "DELETE FROM all_runs WHERE run_id = ?1",
                                 "DELETE FROM activation_bound WHERE run_id = ?1",
                                 "UPDATE run SET status = 'running', finished_at = NULL WHERE run_id = ?1"}) {
@@ -122,6 +128,7 @@ absl::Status LedgerDatabase::CommitPending() {
   if (!open_transaction_) {
     return commit_status_;
   }
+  // Kept for good: rows of a failed commit are lost, and a run must not go on as if they were recorded.
   commit_status_.Update(At(connection_->Execute("COMMIT")));
   open_transaction_ = connection_->in_transaction();
   return commit_status_;
@@ -138,6 +145,7 @@ std::optional<SteadyTime> LedgerDatabase::CommitIfDue() {
   if (closing_) {
     return std::nullopt;
   }
+  // By age, not by count: what was recorded before a long wait for the peer must be visible meanwhile.
   const SteadyTime due = SteadyAfter(kCommitInterval, opened_at_);
   if (open_transaction_ && SteadyNow() >= due) {
     CommitPending().IgnoreError();  // Kept in commit_status_.
@@ -152,6 +160,7 @@ absl::Status LedgerDatabase::Commit() {
 
 absl::Status LedgerDatabase::Finish(absl::string_view status) {
   const absl::MutexLock lock(&mutex_);
+  // In the same transaction as the last rows: a run that reads as finished has all of them.
   SPLITVEIL_RETURN_IF_ERROR(Begin());
   absl::StatusOr<SqliteStatement> finish =
       connection_->Prepare("UPDATE run SET finished_at = ?2, status = ?3 WHERE run_id = ?1");
@@ -189,6 +198,7 @@ absl::StatusOr<int64_t> LedgerDatabase::CountEventsOfRun(absl::string_view kind,
 absl::Status LedgerDatabase::Trim(int64_t step) {
   const absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(Begin());
+  // Figures of epochs stay, however long the run.
   for (const char* table : {"step", "step_time", "protection", "leak", "privacy_loss"}) {
     const std::string sql = absl::StrCat("DELETE FROM ", table, " WHERE run_id = ?1 AND step < ?2");
     absl::StatusOr<SqliteStatement> remove = connection_->Prepare(sql.c_str());

@@ -34,6 +34,7 @@ LedgerReader::~LedgerReader() = default;
 absl::StatusOr<std::unique_ptr<LedgerReader>> LedgerReader::Open(const std::string& path) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> connection,
                              SqliteDatabase::Open(path, SqliteDatabase::Mode::kReadOnly));
+  // Any program may have written the file: it is checked before a row is believed.
   absl::Status checked = CheckSchema(*connection);
   if (!checked.ok()) {
     return absl::Status(checked.code(), absl::StrCat(path, ": ", checked.message()));
@@ -112,10 +113,12 @@ absl::StatusOr<std::vector<LeakSeries>> LedgerReader::Leaks(const std::string& r
                              ReadRows<LeakRow>(*database_, run_id, "observer, layer <> 'cut', layer, attack, step"));
   std::vector<LeakSeries> all;
   for (const LeakRow& row : rows) {
+    // Rows come sorted by series, so a change of any of the three begins the next one.
     if (all.empty() || all.back().observer != row.observer || all.back().layer != row.layer ||
         all.back().attack != row.attack) {
       all.push_back({row.observer, row.layer, row.attack, {}, {}, {}});
     }
+    // A batch of one class has no AUC; it is a step without a point, not one of 0.5.
     if (std::isfinite(row.auc)) {
       all.back().steps.push_back(row.step);
       all.back().aucs.push_back(row.auc);

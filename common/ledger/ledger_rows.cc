@@ -12,6 +12,7 @@ std::string GateActionName(v1::GateAction action) {
 }
 
 v1::GateAction GateActionOf(absl::string_view name) {
+  // A later version may know further actions; its rows still read.
   v1::GateAction action = v1::GATE_ACTION_UNSPECIFIED;
   return v1::GateAction_Parse(absl::AsciiStrToUpper(name), &action) ? action : v1::GATE_ACTION_UNSPECIFIED;
 }

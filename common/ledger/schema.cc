@@ -130,6 +130,7 @@ std::string Origin(SqliteDatabase& database) {
 }
 
 absl::Status AnotherVersion(int64_t version, SqliteDatabase& database) {
+  // Tables are not migrated: a report over half-understood rows would be worse than none.
   const char* const age = version < kLedgerVersion ? "an earlier" : "a later";
   return absl::InvalidArgumentError(
       absl::StrCat("ledger version: expected ", kLedgerVersion, ", found ", version, ", written by ", age,
@@ -164,6 +165,7 @@ absl::Status CreateSchema(SqliteDatabase& database) {
     return absl::InvalidArgumentError(
         absl::StrCat("journal mode: expected wal, found ", journal, " (a network file system?)"));
   }
+  // A second process may make the same file at this moment.
   SPLITVEIL_RETURN_IF_ERROR(database.Execute("BEGIN IMMEDIATE"));
   is_ledger = IsLedger(database);  // Now under the lock: another process may have been first.
   absl::Status created = is_ledger.ok() && !*is_ledger ? CreateTables(database) : is_ledger.status();

@@ -34,6 +34,7 @@ absl::StatusOr<std::shared_ptr<SSL_CTX>> MakeContext(const TlsIdentity& identity
   if (context == nullptr || SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION) != 1) {
     return absl::InternalError("party.monitoring: TLS 1.3 is not to be had");
   }
+  // The whole chain is sent: a browser may lack what stands between this certificate and its root.
   if (SSL_CTX_use_certificate_chain_file(context.get(), identity.certificate_path.c_str()) != 1 ||
       SSL_CTX_use_PrivateKey_file(context.get(), identity.private_key_path.c_str(), SSL_FILETYPE_PEM) != 1) {
     return absl::InvalidArgumentError(absl::StrCat("party.monitoring: expected a certificate and its key, found ",
@@ -53,6 +54,7 @@ absl::StatusOr<std::unique_ptr<PageTls>> PageTls::Create(const TlsIdentity& iden
 
 std::shared_ptr<SSL_CTX> PageTls::Current() {
   const absl::MutexLock lock(&mutex_);
+  // A renewed certificate that cannot be used must not end the page: the old one may still hold for days.
   if (const std::optional<TlsIdentity> renewed = identity_.Next(); renewed.has_value()) {
     if (absl::StatusOr<std::shared_ptr<SSL_CTX>> context = MakeContext(*renewed); context.ok()) {
       context_ = *std::move(context);
@@ -88,6 +90,7 @@ bool HttpConnection::Wait(int events) const {
     if (left <= 0) {
       return false;
     }
+    // The stop descriptor ends every wait at once, so that the end of a run never waits for a browser.
     pollfd polled[] = {{socket_.number(), static_cast<int16_t>(events), 0}, {stop_, POLLIN, 0}};
     const int ready = poll(polled, 2, static_cast<int>(left));
     if (polled[1].revents != 0 || (ready < 0 && errno != EINTR)) {
@@ -133,6 +136,7 @@ bool HttpConnection::IsRange(char byte) {
   if (matched_ == kRange.size()) {
     return true;
   }
+  // Ranges are refused before the library parses them: many overlapping ones would cost memory and time.
   const bool goes_on = matched_ < kRange.size() && absl::ascii_tolower(byte) == kRange[matched_];
   matched_ = byte == '\n' ? 0 : goes_on ? matched_ + 1 : kRange.size() + 1;
   return matched_ == kRange.size();
@@ -140,6 +144,7 @@ bool HttpConnection::IsRange(char byte) {
 
 ssize_t HttpConnection::read(char* data, size_t size) {
   if (begin_ == end_) {
+    // A request is a few hundred bytes: more than the limit would only hold memory and a thread.
     const size_t wanted = std::min(buffer_.size(), kMaxRequestBytes - read_bytes_);
     if (wanted == 0) {
       return -1;
@@ -219,6 +224,7 @@ absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(const Monitori
   std::unique_ptr<HttpListener> listener(
       new HttpListener(std::move(sockets), std::move(tls), std::move(stop), plan.request_limit, std::move(serve)));
   for (int i = 0; i < kThreads; ++i) {
+    // A fixed number of threads: a flood of requests slows the page and not the training.
     listener->threads_.emplace_back([started = listener.get()] { started->Run(); });
   }
   return listener;
@@ -255,6 +261,7 @@ Descriptor HttpListener::Accept() const {
       if (accepted.number() >= 0) {
         return accepted;
       }
+      // Without a pause the loop would burn a processor that the run needs.
       if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
         (void)poll(polled.data(), 1, kPauseMillis);  // No descriptor is left: somebody may close one.
       }
@@ -264,6 +271,7 @@ Descriptor HttpListener::Accept() const {
 
 void HttpListener::Run() const {
   BlockSignals();
+  // A page that is read often must not slow a training step down.
   YieldToTheRun();
   for (Descriptor accepted = Accept(); accepted.number() >= 0; accepted = Accept()) {
     const std::shared_ptr<SSL_CTX> tls = tls_ == nullptr ? nullptr : tls_->Current();

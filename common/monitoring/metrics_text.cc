@@ -49,6 +49,7 @@ class Metrics {
   void Add(const char* name, const char* help, MetricType type, ClientMetric metric, Labels labels) {
     metric.label = std::move(labels);
     const std::string full_name = absl::StrCat("splitveil_", name);
+    // Samples of one family must stand together, and its help once (Prometheus' text format).
     if (families_.empty() || families_.back().name != full_name) {
       families_.push_back({full_name, help, type, {}});
     }
@@ -114,6 +115,7 @@ void AddLeaks(const v1::LabelPartyFigures& figures, Metrics& metrics) {
 
 void AddLabelParty(const v1::GetStatusResponse& status, Metrics& metrics) {
   const v1::LabelPartyFigures& figures = status.label_party();
+  // Before the first step there is no loss, and 0 would look like a perfect one.
   if (status.step() > 0) {
     metrics.Gauge("train_loss", "Mean training loss over the latest epoch, nats.", status.loss());
   }
@@ -125,9 +127,11 @@ void AddLabelParty(const v1::GetStatusResponse& status, Metrics& metrics) {
     metrics.Gauge("test_rmse", "Of the latest evaluation of a regression.", test.rmse());
     metrics.Gauge("test_r_squared", "Of the latest evaluation of a regression.", test.r_squared());
   }
+  // Of the label party alone: the other party's status has none of these figures.
   AddLeaks(figures, metrics);
   metrics.GaugeIfSet("step_auc_bound", "Bound on the leak AUC of the latest step (Theorem 1).",
                      figures.step_auc_bound());
+  // 0 is no bound. A gauge that were 0 then would read as perfect privacy.
   if (figures.run_auc_bound() > 0) {
     metrics.Gauge("run_auc_bound", "Bound on the leak AUC of all releases of the run together.",
                   figures.run_auc_bound());

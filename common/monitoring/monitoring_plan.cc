@@ -42,6 +42,7 @@ std::optional<bool> IsLoopback(const std::string& host) {
 }
 
 absl::StatusOr<Digest> ReadToken(const std::string& path) {
+  // A token that others can read is theirs to use: the halt button would be anyone's.
   struct stat found = {};
   if (stat(path.c_str(), &found) == 0 && (found.st_mode & kOthers) != 0) {
     return absl::InvalidArgumentError(
@@ -60,6 +61,7 @@ absl::StatusOr<Digest> ReadToken(const std::string& path) {
   const size_t size = token.size();
   const bool has_return = absl::EndsWith(token, "\r");
   const Digest digest = Sha256(token);
+  // Only the digest is kept, so that no dump of this process holds the token.
   OPENSSL_cleanse(contents->data(), contents->size());
   return fits ? absl::StatusOr<Digest>(digest)
               : absl::InvalidArgumentError(absl::StrCat(
@@ -82,10 +84,12 @@ absl::StatusOr<MonitoringPlan> Plan(const v1::PartyCommon& party, const std::str
     return absl::InvalidArgumentError(absl::StrCat(
         "party.monitoring.listen_address: expected an IPv4 or IPv6 address with a port, found \"", place.host, "\""));
   }
+  // Names are refused: what they resolve to may change, and with it who can reach the page.
   plan.is_loopback = *loopback;
   if (!config.token_path().empty()) {
     SPLITVEIL_ASSIGN_OR_RETURN(plan.token_sha256, ReadToken(ResolvePath(config_path, config.token_path())));
   } else if (!plan.is_loopback) {
+    // On loopback the machine's users are trusted to read; any other address needs a token.
     return absl::InvalidArgumentError(
         absl::StrCat("party.monitoring.token_path: expected a token file for an address that others can reach (",
                      config.listen_address(), "), found none"));

@@ -66,6 +66,7 @@ void CertificateDates::AddTo(v1::GetStatusResponse& status) {
   const absl::MutexLock lock(&mutex_);
   if (const std::optional<TlsIdentity> changed = identity_.Next(); changed.has_value()) {
     const std::vector<int64_t> own = Ends(changed->certificate_pem), trusted = Ends(changed->authority_pem);
+    // Of a chain what ends first ends the connection; of trusted certificates one that holds is enough.
     own_ = own.empty() ? 0 : own.front();
     trusted_ = trusted.empty() ? 0 : trusted.back();
   }
@@ -101,10 +102,12 @@ bool AccessRules::HasToken(const RequestFacts& request) const {
     return false;
   }
   const Digest digest = Sha256(token);
+  // In constant time, over digests: how long it takes says nothing of the token.
   return CRYPTO_memcmp(digest.data(), token_sha256_->data(), digest.size()) == 0;
 }
 
 int AccessRules::Check(const RequestFacts& request) const {
+  // DNS rebinding: a page of a stranger whose name resolves to 127.0.0.1 would be same-origin with this one.
   if (is_loopback_ && !LeadsBack(request.host)) {
     return kForbidden;
   }
@@ -118,6 +121,7 @@ int AccessRules::Check(const RequestFacts& request) const {
   if (!HasToken(request)) {
     return kUnauthorized;
   }
+  // Cross-site requests carry the victim's network access: a change needs our origin and a header no form can set.
   const std::string own_origin = absl::StrCat(is_loopback_ ? "http://" : "https://", request.host);
   return request.origin == own_origin && absl::StrCat("/", request.action) == request.path ? kOk : kForbidden;
 }
@@ -217,6 +221,7 @@ class MonitoringServer::Routes : private httplib::Server {
   }
 
   HandlerResponse Admit(const httplib::Request& request, httplib::Response& response) {
+    // Run names and events come from configurations and the peer: nothing in them may run as script.
     response.set_header("Content-Security-Policy", kContentPolicy);
     response.set_header("X-Content-Type-Options", "nosniff");
     response.set_header("X-Frame-Options", "DENY");
@@ -234,6 +239,7 @@ class MonitoringServer::Routes : private httplib::Server {
     response.set_content(
         response.status == kUnauthorized ? "expected the token of party.monitoring.token_path\n" : "refused\n",
         "text/plain");
+    // A scanner must not fill the disk with log lines.
     if (refusals_.fetch_add(1) < kMaxRefusalsLogged) {
       LogWarning("monitoring: refused a request with ", response.status);
     }
@@ -248,6 +254,7 @@ class MonitoringServer::Routes : private httplib::Server {
 
   std::string StatusJson() {
     v1::GetStatusResponse status = Snapshot();
+    // The button shows only where pressing it would be allowed.
     if (status.has_label_party()) {
       status.mutable_label_party()->set_halt_allowed(can_halt_ && rules_.allows_changes());
     }

@@ -31,6 +31,7 @@ namespace {
 // One line of printable text, whatever a file's name or an error brings.
 std::string OneLine(absl::string_view text) {
   std::string line(text);
+  // A control character in a file's name could hide the lines above on a terminal.
   std::replace_if(
       line.begin(), line.end(), [](char c) { return absl::ascii_iscntrl(c); }, ' ');
   return line;
@@ -85,6 +86,7 @@ void DescribeCertificates(const std::string& path, const std::string& pem, DryRu
         path, ": ", each.is_authority ? absl::StrCat("authority ", each.subject) : each.dns_names, ", until ",
         each.not_after, " (", each.days_left, " days), ", each.is_authority || !each.self_signed ? "" : "self-signed, ",
         "fingerprint ", SpokenFingerprint(each.sha256));
+    // Only a warning: LoadTlsIdentity has found one certificate of the file that holds today.
     if (each.expired || !each.begun) {
       dry_run.Warn(kCertificates, absl::StrCat(text, ": not valid today; others of the file are"));
     } else if (each.expires_soon()) {
@@ -97,6 +99,7 @@ void DescribeCertificates(const std::string& path, const std::string& pem, DryRu
 
 // As a run counts them: events "aligning". A ledger that is still to be made has none.
 absl::StatusOr<int64_t> CountAlignments(const std::string& ledger_path) {
+  // Opening would create the file, and a dry run writes nothing.
   std::error_code ignored;
   if (!std::filesystem::exists(ledger_path, ignored)) {
     return 0;
@@ -145,6 +148,7 @@ absl::Status DryRun::status() const {
   if (problems == 0) {
     return absl::OkStatus();
   }
+  // The first problem often causes the others, so it is the one to name.
   const Item& first = *std::find_if(items_.begin(), items_.end(), is_problem);
   return absl::InvalidArgumentError(absl::StrCat("dry run: ", problems, " of ", items_.size(),
                                                  " checks failed, the first: ", first.what, ": ", first.text));
@@ -164,6 +168,7 @@ RunExpectation ExpectRun(const v1::RunAgreement& agreement, int64_t rows, int64_
   RunExpectation expected;
   expected.peak_memory_bytes = static_cast<int64_t>(kProgramBytes + kBytesPerRow * examples +
                                                     kBytesPerEmbeddingRow * static_cast<double>(embedding_rows));
+  // Each party masks its own ids and the peer's.
   expected.alignment_seconds = 2 * examples * kAlignmentProcessorSecondsPerId / processors;
   expected.training_seconds = epochs * (examples - test + kEvaluationShare * test) / kExamplesPerSecond;
   expected.bytes_each_way = epochs * (examples - test) * agreement.cut_width() * number_bytes;
@@ -219,6 +224,7 @@ std::shared_ptr<const Dataset> DryRunData(const v1::PartyCommon& party, const st
 }
 
 void DryRunAlignments(const v1::PartyCommon& party, const std::string& config_path, DryRun& dry_run) {
+  // Each alignment lets the peer try a list of ids against ours, which is why they are counted.
   if (party.max_alignments() == 0) {
     return;
   }
@@ -245,6 +251,7 @@ void DryRunExpectation(const v1::RunAgreement& agreement, const Dataset& data, D
   const RunExpectation expected = ExpectRun(agreement, data.rows(), data.preprocessing().embedding_rows(), processors);
   const std::string text = RunExpectationText(expected);
   const int64_t available = AvailableMemoryBytes();
+  // A warning and no problem: the estimate may be off by a factor of two.
   if (available > 0 && expected.peak_memory_bytes > available) {
     dry_run.Warn("expected", absl::StrCat(text, "; this machine has ", available / 1'000'000, " MB free"));
   } else {

@@ -42,6 +42,7 @@ bool IsServed(const std::string& file) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   file.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  // A socket file outlives a killed process: only a connection shows whether somebody still serves it.
   const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (descriptor < 0) {
     return false;
@@ -61,6 +62,7 @@ std::string StatusSocketPath(const v1::PartyCommon& party, const std::string& co
 absl::StatusOr<SocketAddress> SocketAddress::Of(const std::string& path) {
   const std::filesystem::path parts(path);
   const std::string folder = parts.has_parent_path() ? parts.parent_path().string() : ".";
+  // A socket's address has room for 107 bytes; by way of the folder's descriptor only the file's name has to fit.
   const int descriptor = open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) {
     return Unusable(path, "a folder that can be opened", std::strerror(errno));

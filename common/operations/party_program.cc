@@ -37,6 +37,7 @@ absl::Status CheckExportDir(const std::string& path) {
     return absl::OkStatus();
   }
   std::error_code ignored;
+  // The nearest folder that exists decides whether the missing ones could be made.
   std::filesystem::path there = std::filesystem::absolute(path, ignored).lexically_normal();
   while (!std::filesystem::exists(there, ignored) && there.has_relative_path()) {
     there = there.parent_path();
@@ -55,6 +56,7 @@ bool IsEveryAddress(const std::string& host) { return host == "0.0.0.0" || host 
 absl::Status CheckApart(const std::string& monitoring, const std::string& party) {
   SPLITVEIL_ASSIGN_OR_RETURN(const HostPort page, ParseHostPort("party.monitoring.listen_address", monitoring));
   SPLITVEIL_ASSIGN_OR_RETURN(const HostPort peer, ParseHostPort("listen_address", party));
+  // Every address includes each single one.
   const bool meet = page.host == peer.host || IsEveryAddress(page.host) || IsEveryAddress(peer.host);
   return page.port == 0 || page.port != peer.port || !meet
              ? absl::OkStatus()
@@ -71,6 +73,7 @@ void KeepFileForOwnerAlone(const std::string& path) {
     return;
   }
   const std::string mode = absl::StrFormat("%04o", facts.st_mode & 07777);
+  // Only the owner may change a mode; another user's file is reported, since the run would leak through it.
   if (facts.st_uid == geteuid() && chmod(path.c_str(), S_IRUSR | S_IWUSR) == 0) {
     LogWarning(path, ": now its owner's alone (0600); its mode was ", mode, ", others may have read it");
   } else {
@@ -98,6 +101,7 @@ void KeepOlderForOwnerAlone(const std::string& checkpoint) {
 }  // namespace
 
 int RunPartyProgram(const PartyProgram& program, int argc, char** argv) {
+  // Before any thread exists: these settings are read once.
   TuneRuntime(argv);
   RequireTls13();
   std::string agreement, config;
@@ -110,6 +114,7 @@ int RunPartyProgram(const PartyProgram& program, int argc, char** argv) {
       SPLITVEIL_RETURN_IF_ERROR(found.status());
       return ExitCode::kDone;
     }
+    // A check ends by itself; a run must be stoppable at any moment without losing its ledger.
     if (!flags.check_only) {
       WarnIfSlowBlas();
       HandleStopSignals();

@@ -23,6 +23,7 @@ constexpr size_t kRunNumberBytes = 4;
 }  // namespace
 
 std::string NewRunId(const std::string& run_name) {
+  // Random: nothing has to be agreed with the other runs of either party's ledger.
   std::array<uint8_t, kRunNumberBytes> bytes;
   FillSecureRandom(absl::MakeSpan(bytes));
   return absl::StrCat(run_name, "-",
@@ -30,6 +31,7 @@ std::string NewRunId(const std::string& run_name) {
 }
 
 bool IsRunIdOf(const std::string& run_name, absl::string_view run_id) {
+  // The peer chooses the text, and it becomes part of file names and pages.
   return absl::ConsumePrefix(&run_id, run_name) && absl::ConsumePrefix(&run_id, "-") &&
          run_id.size() == 2 * kRunNumberBytes && std::all_of(run_id.begin(), run_id.end(), [](char c) {
            return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f');
@@ -49,6 +51,7 @@ RunRow DescribeRun(const std::string& run_id, const std::string& role, const std
   (void)google::protobuf::util::MessageToJsonString(agreement, &agreement_json, print);
   nlohmann::ordered_json facts;
   facts["version"] = Version();
+  // The peer chooses this text: it is cut, and escaped as JSON below.
   facts["peer_version"] = peer_version.substr(0, 32);
   facts["agreement"] = nlohmann::ordered_json::parse(agreement_json, nullptr, /*allow_exceptions=*/false);
   run.config_json = facts.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
@@ -69,6 +72,7 @@ absl::StatusOr<std::unique_ptr<Ledger>> BeginLedger(const std::string& path, con
 absl::Status CountTakeUp(Ledger& ledger, const std::string& checkpoint) {
   const std::string detail = absl::StrCat("from checkpoint ", checkpoint);
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t before, ledger.CountEventsOfRun("continued", detail));
+  // A peer can interrupt a run on purpose: a limit keeps it from trying without end (architecture rule 2).
   if (before >= kMaxTakeUps) {
     return absl::ResourceExhaustedError(
         absl::StrCat("unfinished: the run was resumed from ", checkpoint, " ", before, " times, at most ", kMaxTakeUps,
@@ -79,12 +83,14 @@ absl::Status CountTakeUp(Ledger& ledger, const std::string& checkpoint) {
 }
 
 absl::Status CountAlignment(Ledger& ledger, int64_t limit, int& left) {
+  // A lost connection lets the peer start over with a different list of ids. Few attempts keep that useless.
   if (left <= 0) {
     return absl::ResourceExhaustedError(
         absl::StrCat("alignment: none of ", kMostAlignments,
                      " attempts succeeded: find out what breaks the connection, then start both parties again"));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t before, ledger.CountEvents("aligning"));
+  // Counted in the ledger and not in memory: a restarted process would begin at zero.
   if (limit > 0 && before >= limit) {
     return absl::ResourceExhaustedError(
         absl::StrCat("alignment: this party's ledger already counts ", before, " of at most ", limit,

@@ -51,6 +51,7 @@ void TrainingProgress::Report(int64_t steps, int64_t examples, double loss, cons
   status_->Update([&](v1::GetStatusResponse& message) {
     message.set_step(steps);
     message.set_epoch(update.epoch);
+    // Protobuf's JSON cannot carry NaN to a browser.
     message.set_loss(std::isnan(loss) ? 0 : loss);
   });
 }
@@ -71,12 +72,14 @@ void StepStopwatch::Lap(Phase phase) {
 }
 
 void StepStopwatch::Move(double seconds, Phase from, Phase to) {
+  // Phases must add up to the step: no phase may give more than it has.
   seconds = std::clamp(seconds, 0.0, times_.*from);
   times_.*from -= seconds;
   times_.*to += seconds;
 }
 
 StepTimeRow StepStopwatch::Finish(StepRow& row) {
+  // From lap to lap and not from now: what follows the last lap belongs to the next step.
   row.seconds = Seconds(latest_ - started_);
   StepTimeRow finished = times_;
   finished.step = row.step;

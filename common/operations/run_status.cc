@@ -51,6 +51,7 @@ constexpr char kLabelParty[] = "label_party";
 }  // namespace
 
 void ThinnedCurve::Add(int64_t step, double value) {
+  // A step without a figure is no point; NaN would break the page's axes.
   if (!std::isfinite(value)) {
     return;
   }
@@ -62,6 +63,7 @@ void ThinnedCurve::Add(int64_t step, double value) {
   points_.push_back({last_step_, sum_ / static_cast<double>(values_)});
   values_ = 0;
   sum_ = 0;
+  // Full: every two points become one, so that the curve covers the run at half the resolution.
   if (points_.size() < kMaxPoints) {
     return;
   }
@@ -99,9 +101,11 @@ void LiveFigures::Take(const StepRow& row) {
     loss_.Add(row.step + 1, row.loss);
   }
   const SteadyTime now = clock_();
+  // Once a second is enough for a rate, however fast steps are.
   if (recent_steps_.empty() || now - recent_steps_.back().first >= kRateSpacing) {
     recent_steps_.emplace_back(now, steps_);
   }
+  // The rate is of the last half minute: a run that stalls must show it soon.
   while (recent_steps_.size() > 1 && now - recent_steps_.front().first > kRateWindow) {
     recent_steps_.pop_front();
   }
@@ -114,6 +118,7 @@ void LiveFigures::Take(const StepTimeRow& row) {
 }
 
 void LiveFigures::Take(const ProtectionRow& row) {
+  // Fail closed: the non-label party must not show noise or decisions even if such a row came.
   if (!of_label_party_) {
     return;
   }
@@ -166,6 +171,7 @@ void LiveFigures::Take(const EventRow& row) {
   if (events_.size() <= kMaxEvents) {
     return;
   }
+  // What was disclosed stays listed; lines that every epoch writes make room first.
   const auto passing = std::find_if_not(events_.begin(), events_.end(), Lasts);
   const bool only_lasting = passing - events_.begin() >= static_cast<ptrdiff_t>(kMaxEvents / 2);
   events_.erase(only_lasting ? events_.begin() : passing);
@@ -244,6 +250,7 @@ v1::RunHistory LiveFigures::history() const {
       own.emplace_back(key, &leak);
     }
   }
+  // The page has room for a few curves: the strongest attacks are the ones to watch.
   std::stable_sort(own.begin(), own.end(),
                    [](const auto& left, const auto& right) { return left.second->mean() > right.second->mean(); });
   own.resize(std::min(own.size(), kMaxLeakCurves));
@@ -262,6 +269,7 @@ RunStatus::RunStatus(const char* role, SteadyClock clock) : clock_(std::move(clo
 absl::Status RunStatus::Watch(Ledger& ledger) {
   {
     absl::MutexLock lock(&mutex_);
+    // Figures of an earlier run of this process must not run on into this one.
     figures_.emplace(status_.role() == kLabelParty, clock_);
     status_.clear_ended();
   }
@@ -277,6 +285,7 @@ v1::GetStatusResponse RunStatus::Snapshot() const {
   if (figures_.has_value()) {
     figures_->AddTo(status);
   }
+  // Defence in depth: the operator's socket and page are built from this message alone.
   if (status.role() != kLabelParty) {  // Whatever was written there: no loss, leak or bound is this party's to show.
     status.clear_loss();
     status.clear_bound_exceeded();

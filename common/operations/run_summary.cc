@@ -32,6 +32,7 @@ std::string Bytes(int64_t bytes) {
   const char* const units[] = {"B", "kB", "MB", "GB", "TB"};
   auto value = static_cast<double>(bytes);
   size_t unit = 0;
+  // 999.5 would be printed as 1000 of the smaller unit.
   for (; value >= 999.5 && unit + 1 < std::size(units); ++unit) {
     value /= 1000;
   }
@@ -176,6 +177,7 @@ void AddLeaks(const RunFigures& figures, Table& table) {
 // The strongest attack on each attribute; unless `verbose` on the first few.
 void AddAttributeLeaks(const RunFigures& figures, Table& table, bool verbose) {
   const char* note = "  (strongest attack of the label party; accuracy with its 95% interval)";
+  // Twelve lines fit on a screen; the rest is in the details' file.
   const size_t shown =
       verbose ? figures.attribute_leaks.size() : std::min<size_t>(kAttributesShown, figures.attribute_leaks.size());
   for (size_t i = 0; i < shown; ++i) {
@@ -216,6 +218,7 @@ void AddPromise(const RunFigures& figures, Table& table) {
   }
   std::string verdict = VerdictWords(figures.verdict());
   if (!figures.released_nothing() && figures.states_bound()) {
+    // The claim check uses the label party's own scores; it is evidence, but not an attack.
     const bool by_scores_alone = figures.verdict() == PrivacyVerdict::kGuaranteed && !figures.bound_tested;
     absl::StrAppend(&verdict, "; the bound: ",
                     by_scores_alone ? "held against the run's own scores (claim), no attack was"
@@ -253,6 +256,7 @@ std::string RunSummaryTable(const RunFigures& figures, const std::string& detail
   AddEvidence(figures, table);
   AddQuality(figures, table, verbose);
   AddAttributeLeaks(figures, table, verbose);
+  // Silence would read as privacy: that nothing was measured has to be said.
   if (figures.attacks.empty() && !figures.gate.empty() && (verbose || figures.released_nothing())) {
     table.Add("leak", NoLeak(figures));
   }

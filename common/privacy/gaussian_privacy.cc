@@ -127,6 +127,7 @@ absl::StatusOr<GaussianPrivacy> GaussianPrivacy::FromEpsilonDelta(double epsilon
 GaussianPrivacy GaussianPrivacy::Compose(absl::Span<const GaussianPrivacy> parts) {
   double mu = 0;
   for (const GaussianPrivacy& part : parts) {
+    // hypot, since the square of a large mu would overflow.
     mu = std::hypot(mu, part.mu_);
   }
   return GaussianPrivacy(mu);
@@ -148,6 +149,7 @@ double GaussianPrivacy::DeltaAt(double epsilon) const {
   if (!(epsilon >= 0) || std::isinf(mu_)) {
     return 1;
   }
+  // The two laws are the same, and nothing can be told from them.
   if (mu_ == 0) {
     return 0;
   }

@@ -38,6 +38,7 @@ absl::Status CheckOptions(const LabelNoisePlanOptions& options) {
 // sigma_i / sigma_0 of the releases that draw noise.
 std::vector<double> RelativeSigmas(const LabelNoisePlanOptions& options) {
   const bool frozen = options.schedule == NoiseSchedule::kFirstThenFrozen;
+  // Frozen releases repeat the last noised label: they draw nothing and cost nothing.
   std::vector<double> relative(frozen ? options.noisy_releases : options.releases, 1.0);
   if (options.schedule == NoiseSchedule::kGrowing) {
     for (size_t i = 1; i < relative.size(); ++i) {
@@ -64,6 +65,7 @@ class AllowedMu {
     return allowed.mu();
   }
   absl::StatusOr<double> operator()(const RunAucBound& strength) const {
+    // What the slack may add is taken off before, so that the bound holds for the law that is drawn.
     const double auc = strength.auc_bound - std::expm1(slack_);
     if (!(auc > 0.5 && strength.auc_bound < 1)) {
       return Refused("auc_bound: expected above ", 0.5 + std::expm1(slack_), " and below 1, found ",
@@ -84,6 +86,7 @@ absl::StatusOr<std::vector<uint32_t>> RoundUp(double first_sigma, const std::vec
   std::vector<uint32_t> sigma_units;
   sigma_units.reserve(relative.size());
   for (size_t release = 0; release < relative.size(); ++release) {
+    // Rounded up to the grid of the exact sampler: more noise than asked for, never less.
     const absl::StatusOr<uint32_t> units = SigmaUnits(first_sigma * relative[release]);
     if (!units.ok()) {
       return Refused("release ", release, ": ", units.status().message());
@@ -127,6 +130,7 @@ absl::StatusOr<LabelNoisePlan> PlanForRun(const LabelNoisePlanOptions& options, 
   SPLITVEIL_ASSIGN_OR_RETURN(const double mu, std::visit(allowed, options.strength));
   double precision = 0;
   for (const double sigma : relative) {
+    // Independent Gaussian releases of one label compose as their precisions add (Dong, Roth and Su, JRSS B 2022).
     precision += 1 / (sigma * sigma);
   }
   LabelNoisePlan plan;

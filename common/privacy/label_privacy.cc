@@ -62,6 +62,7 @@ LabelPrivacy LabelPrivacy::Compose(absl::Span<const LabelPrivacy> runs) {
   return all;
 }
 
+// The exact law is `slack` away from a Gaussian's, which moves any AUC by at most e^slack - 1.
 double LabelPrivacy::AucBound() const {
   return slack_ == 0 ? gaussian_.AucBound() : std::min(1.0, gaussian_.AucBound() + std::expm1(slack_) + kUnlikely);
 }

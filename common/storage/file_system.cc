@@ -68,6 +68,7 @@ void Write(const char* text) {
 }
 
 extern "C" void OnBusError(int signal_number, siginfo_t* info, void* /*context*/) {
+  // In a signal handler: no lock and no allocation, since the interrupted code may hold either.
   const Mapping* const mapping = MappingAt(static_cast<const char*>(info->si_addr));
   if (mapping == nullptr) {
     signal(signal_number, SIG_DFL);  // The instruction that failed is repeated when this handler returns.
@@ -77,6 +78,7 @@ extern "C" void OnBusError(int signal_number, siginfo_t* info, void* /*context*/
   Write(": error: ");
   Write(mapping->path.data());
   Write(": expected a file that stays as it was when it was opened, found it cut short or unreadable\n");
+  // No destructors: they are not safe in a signal handler.
   _exit(kInvalidInput);
 }
 
@@ -102,6 +104,7 @@ absl::Status CheckFolderOf(const std::string& path) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": expected a folder that can be written to, found: ", std::strerror(errno)));
   }
+  // A file that cannot be replaced would be found out only at the end of a long run.
   if (access(path.c_str(), F_OK) == 0 && access(path.c_str(), W_OK) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": expected a file that can be written, found: ", std::strerror(errno)));
@@ -119,6 +122,7 @@ int OpenUnnamed(const std::string& path, int access, mode_t mode) {
 absl::Status SyncFolderOf(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path();
   const std::string folder = parent.empty() ? "." : parent;
+  // A renamed file is durable only once its folder is (fsync(2)).
   const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const bool synced = descriptor >= 0 && (fsync(descriptor) == 0 || errno == EINVAL);
   const int error = errno;
@@ -138,6 +142,7 @@ std::error_code MakeFolders(const std::filesystem::path& path) {
   if (const std::error_code above = MakeFolders(path.parent_path()); above) {
     return above;
   }
+  // create_directories would ask for 0777, which some umasks leave writable for everybody.
   if (mkdir(path.c_str(), kFolderMode) == 0 || std::filesystem::is_directory(path, ignored)) {
     return {};  // Also where another process was faster.
   }
@@ -146,6 +151,7 @@ std::error_code MakeFolders(const std::filesystem::path& path) {
 
 absl::Status CheckOwnTable(const std::string& path, absl::string_view header) {
   std::error_code error;
+  // An operator's typo must not cost a privacy account or a key.
   const fs::file_status found = fs::status(path, error);
   if (found.type() == fs::file_type::not_found || (fs::is_regular_file(found) && BeginsWith(path, header))) {
     return absl::OkStatus();
@@ -168,6 +174,7 @@ void NoteMappedFile(absl::string_view mapped, const std::string& path) {
       mapping.size = mapped.size();
       mapping.path.fill('\0');
       path.copy(mapping.path.data(), kMaxPath - 1);
+      // Written last: the handler must never see a begin without its size and path.
       mapping.begin = mapped.data();
       return;
     }
@@ -177,6 +184,7 @@ void NoteMappedFile(absl::string_view mapped, const std::string& path) {
 void ForgetMappedFile(absl::string_view mapped) {
   for (Mapping& mapping : mappings) {
     if (mapping.begin == mapped.data()) {
+      // Cleared before the memory is given back, which may be mapped again by something else.
       mapping.begin = nullptr;
       mapping.taken = false;
       return;

@@ -93,6 +93,7 @@ absl::Status PendingFile::Finish() {
   }
   // ferror covers an Append whose status was not looked at.
   int error = std::ferror(file_) != 0 ? EIO : 0;
+  // Bytes first, name second: after a power failure a name must never stand for half a file.
   if (std::fflush(file_) != 0 || fsync(fileno(file_)) != 0) {
     error = errno;
   }
@@ -104,6 +105,7 @@ absl::Status PendingFile::Finish() {
 }
 
 absl::Status PendingFile::KeepReplaced() {
+  // A hard link keeps the old file while its name is taken, without copying it.
   const std::string second_name = absl::StrCat(path_, ".", getpid(), ".replaced");
   std::remove(second_name.c_str());
   if (link(path_.c_str(), second_name.c_str()) != 0) {
@@ -177,6 +179,7 @@ absl::Status PendingFile::Publish(absl::Span<PendingFile* const> files) {
   }
   absl::Status durable;
   for (PendingFile* file : files) {
+    // All or none: files that belong together must not be of two runs.
     if (!status.ok()) {
       file->GiveNameBack();
     }

@@ -97,6 +97,7 @@ class SectionOutput {
     size_ += bytes.size();
     for (size_t done = 0; done < bytes.size(); done += kHashedBytes) {
       const absl::string_view piece = bytes.substr(done, kHashedBytes);
+      // Hashed and written in pieces that stay in the processor's cache: the bytes come from memory once.
       hasher_.Update(piece);
       SPLITVEIL_RETURN_IF_ERROR(file_->Append(piece));
     }
@@ -176,6 +177,7 @@ absl::StatusOr<std::unique_ptr<SectionFileWriter>> SectionFileWriter::Create(std
                                                                              std::vector<std::string> sections,
                                                                              mode_t mode) {
   std::vector<std::unique_ptr<Section>> spools;
+  // One temporary file per section: sections grow side by side, and their sizes are known only at the end.
   for (std::string& name : sections) {
     auto section = std::make_unique<Section>();
     const int descriptor = OpenSpool(path);
@@ -290,6 +292,7 @@ absl::StatusOr<std::unique_ptr<SectionFile>> SectionFile::Open(const std::string
       new SectionFile(path, std::exchange(file.descriptor, -1), {static_cast<const char*>(mapped), size}));
   NoteMappedFile(opened->bytes_, path);
   SPLITVEIL_RETURN_IF_ERROR(opened->ReadDirectory());
+  // The digest finds damage by disks; who can change the file can also change its digest.
   if (check == Check::kDigest) {
     SPLITVEIL_ASSIGN_OR_RETURN(const Digest digest, DigestOfFile(opened->descriptor_, path, size - sizeof(Digest)));
     if (digest != opened->digest_) {
@@ -324,6 +327,7 @@ absl::Status SectionFile::ReadDirectory() {
     }
     const auto offset = ReadLittleEndian<uint64_t>(place);
     const auto size = ReadLittleEndian<uint64_t>(place.substr(sizeof(uint64_t)));
+    // Written so that no sum can overflow: the file may have been made to.
     if (offset % kAlignment != 0 || offset > directory_offset || size > directory_offset - offset ||
         !sections_.emplace(name, bytes_.substr(offset, size)).second) {
       return Damaged(path_, "a damaged directory");
@@ -351,6 +355,7 @@ void SectionFile::Read(absl::string_view bytes, void* out) const {
   while (done < bytes.size()) {
     const ssize_t got = pread(descriptor_, static_cast<char*>(out) + done, bytes.size() - done,
                               static_cast<off_t>(bytes.data() - bytes_.data() + done));
+    // Read errors are rare, and every caller would have to handle them; the mapping's handler does.
     if (got <= 0 && errno != EINTR) {
       // The mapping answers as it does for a disk that cannot be read: it ends the process.
       std::memcpy(static_cast<char*>(out) + done, bytes.data() + done, bytes.size() - done);

@@ -214,7 +214,9 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::
     return absl::Status(CodeOf(code), absl::StrCat(path, ": ", sqlite3_errmsg(connection)));
   }
   sqlite3_extended_result_codes(connection, 1);
+  // Else a second process that commits at the same moment would be an error of the run.
   sqlite3_busy_timeout(connection, kBusyTimeoutMillis);
+  // A reader may be opened for writing (ReaderFlags), but must not change a row by mistake.
   if (mode == Mode::kReadOnly) {
     SPLITVEIL_RETURN_IF_ERROR(database->Execute("PRAGMA query_only = ON"));
   }

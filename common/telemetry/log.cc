@@ -74,6 +74,7 @@ std::string OneLine(absl::string_view text) {
   std::string line;
   line.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
+    // Names and errors may come from the peer: none may forge a second log line or steer a terminal.
     if (absl::ascii_iscntrl(text[i])) {
       line.push_back(' ');
     } else if (i + 1 < text.size() && IsC1Control(text[i], text[i + 1])) {

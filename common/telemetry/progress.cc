@@ -47,6 +47,7 @@ Progress::~Progress() { Finish(); }
 
 void Progress::Update(const ProgressUpdate& update) {
   const Clock::time_point now = clock_();
+  // The rate is of this process: a resumed run begins in the middle.
   if (!started_.has_value()) {
     started_ = now;
     first_ = update;

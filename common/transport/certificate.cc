@@ -84,6 +84,7 @@ std::string DnsNames(X509* certificate) {
     }
   }
   GENERAL_NAMES_free(names);
+  // A name comes from a stranger's certificate and goes to a terminal.
   for (char& c : text) {
     if (!absl::ascii_isprint(c)) {
       c = '?';
@@ -93,6 +94,7 @@ std::string DnsNames(X509* certificate) {
 }
 
 bool CarriesDnsName(X509* certificate, const std::string& name) {
+  // A party is one name. A wildcard would let any host of a domain be the peer.
   constexpr unsigned kFlags = X509_CHECK_FLAG_NO_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT;
   return X509_check_host(certificate, name.data(), name.size(), kFlags, nullptr) == 1;
 }
@@ -139,12 +141,14 @@ CertificateFacts FactsOf(X509* certificate) {
   facts.expired = X509_cmp_current_time(X509_get0_notAfter(certificate)) <= 0;
   int days = 0, seconds = 0;
   if (ASN1_TIME_diff(&days, &seconds, nullptr, X509_get0_notAfter(certificate)) == 1) {
+    // A certificate that ends within the day has 0 days left, one that ended has -1.
     facts.days_left = days - (seconds < 0 ? 1 : 0);
   }
   facts.is_authority = X509_check_ca(certificate) != 0;
   facts.self_signed = X509_self_signed(certificate, /*verify_signature=*/1) == 1;
   unsigned int size = 0;
   X509_digest(certificate, EVP_sha256(), facts.sha256.data(), &size);
+  // gRPC reads the same queue, and would take our leftovers for its own failure.
   ERR_clear_error();
   return facts;
 }

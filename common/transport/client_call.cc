@@ -61,6 +61,7 @@ absl::Status MarkRefusedByPeer(absl::Status status) {
 bool RefusedByPeer(const absl::Status& status) { return status.GetPayload(kRefusedByPeerPayloadUrl).has_value(); }
 
 absl::Duration Jittered(absl::Duration pause) {
+  // From half the pause to all of it: both parties must not retry in step for ever.
   constexpr size_t kSteps = 1000;
   return pause / 2 + pause / 2 * static_cast<double>(SecureIndex(kSteps)) / kSteps;
 }

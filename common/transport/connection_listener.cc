@@ -76,6 +76,7 @@ struct Connection {
 ListenerWatch::ListenerWatch(int port, absl::Duration period, std::function<absl::Status()> check)
     : port_(port), period_(period), check_(std::move(check)) {
   try {
+    // Without this thread the run still works; it only would not say why a peer cannot come back.
     thread_ = std::thread([this] { Run(); });
   } catch (const std::system_error& error) {
     LogWarning("port ", port_, " is not watched: no thread could be started: ", error.what());
@@ -112,6 +113,7 @@ void ListenerWatch::Run() {
 ConnectionLimits ConnectionLimits::OfThisProcess() {
   ConnectionLimits limits;
   rlimit files = {};
+  // A run that is out of descriptors cannot write its ledger: strangers must not bring it there.
   if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < kFilesOfARun + 2 * limits.all) {
     const size_t left = files.rlim_cur > kFilesOfARun ? (files.rlim_cur - kFilesOfARun) / 2 : 0;
     limits.all = std::max(kLeastConnections, left);
@@ -195,6 +197,7 @@ void ConnectionListener::State::Sweep() {
   const SteadyTime latest = SteadyNow() - absl::ToChronoNanoseconds(kProofLimit);
   const absl::MutexLock lock(&mutex);
   for (Connection& connection : connections) {
+    // gRPC does not tell when it closes a connection, so the second descriptor is asked.
     if (!connection.over && connection.HasEnded()) {
       connection.NoteEnd();
     } else if (connection.IsUnproven() && connection.accepted < latest) {
@@ -202,6 +205,7 @@ void ConnectionListener::State::Sweep() {
     }
   }
   for (auto each = connections.begin(); each != connections.end();) {
+    // Counted until gRPC has closed its side: its descriptor is still taken.
     if (each->over && !each->HoldsDescriptor()) {
       forgotten_unproven += each->proven ? 0 : 1;
       each = connections.erase(each);
@@ -217,6 +221,7 @@ bool ConnectionListener::State::AcceptAll(int socket_fd) {
     socklen_t size = sizeof(address);
     Descriptor accepted(accept4(socket_fd, reinterpret_cast<sockaddr*>(&address), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (accepted.number() >= 0) {
+      // Our own check must not count as a stranger, nor take a stranger's place.
       if (IsOwnCheck(address)) {
         continue;
       }
@@ -277,6 +282,7 @@ void ConnectionListener::State::EndOldestUnproven() {
 
 bool ConnectionListener::State::HasRoom() {
   const absl::MutexLock lock(&mutex);
+  // Newcomers displace the oldest stranger: a flood can delay a peer, but not keep it out.
   const auto unproven = static_cast<size_t>(
       std::count_if(connections.begin(), connections.end(), [](const Connection& each) { return each.IsUnproven(); }));
   if (unproven >= limits.unproven || connections.size() >= limits.all) {
@@ -291,10 +297,12 @@ void ConnectionListener::State::Take(int socket_fd, Descriptor accepted, const s
   if (watched.number() < 0 || fstat(accepted.number(), &facts) != 0) {
     return;
   }
+  // Messages are whole steps: waiting for more to send would only add delay.
   SetOption(accepted.number(), IPPROTO_TCP, TCP_NODELAY, 1);
   SetOption(accepted.number(), IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMillis);
   {
     const absl::MutexLock lock(&mutex);
+    // Listed before gRPC has it: the first call may be authorised at once.
     connections.push_back({std::move(watched), accepted.number(), facts.st_ino, NameOfPeer(address), SteadyNow()});
   }
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
@@ -344,6 +352,7 @@ absl::Status ConnectionListener::Serve(std::unique_ptr<grpc::experimental::Exter
 void ConnectionListener::MarkAuthorised(absl::string_view peer) {
   const std::string name = WithoutBrackets(peer);
   const absl::MutexLock lock(&state_->mutex);
+  // By name, since gRPC tells no descriptor.
   for (Connection& connection : state_->connections) {
     connection.proven = connection.proven || connection.peer == name;
   }
@@ -367,6 +376,7 @@ absl::Status ConnectionListener::CheckAccepts(absl::Duration limit) {
       getsockname(check.number(), reinterpret_cast<sockaddr*>(&own), &size) != 0) {
     return failed();
   }
+  // One expected name at a time.
   const absl::MutexLock one_at_a_time(&state_->checking);
   const SteadyTime deadline = SteadyAfter(limit);
   state_->ExpectOwnCheck(NameOfPeer(own));

@@ -52,6 +52,7 @@ IdentityReloader::IdentityReloader(const TlsIdentity& identity, int (*requests)(
 std::optional<TlsIdentity> IdentityReloader::Next() {
   const absl::MutexLock lock(&mutex_);
   const int requests = requests_();
+  // Read again on request only: half-copied files must not end connections.
   if (std::exchange(seen_, requests) != requests && !identity_.certificate_path.empty()) {
     absl::StatusOr<TlsIdentity> again =
         LoadTlsIdentity(identity_.own_name, identity_.peer_name, identity_.certificate_path, identity_.private_key_path,
@@ -98,6 +99,7 @@ class IdentityCheck {
     grpc_auth_property_iterator names = grpc_auth_context_find_properties_by_name(context, GRPC_PEER_DNS_PROPERTY_NAME);
     while (const grpc_auth_property* const property = grpc_auth_property_iterator_next(&names)) {
       const absl::string_view name(property->value, property->value_length);
+      // Any of the names is enough; a certificate may carry several.
       if (MayCall(name, method)) {
         return "";
       }
@@ -112,6 +114,7 @@ class IdentityCheck {
 
  private:
   bool MayCall(absl::string_view name, absl::string_view method) const {
+    // DNS names have no case.
     const bool own = absl::EqualsIgnoreCase(name, own_name_);
     const bool peer = absl::EqualsIgnoreCase(name, peer_name_);
     if (absl::StartsWith(method, kHealth)) {

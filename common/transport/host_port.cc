@@ -46,6 +46,7 @@ int TryToBind(const addrinfo& info) {
   if (bound.number() < 0) {
     return errno;
   }
+  // Without it a run could not start again within minutes of its last one.
   SetOption(bound.number(), SOL_SOCKET, SO_REUSEADDR, 1);
   return bind(bound.number(), info.ai_addr, info.ai_addrlen) == 0 ? 0 : errno;
 }
@@ -80,6 +81,7 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view field, absl::string_vie
   uint32_t port = 0;
   const bool is_port = std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit) &&
                        absl::SimpleAtoi(digits, &port) && port <= kMaxPort;
+  // A colon outside brackets would make the port ambiguous.
   const bool is_host = !host.empty() && host.find_first_of("[]/ ") == absl::string_view::npos &&
                        (bracketed || !absl::StrContains(host, ':'));
   if (!is_host || !is_port) {
@@ -116,6 +118,7 @@ std::string NameOfPeer(const sockaddr_storage& address) {
     return absl::StrCat("ipv4:", text, ":", ntohs(v4.sin_port));
   }
   const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+  // One socket serves both families, and gRPC names such peers by their IPv4 address.
   if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
     inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[12], text, sizeof(text));
     return absl::StrCat("ipv4:", text, ":", ntohs(v6.sin6_port));

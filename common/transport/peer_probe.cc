@@ -153,6 +153,7 @@ absl::StatusOr<SslContextPtr> ClientContext(const TlsIdentity& identity) {
   if (!configured) {
     return absl::InvalidArgumentError(absl::StrCat("certificate: OpenSSL cannot use it: ", TakeOpenSslError()));
   }
+  // gRPC reports every failed handshake as unavailable. This probe exists to say which certificate is wrong, and why.
   SSL_CTX_set_cert_store(context.get(), store->release());
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, RecordVerdict);
   return context;
@@ -261,6 +262,7 @@ Attempt TryOnce(const HostPort& target, SSL_CTX* context, const std::string& ser
       SSL_set1_host(ssl.get(), server_name.c_str()) != 1) {
     return {absl::InternalError(absl::StrCat("OpenSSL cannot start a connection: ", TakeOpenSslError()))};
   }
+  // The same rules as CarriesDnsName's: what the probe accepts, gRPC will accept too.
   SSL_set_hostflags(ssl.get(), X509_CHECK_FLAG_NO_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
 
   switch (Complete(ssl.get(), *socket, patience, [&] { return SSL_connect(ssl.get()); })) {
@@ -307,6 +309,7 @@ absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity
     if (attempt.status.ok()) {
       return absl::OkStatus();
     }
+    // A bad network damages some handshakes; a wrong certificate fails every time in the same way.
     damaged = attempt.damaged ? damaged + 1 : 0;
     const bool may_pass = attempt.damaged && damaged < kDamagedForRefusal;
     if (!absl::IsUnavailable(attempt.status) && !may_pass) {
@@ -324,6 +327,7 @@ absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity
                        absl::FormatDuration(absl::Trunc(absl::FromChrono(deadline - start), absl::Seconds(1))), ": ",
                        attempt.status.message()));
     }
+    // Jittered, so that two parties that restart together do not miss each other every time.
     patience.SleepUntil(SteadyAfter(Jittered(pause)));
     pause = std::min(2 * pause, kLongestPause);
   }

@@ -62,6 +62,7 @@ absl::StatusOr<RunningServer> StartServer(const ServerOptions& options, const Tl
   interceptors.push_back(std::make_unique<ProofInterceptors>(running.listener.get()));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsOfAConnection);
+  // A stranger who connects and says nothing must not hold a place for long.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);
   LimitServer(builder, options.max_message_bytes);
   // A run needs a handful of calls at once; a peer that opens more must not cost a thread each.

@@ -69,6 +69,7 @@ void StreamWatchdog::Arm() {
   const absl::MutexLock lock(&state_->mutex);
   state_->armed = true;
   state_->deadline = SteadyAfter(state_->limit);
+  // Waking a thread at every message would cost a system call each.
   if (state_->idle) {
     state_->idle = false;
     state_->sleep.Wake();

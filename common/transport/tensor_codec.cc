@@ -145,6 +145,7 @@ absl::Status CheckLayout(const v1::Tensor& tensor, const TensorExpectation& expe
   }
   const std::string expected_shape = absl::StrCat("[", expected.rows, ", ", expected.cols, "]");
   int64_t bytes = 0;
+  // Before anything is allocated: sizes come from the peer and from configurations.
   if (expected.rows < 0 || expected.cols < 0 || __builtin_mul_overflow(expected.rows, expected.cols, &bytes) ||
       __builtin_mul_overflow(bytes, element_bytes, &bytes)) {
     return Invalid(expected.field, "shape", "a size that fits 64 bits", expected_shape);
@@ -175,6 +176,7 @@ absl::Status DecodeValues(const v1::Tensor& tensor, const TensorExpectation& exp
     finite = AllFinite16(bytes, count, 0x7c00);
     Widen<FromFloat16>(bytes, count, values);
   }
+  // One NaN would spread through the model and through every figure of the run.
   if (!finite) {
     return Invalid(expected.field, "data", "finite values", "an infinity or NaN");
   }

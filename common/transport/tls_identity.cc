@@ -67,6 +67,7 @@ absl::Status CheckChain(const std::vector<X509Ptr>& chain, X509_STORE* store, co
   for (size_t i = 1; i < chain.size(); ++i) {
     sk_X509_push(untrusted.get(), chain[i].get());
   }
+  // A certificate for one role alone would fail only once the other party calls.
   for (const int purpose : {X509_PURPOSE_SSL_CLIENT, X509_PURPOSE_SSL_SERVER}) {
     const StoreContextPtr context(X509_STORE_CTX_new());
     if (context == nullptr || X509_STORE_CTX_init(context.get(), store, chain[0].get(), untrusted.get()) != 1 ||
@@ -159,6 +160,7 @@ absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const s
   const std::pair<const std::string*, std::string*> files[] = {{&certificate_path, &identity.certificate_pem},
                                                                {&private_key_path, &identity.private_key_pem},
                                                                {&authority_path, &identity.authority_pem}};
+  // Before it is read: a key that others can read is refused, not used.
   SPLITVEIL_RETURN_IF_ERROR(CheckKeyIsOwners(private_key_path));
   for (const auto& [path, pem] : files) {
     SPLITVEIL_ASSIGN_OR_RETURN(*pem, ReadPem(*path));

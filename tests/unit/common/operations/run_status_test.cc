@@ -74,9 +74,10 @@ TEST(RunFactsTest, AlignmentsOfOneLedgerAreCounted) {
   EXPECT_TRUE(align("second", 2).ok());
   const absl::Status refused = align("third", 2);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(refused.message(),
-            "alignment: expected at most 2 with this party's ledger (party.max_alignments), found 2 begun before: each "
-            "tries another list of ids");
+  EXPECT_EQ(
+      refused.message(),
+      "alignment: this party's ledger already counts 2 of at most 2 (party.max_alignments): each lets the peer try "
+      "a different list of ids");
   EXPECT_TRUE(align("fourth", 0).ok());
   EXPECT_FALSE(align("fifth", 3).ok());
 }
