@@ -16,22 +16,9 @@ namespace {
 
 using Message = v1::AlignmentMessage;
 
-const char* NameOf(Message::ContentCase content) {
-  switch (content) {
-    case Message::kSetSize:
-      return "set_size";
-    case Message::kMasked:
-      return "masked";
-    case Message::kDoubleMasked:
-      return "double_masked";
-    case Message::kMaskedCommitment:
-      return "masked_commitment";
-    case Message::kDoubleMaskedCommitment:
-      return "double_masked_commitment";
-    case Message::CONTENT_NOT_SET:
-      break;
-  }
-  return "no content";
+std::string NameOf(Message::ContentCase content) {
+  const auto* const field = Message::descriptor()->FindFieldByNumber(content);
+  return field == nullptr ? "no content" : std::string(field->name());
 }
 
 const char* NameOf(PointKind kind) { return kind == PointKind::kMasked ? "masked" : "double_masked"; }

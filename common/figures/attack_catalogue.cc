@@ -28,8 +28,8 @@ constexpr AttackWords kWords[] = {
      "Compares direction and length of every gradient with those of one positive example, whose gradient it is shown "
      "without noise."},
     {"majority_direction", "Against the majority",
-     "Ranks as positive what points against most of the batch, since positives are the minority. Needs nothing but "
-     "the gradients."},
+     "Ranks as positive what points against most of the batch, since positives are the minority. Needs nothing but the "
+     "gradients."},
     {"spectral", "Main direction of the batch",
      "Sorts the gradients along the direction in which they differ most. Needs nothing but the gradients."},
     {"residual_norm", "Length outside the main direction",
@@ -39,8 +39,8 @@ constexpr AttackWords kWords[] = {
      "Splits the gradients into two groups and takes the smaller one for the positives. Needs nothing but the "
      "gradients."},
     {"activation_clusters", "Two groups of activations",
-     "Splits what the bottom model computes itself into two groups and takes the smaller one for the positives. "
-     "Needs no gradient at all."},
+     "Splits what the bottom model computes itself into two groups and takes the smaller one for the positives. Needs "
+     "no gradient at all."},
     {"cumulative_spectral", "Main direction, accumulated",
      "Adds up over all epochs where an example stood along the main direction of its batch, so that noise averages "
      "out. Needs nothing but the gradients."},
@@ -63,8 +63,7 @@ constexpr AttackWords kWords[] = {
      "Puts a classifier on the bottom model that the training left behind and fits it with a few labels it was given."},
     {"features_only", "Features alone",
      "For comparison: fits the same model from scratch with the same few labels and no part of the training: what the "
-     "features tell by "
-     "themselves."},
+     "features tell by themselves."},
     {"likelihood_ratio", "Best guess knowing both classes",
      "Knows exactly how the gradients of both classes spread, which no partner does, and picks the likelier class. "
      "Computed by the label party as a worst case."},
@@ -80,12 +79,10 @@ constexpr AttackWords kWords[] = {
      "Adds up over every epoch where an example stood on the line between the classes. Computed by the label party."},
     {"conditional_likelihood_ratio", "Best guess knowing the model",
      "Knows all that went into an example's gradient but its label and the draw of the noise: nobody can read more of "
-     "one "
-     "gradient. Computed by the label party as a worst case."},
+     "one gradient. Computed by the label party as a worst case."},
     {"cumulative_conditional_likelihood_ratio", "Best guess knowing the model, accumulated",
      "Adds up the best guess knowing the model over every epoch in which an example was seen: nobody can read more of "
-     "all "
-     "of its gradients. Computed by the label party as a worst case."},
+     "all of its gradients. Computed by the label party as a worst case."},
 };
 
 constexpr AttackWords kAttributeWords[] = {
@@ -95,15 +92,13 @@ constexpr AttackWords kAttributeWords[] = {
     {"linear_probe", "Linear probe", "The same with a single linear layer: what the activations show openly."},
     {"poison", "Marked training examples",
      "Knows the attribute of some training examples, and trains a decoder on their activations as they arrive, epoch "
-     "by "
-     "epoch. Needs no query."},
+     "by epoch. Needs no query."},
     {"cumulative_poison", "Marked training examples, all epochs",
      "The same, by an adversary that remembers: its decoder learns from all that has come of an example since the "
      "training began. Needs no query."},
     {"simulator", "Shadow encoder",
      "Trains an encoder of its own until a discriminator cannot tell its output from the activations that arrive, and "
-     "a "
-     "decoder on that. Needs features and attributes of examples outside the training, and no query."},
+     "a decoder on that. Needs features and attributes of examples outside the training, and no query."},
 };
 
 const AttackWords* Find(absl::Span<const AttackWords> all, absl::string_view attack) {

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
@@ -24,17 +25,10 @@ absl::Status WriteError(absl::string_view path, int error) {
 // `problem` is of the path that was asked for, unless the disk is full or broken, or the process has no descriptor
 // left.
 absl::Status PathError(absl::string_view path, absl::string_view problem, int error) {
-  switch (error) {
-    case EDQUOT:
-    case EIO:
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-    case ENOSPC:
-      return WriteError(path, error);
-    default:
-      return absl::InvalidArgumentError(absl::StrCat(path, ": ", problem, ": ", std::strerror(error)));
-  }
+  constexpr int kMachineErrors[] = {EDQUOT, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC};
+  return absl::c_linear_search(kMachineErrors, error)
+             ? WriteError(path, error)
+             : absl::InvalidArgumentError(absl::StrCat(path, ": ", problem, ": ", std::strerror(error)));
 }
 
 // An unnamed file; -1 where it could not be given a name later.

@@ -91,15 +91,7 @@ std::string OneLine(absl::string_view text) {
 namespace {
 
 absl::string_view SeverityName(Severity severity) {
-  switch (severity) {
-    case Severity::kInfo:
-      return "INFO";
-    case Severity::kWarning:
-      return "WARNING";
-    case Severity::kError:
-      return "ERROR";
-  }
-  return "UNKNOWN";
+  return severity == Severity::kInfo ? "INFO" : severity == Severity::kWarning ? "WARNING" : "ERROR";
 }
 
 }  // namespace

@@ -24,6 +24,13 @@ using BioPtr = std::unique_ptr<BIO, OpenSslDeleter<BIO, BIO_vfree>>;
 // Without it OpenSSL asks for a passphrase on the terminal.
 int NoPassphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*data*/) { return -1; }
 
+// A name comes from a stranger's certificate and goes to a terminal.
+std::string Printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return !absl::ascii_isprint(c); }, '?');
+  return text;
+}
+
 }  // namespace
 
 std::string TakeOpenSslError() {
@@ -84,13 +91,7 @@ std::string DnsNames(X509* certificate) {
     }
   }
   GENERAL_NAMES_free(names);
-  // A name comes from a stranger's certificate and goes to a terminal.
-  for (char& c : text) {
-    if (!absl::ascii_isprint(c)) {
-      c = '?';
-    }
-  }
-  return text.empty() ? "none" : text;
+  return text.empty() ? "none" : Printable(std::move(text));
 }
 
 bool CarriesDnsName(X509* certificate, const std::string& name) {
@@ -101,8 +102,6 @@ bool CarriesDnsName(X509* certificate, const std::string& name) {
 
 namespace {
 
-using BioPtr = std::unique_ptr<BIO, OpenSslDeleter<BIO, BIO_vfree>>;
-
 std::string NameText(const X509_NAME* name) {
   const BioPtr bio(BIO_new(BIO_s_mem()));
   char* data = nullptr;
@@ -110,10 +109,7 @@ std::string NameText(const X509_NAME* name) {
     return "unreadable";
   }
   const auto size = BIO_get_mem_data(bio.get(), &data);
-  std::string text(data, static_cast<size_t>(size));
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return !absl::ascii_isprint(c); }, '?');
-  return text;
+  return Printable(std::string(data, static_cast<size_t>(size)));
 }
 
 std::string DateText(const ASN1_TIME* time) {

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
@@ -228,25 +229,16 @@ bool ConnectionListener::State::AcceptAll(int socket_fd) {
       Take(socket_fd, std::move(accepted), address);
       continue;
     }
-    switch (errno) {
-      case EAGAIN:
-        return true;
-      case EINTR:
-      case ECONNABORTED:
-      case EPERM:  // A firewall's.
-      case EPROTO:
-      case ENETDOWN:
-      case ENETUNREACH:
-      case EHOSTDOWN:
-      case EHOSTUNREACH:
-      case ENONET:
-      case ENOPROTOOPT:
-        break;  // Of this one connection.
-      default: {
-        const absl::MutexLock lock(&mutex);
-        EndOldestUnproven();  // No descriptor is left, or no memory.
-        return false;
-      }
+    if (errno == EAGAIN) {
+      return true;
+    }
+    // Of this one connection; EPERM is a firewall's.
+    constexpr int kOfOneConnection[] = {EINTR,       ECONNABORTED, EPERM,        EPROTO, ENETDOWN,
+                                        ENETUNREACH, EHOSTDOWN,    EHOSTUNREACH, ENONET, ENOPROTOOPT};
+    if (!absl::c_linear_search(kOfOneConnection, errno)) {
+      const absl::MutexLock lock(&mutex);
+      EndOldestUnproven();  // No descriptor is left, or no memory.
+      return false;
     }
   }
   return false;

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
@@ -215,28 +216,24 @@ absl::Status HandshakeFailure(const Verdict& verdict, const std::string& server_
 // Whether the error at the head of the thread's queue is what bytes that were damaged on the way look like, at either
 // end.
 bool LooksLikeDamage() {
-  switch (ERR_GET_REASON(ERR_peek_error())) {
-    case SSL_R_BAD_EXTENSION:
-    case SSL_R_BAD_LENGTH:
-    case SSL_R_BAD_RECORD_TYPE:
-    case SSL_R_BAD_SIGNATURE:
-    case SSL_R_DATA_LENGTH_TOO_LONG:
-    case SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC:
-    case SSL_R_DIGEST_CHECK_FAILED:
-    case SSL_R_LENGTH_MISMATCH:
-    case SSL_R_PACKET_LENGTH_TOO_LONG:
-    case SSL_R_RECORD_LENGTH_MISMATCH:
-    case SSL_R_UNEXPECTED_MESSAGE:
-    case SSL_R_UNSOLICITED_EXTENSION:
-    case SSL_R_SSLV3_ALERT_BAD_RECORD_MAC:
-    case SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER:
-    case SSL_R_SSLV3_ALERT_UNEXPECTED_MESSAGE:
-    case SSL_R_TLSV1_ALERT_DECODE_ERROR:
-    case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
-      return true;
-    default:
-      return false;
-  }
+  constexpr int kReasons[] = {SSL_R_BAD_EXTENSION,
+                              SSL_R_BAD_LENGTH,
+                              SSL_R_BAD_RECORD_TYPE,
+                              SSL_R_BAD_SIGNATURE,
+                              SSL_R_DATA_LENGTH_TOO_LONG,
+                              SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC,
+                              SSL_R_DIGEST_CHECK_FAILED,
+                              SSL_R_LENGTH_MISMATCH,
+                              SSL_R_PACKET_LENGTH_TOO_LONG,
+                              SSL_R_RECORD_LENGTH_MISMATCH,
+                              SSL_R_UNEXPECTED_MESSAGE,
+                              SSL_R_UNSOLICITED_EXTENSION,
+                              SSL_R_SSLV3_ALERT_BAD_RECORD_MAC,
+                              SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER,
+                              SSL_R_SSLV3_ALERT_UNEXPECTED_MESSAGE,
+                              SSL_R_TLSV1_ALERT_DECODE_ERROR,
+                              SSL_R_TLSV1_ALERT_DECRYPT_ERROR};
+  return absl::c_linear_search(kReasons, ERR_GET_REASON(ERR_peek_error()));
 }
 
 struct Attempt {
