@@ -51,8 +51,11 @@ absl::StatusOr<std::string> ReadPem(const std::string& path) {
   return text;
 }
 
-absl::Status In(const std::string& path, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+// What was read from the file `path`; an error names it.
+template <typename Value>
+absl::StatusOr<Value> In(const std::string& path, absl::StatusOr<Value> value) {
+  return value.ok() ? std::move(value)
+                    : absl::Status(value.status().code(), absl::StrCat(path, ": ", value.status().message()));
 }
 
 absl::Status Invalid(const std::string& path, absl::string_view expected, absl::string_view found) {
@@ -165,20 +168,13 @@ absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const s
   for (const auto& [path, pem] : files) {
     SPLITVEIL_ASSIGN_OR_RETURN(*pem, ReadPem(*path));
   }
-  const auto chain = ParseCertificates(identity.certificate_pem);
-  if (!chain.ok()) {
-    return In(certificate_path, chain.status());
-  }
-  const auto key = ParsePrivateKey(identity.private_key_pem);
-  if (!key.ok()) {
-    return In(private_key_path, key.status());
-  }
-  auto authorities = ParseCertificates(identity.authority_pem);
-  if (!authorities.ok()) {
-    return In(authority_path, authorities.status());
-  }
-  X509* certificate = (*chain)[0].get();
-  if (X509_check_private_key(certificate, key->get()) != 1) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<X509Ptr> chain,
+                             In(certificate_path, ParseCertificates(identity.certificate_pem)));
+  SPLITVEIL_ASSIGN_OR_RETURN(const PrivateKeyPtr key, In(private_key_path, ParsePrivateKey(identity.private_key_pem)));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<X509Ptr> authorities,
+                             In(authority_path, ParseCertificates(identity.authority_pem)));
+  X509* certificate = chain[0].get();
+  if (X509_check_private_key(certificate, key.get()) != 1) {
     ERR_clear_error();
     return Invalid(private_key_path, absl::StrCat("the private key of ", certificate_path),
                    "the key of a different certificate");
@@ -186,7 +182,7 @@ absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const s
   if (!CarriesDnsName(certificate, own_name)) {
     return Invalid(certificate_path, absl::StrCat("a certificate with the DNS name ", own_name), DnsNames(certificate));
   }
-  SPLITVEIL_RETURN_IF_ERROR(CheckTrust(identity, *chain, *std::move(authorities)));
+  SPLITVEIL_RETURN_IF_ERROR(CheckTrust(identity, chain, std::move(authorities)));
   return identity;
 }
 

@@ -80,7 +80,7 @@ function showProgress(status) {
 function boundWords(status) {
   const figures = status.label_party;
   const run = figure(figures.run_auc_bound);
-  if (figures.frozen) return "The bottom model is frozen: no gradient leaves any more.";
+  if (figures.frozen) return "The bottom model is frozen: no further gradient is released.";
   if (run === 0) return "No gradient was sent yet.";
   if (run >= 1) return figure(figures.step_auc_bound) < 1
     ? "All releases of the run together bound no attack; a single step has a bound, which is conditional."
@@ -119,7 +119,7 @@ function showLeak(status, curves) {
     keys.push(key({ colour: INK, dash: [1, 3] }, "Bound of a step"));
   }
   if (attacks.length) showChart("leak-chart", { title: "Leak at the cut layer", x: "step", y: "leak AUC", min: 0.5,
-    note: "This party's own attacks on what leaves; each point the mean of several batches" }, sets, keys);
+    note: "This party's own attacks on what is released; each point the mean of several batches" }, sets, keys);
   byId("leak-table").replaceChildren(...(leaks.length === 0 ? [] : [element("div", { class: "panel" }, table(
     [text("Attack"), text("Layer"), text("Measured by"), number("Latest batches"), number("Latest epoch"), number(BOUND)],
     leaks.slice(0, 8).map((leak) => [leak.title, leak.layer, PARTIES[leak.observer] || leak.observer,
