@@ -53,8 +53,6 @@ class HintScores {
   std::vector<double> products_;       // [rows, hint_rows]
 };
 
-class ConstMatrixView;
-
 // Lloyd's iterations at most; they mostly settle in fewer.
 inline constexpr int kTwoMeansIterations = 10;
 
