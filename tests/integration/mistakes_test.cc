@@ -130,7 +130,8 @@ TEST_F(PrepareMistakesTest, AMissingRenamedOrFurtherColumnIsNamed) {
 
 TEST_F(PrepareMistakesTest, LabelsThatTheSchemaDoesNotKnowSayWhichItDoes) {
   ExpectRefused(
-      "table:2:2: bought: expected \"1\" (positive) or \"0\" (negative), as the schema says, found another text; its "
+      "table:2:2: bought: expected \"1\" (positive) or \"0\" (negative), as the schema says, found a different text; "
+      "its "
       "`positive` and `negative` name others",
       "id,bought,age,town\na,yes,1,x\nb,no,2,y\n");
 }

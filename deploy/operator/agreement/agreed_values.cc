@@ -24,6 +24,7 @@ namespace {
 
 absl::Status CheckConfig(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config) {
   v1::GradientProtection protection = config.protection();
+  // A budget for the run is spread over the agreed epochs: without them the gate cannot be checked.
   FillPlannedEpochs(agreement.epochs(), protection);
   SPLITVEIL_RETURN_IF_ERROR(ReleaseGate::Create(config.release(), protection).status());
   return ValidateLabelConfig(config, agreement);
@@ -187,9 +188,11 @@ absl::Status CheckAgainstOwn(const v1::RunAgreement& agreement, const PartyConfi
 std::vector<std::string> NotAllowed(const std::vector<AgreedValue>& values, const PartyConfig& config,
                                     const std::vector<std::string>& allowed) {
   const Concern own = std::holds_alternative<v1::LabelPartyConfig>(config) ? Concern::kLabels : Concern::kFeatures;
+  // More epochs tell more only if each releases something new.
   const bool any_epochs = std::visit([](const auto& party) { return CoversAllEpochs(party); }, config);
   std::vector<std::string> fields;
   for (const AgreedValue& value : values) {
+    // A party refuses what reveals its own data; what reveals the peer's is the peer's decision.
     const bool concerns = value.discloses_more == own || value.discloses_more == Concern::kBoth;
     if (concerns && !(any_epochs && value.field == "epochs") &&
         std::find(allowed.begin(), allowed.end(), value.field) == allowed.end()) {

@@ -1,5 +1,3 @@
-#include "deploy/operator/agreement/agreement_command.h"
-
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "deploy/operator/agreement/agreed_values.h"
+#include "deploy/operator/commands.h"
 #include "deploy/operator/party_config/party_config.h"
 
 #include "common/config/agreement.h"
@@ -115,11 +114,8 @@ void AddAgreementCommands(CommandLine& line) {
       {"agreement show", "Every value of an agreement, what it means or discloses, and the agreement's fingerprint.",
        "splitveil agreement show --agreement=run.textproto", kGroup},
       [show] { return Show(*show); });
-  show_command.add_option("--agreement", show->agreement, "The agreement, or a proposal of one.")
-      ->type_name("FILE")
-      ->required();
-  show_command.add_option("--config", show->config, "This party's configuration, to check whether it can keep it.")
-      ->type_name("FILE");
+  AddValue(show_command, "--agreement=FILE", show->agreement, "The agreement, or a proposal of one.")->required();
+  AddValue(show_command, "--config=FILE", show->config, "This party's configuration, to check whether it can keep it.");
 
   const auto accept = std::make_shared<AgreementFlags>();
   CLI::App& accept_command = line.AddCommand(
@@ -128,14 +124,10 @@ void AddAgreementCommands(CommandLine& line) {
        "as run.textproto beside the configuration.",
        "splitveil agreement accept --proposal=received.textproto --config=shop/party.textproto", kGroup},
       [accept] { return Accept(*accept); });
-  accept_command.add_option("--proposal", accept->proposal, "The file that the other party sent.")
-      ->type_name("FILE")
-      ->required();
-  accept_command.add_option("--config", accept->config, "This party's configuration.")->type_name("FILE")->required();
-  accept_command
-      .add_option("--fingerprint", accept->fingerprint,
-                  "As the other party reads it out; any other proposal is refused.")
-      ->type_name("DIGITS");
+  AddValue(accept_command, "--proposal=FILE", accept->proposal, "The file that the other party sent.")->required();
+  AddValue(accept_command, "--config=FILE", accept->config, "This party's configuration.")->required();
+  AddValue(accept_command, "--fingerprint=DIGITS", accept->fingerprint,
+           "As the other party reads it out; any other proposal is refused.");
   accept_command
       .add_option("--allow", accept->allowed,
                   "Fields that may tell more of this party's data than their defaults do, such as audit.disclosure.")

@@ -1,5 +1,3 @@
-#include "deploy/operator/align/align_command.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -13,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "deploy/operator/align/alignment_host.h"
-#include "deploy/operator/align/counting_channel.h"
+#include "deploy/operator/commands.h"
 #include "deploy/operator/party_config/party_config.h"
 
 #include "common/config/agreement.h"
@@ -102,7 +100,7 @@ absl::StatusOr<std::string> Open(const AlignmentSide& side, const std::shared_pt
   SPLITVEIL_RETURN_IF_ERROR(response.status());
   if (!IsRunIdOf(side.agreement.run_name(), response->run_id())) {
     return AsRefusal(absl::InvalidArgumentError(
-        "Open: expected the run name with 8 hexadecimal digits as the run's id, found another answer"));
+        "Open: the peer's run id is not the run name with 8 hexadecimal digits: the peer runs a different program"));
   }
   return response->run_id();
 }
@@ -136,6 +134,7 @@ struct AlignFlags {
 // One id per line, in the order of the own data: that of the alignment is random.
 absl::Status WriteSharedIds(const std::string& path, const FinishedAlignment& finished, const Dataset& data) {
   std::vector<uint32_t> rows = finished.aligned.rows;
+  // The alignment's order is random and says nothing; the table's order is easier to compare.
   std::sort(rows.begin(), rows.end());
   std::string text;
   for (const uint32_t row : rows) {
@@ -154,6 +153,7 @@ absl::StatusOr<ExitCode> Align(const AlignFlags& flags) {
   const PreparedFor owner = label != nullptr ? PreparedFor::kLabelParty : PreparedFor::kNonLabelParty;
   SPLITVEIL_ASSIGN_OR_RETURN(side.identity, LoadPartyIdentity(party.identity(), flags.config));
   SPLITVEIL_ASSIGN_OR_RETURN(side.data, OpenPreparedData(party, flags.config, side.agreement, owner));
+  // Before any connection: ids cross it only masked, but set sizes do in the clear.
   RequireTls13();
   SPLITVEIL_ASSIGN_OR_RETURN(const FinishedAlignment finished, label != nullptr
                                                                    ? HostAlignment(side, label->listen_address())
@@ -177,18 +177,14 @@ void AddAlignCommand(CommandLine& line) {
       {"align", "Find the rows that both parties share, without training; both parties run it.",
        "splitveil align --agreement=run.textproto --config=label_party.textproto --out=shared_ids", "Before a run"},
       [flags] { return Align(*flags); });
-  command.add_option("--agreement", flags->agreement, "The run agreement, the same file at both parties.")
-      ->type_name("FILE")
+  AddValue(command, "--agreement=FILE", flags->agreement, "The run agreement, the same file at both parties.")
       ->required();
-  command.add_option("--config", flags->config, "This party's private configuration.")->type_name("FILE")->required();
-  command.add_option("--role", flags->role, "Whose configuration it is.")
-      ->type_name("PARTY")
+  AddValue(command, "--config=FILE", flags->config, "This party's private configuration.")->required();
+  AddValue(command, "--role=PARTY", flags->role, "Whose configuration it is.")
       ->default_str("inferred from its fields")
       ->check(OneOf({kLabelPartyRole, kNonLabelPartyRole}));
-  command
-      .add_option("--out", flags->out,
-                  "Write this party's shared ids to this file, one per line, readable only by its owner.")
-      ->type_name("FILE");
+  AddValue(command, "--out=FILE", flags->out,
+           "Write this party's shared ids to this file, one per line, readable only by its owner.");
 }
 
 }  // namespace splitveil

@@ -4,12 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "deploy/operator/align/counting_channel.h"
 
 #include "common/config/agreement.h"
 #include "common/config/canonical_message.h"
 #include "common/operations/operator_server.h"
 #include "common/operations/run_facts.h"
+#include "common/operations/run_progress.h"
 #include "common/process/exit_code.h"
 #include "common/process/runtime.h"
 #include "common/status/status_macros.h"
@@ -60,6 +60,36 @@ class AlignService final : public v1::Alignment::Service {
 
 }  // namespace
 
+absl::Status CountingChannel::Send(const v1::AlignmentMessage& message) {
+  SPLITVEIL_RETURN_IF_ERROR(channel_->Send(message));
+  bytes_sent_ += static_cast<int64_t>(message.ByteSizeLong());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::AlignmentMessage> CountingChannel::Receive() {
+  absl::StatusOr<v1::AlignmentMessage> message = channel_->Receive();
+  if (message.ok()) {
+    bytes_received_ += static_cast<int64_t>(message->ByteSizeLong());
+  }
+  return message;
+}
+
+absl::StatusOr<FinishedAlignment> AlignCounted(const AlignmentSide& side, const std::string& run_id, RunStatus* status,
+                                               const std::function<void()>& heard, AlignmentChannel& channel) {
+  AlignmentOptions options = AgreedAlignment(side.agreement.alignment(), run_id);
+  AlignmentProgress progress(status);
+  options.progress = [&](uint64_t masked, uint64_t total) {
+    progress.Report(masked, total);
+    heard();
+  };
+  CountingChannel counted(&channel);
+  const SteadyTime begun = SteadyNow();
+  absl::StatusOr<AlignedIds> aligned = AlignIds(side.data->ids(), options, counted);
+  progress.Finish();
+  SPLITVEIL_RETURN_IF_ERROR(aligned.status());
+  return FinishedAlignment{*std::move(aligned), SecondsSince(begun), counted.bytes_sent(), counted.bytes_received()};
+}
+
 AlignmentHost::AlignmentHost(const AlignmentSide* side, RunStatus* status)
     : side_(*side), status_(status), last_heard_(SteadyNow()) {}
 
@@ -73,7 +103,8 @@ absl::Status AlignmentHost::Refuse(const std::string& message) {
 absl::StatusOr<v1::OpenResponse> AlignmentHost::Open(const v1::OpenRequest& request) {
   const absl::MutexLock lock(&mutex_);
   if (!run_id_.empty() || outcome_.has_value()) {
-    return absl::FailedPreconditionError("Open: expected one alignment per start of `splitveil align`, found another");
+    return absl::FailedPreconditionError(
+        "Open: one alignment has started already; start `splitveil align` again for the next");
   }
   v1::RunAgreement theirs = request.agreement();
   Canonicalize(theirs);

@@ -1,5 +1,3 @@
-#include "deploy/operator/audit/attack_figures.h"
-
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -10,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "deploy/operator/audit/criteria.h"
 
 #include "common/figures/attack_catalogue.h"
 #include "common/figures/figure_words.h"
@@ -56,6 +55,7 @@ std::vector<LimitedFigure> AgreedAttacks(const PartyRecords& party) {
         agreed.push_back({layer.get<std::string>(), name, "", std::nan("")});
         continue;
       }
+      // An attack that needs the cut gradient itself cannot run at another layer: it is not missing there.
       if (!TraitsOf(known->attack).cut_only() || layer == "cut") {
         // A name that says its own number of hints stands for that one alone.
         const std::vector<int> counts =
@@ -134,11 +134,13 @@ std::vector<LimitedFigure> FiguresAfterLastEpoch(const PartyRecords& party, cons
   const int64_t last_epoch = party.last_released_epoch();
   const auto key = [](const LimitedFigure& figure) { return std::tie(figure.layer, figure.attack, figure.observer); };
   for (const EpochLeakRow& row : party.epoch_leaks) {  // By layer, attack, observer and epoch.
+    // An attack that missed the last epochs says nothing about the gradients released in them.
     const bool is_last = row.epoch >= last_epoch || TraitsOfName(row.attack).once_per_run();
     LimitedFigure figure = {row.layer, row.attack, row.observer, is_last ? value(row) : std::nan(""), row.epoch};
     if (measured) {
       figure.measured = measured(row);
     }
+    // A later epoch of the same attack and observer replaces the earlier one.
     if (!figures.empty() && key(figures.back()) == key(figure)) {
       figures.pop_back();
     }

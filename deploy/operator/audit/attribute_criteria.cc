@@ -1,5 +1,3 @@
-#include "deploy/operator/audit/attribute_criteria.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -12,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "deploy/operator/audit/attack_figures.h"
+#include "deploy/operator/audit/criteria.h"
 #include "deploy/operator/records/attribute_records.h"
 
 #include "common/figures/attack_catalogue.h"
@@ -93,12 +91,8 @@ std::string Place(const AttributeFigure& figure) {
 template <typename Value, typename Words>
 Finding AtMost(const PartyRecords& party, const AttributeRecords& records, const char* criterion, double limit,
                Value value, Words words) {
-  Finding finding = {Outcome::kNotMeasured,
-                     criterion,
-                     absl::StrFormat("at most %g", limit),
-                     "not measured: no attack on an attribute recorded",
-                     "",
-                     kProtectRemedy};
+  Finding finding = NotMeasured(criterion, absl::StrFormat("at most %g", limit),
+                                "not measured: no attack on an attribute recorded", kProtectRemedy);
   const AttributeFigure* worst = nullptr;
   for (const AttributeFigure& figure : records.figures) {
     if (std::isfinite(value(figure)) && (worst == nullptr || value(figure) > value(*worst))) {
@@ -106,6 +100,7 @@ Finding AtMost(const PartyRecords& party, const AttributeRecords& records, const
     }
   }
   const std::vector<Agreed> missing = Missing(party, records, AgreedAttacks(party));
+  // An agreed attack that did not run may have read more: the others decide only if they read too much already.
   if (worst != nullptr && (value(*worst) > limit || missing.empty())) {
     finding.outcome = value(*worst) > limit ? Outcome::kNotMet : Outcome::kMet;
     finding.found = absl::StrCat(AgainstLimit(value(*worst), limit), words(*worst));
@@ -142,12 +137,8 @@ Finding AttacksRan(const PartyRecords& party, const AttributeRecords& records, c
 }
 
 Finding PrivacyLoss(const PartyRecords& party, double limit) {
-  Finding finding = {Outcome::kNotMeasured,
-                     "privacy loss of a training batch that left",
-                     absl::StrFormat("at most %g", limit),
-                     "not measured: the protection of the activations has no privacy loss",
-                     "",
-                     kProtectRemedy};
+  Finding finding = NotMeasured("privacy loss of a training batch that left", absl::StrFormat("at most %g", limit),
+                                "not measured: the protection of the activations has no privacy loss", kProtectRemedy);
   const PrivacyLossRow* worst = nullptr;
   for (const PrivacyLossRow& row : party.privacy_losses) {
     if (!std::isfinite(row.privacy_loss)) {  // Unknown, so that it may have been anything.

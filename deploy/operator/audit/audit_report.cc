@@ -1,18 +1,93 @@
 #include "deploy/operator/audit/audit_report.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <string>
-#include <vector>
+#include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "deploy/operator/records/attribute_records.h"
+#include "deploy/operator/records/ledger_figures.h"
 
+#include "common/config/text_config.h"
 #include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
+namespace {
+
+constexpr char kMissingRemedy[] =
+    "Have it measured: name the attack in the agreement's audit.attacks or the label party's label_side_audit, and run "
+    "again; or take the limit out of the policy.";
+
+using Criteria = std::vector<Finding> (*)(const LedgerRun& run, const v1::AuditPolicy& policy);
+
+void Complete(Finding& finding, const LedgerRun& run) {
+  const bool of_label_party = finding.holder == LedgerHolder::kLabelParty;
+  const PartyRecords* holder = of_label_party ? run.label_party() : run.nonlabel_party();
+  if (finding.outcome == Outcome::kNotMeasured && holder == nullptr) {
+    finding.outcome = Outcome::kNotMeasurable;
+    finding.found = absl::StrCat("not measurable without the ", finding.holder_words(), " ledger");
+    finding.where.clear();
+  }
+  if (finding.outcome == Outcome::kNotMeasured) {
+    finding.remedy = of_label_party ? kMissingRemedy : finding.remedy;
+  } else if (finding.outcome != Outcome::kNotMet) {
+    finding.remedy.clear();
+  }
+}
+
+}  // namespace
+
+bool RunVerdict::met() const {
+  return (only_predicts || !findings.empty()) &&
+         std::all_of(findings.begin(), findings.end(),
+                     [](const Finding& finding) { return finding.outcome == Outcome::kMet; });
+}
+
+bool RunVerdict::failed() const {
+  return (!only_predicts && findings.empty()) ||
+         std::any_of(findings.begin(), findings.end(), [](const Finding& finding) { return finding.failed(); });
+}
+
+std::vector<RunVerdict> JudgeRuns(const std::vector<LedgerRun>& runs, const v1::AuditPolicy& policy) {
+  std::vector<RunVerdict> verdicts;
+  for (const LedgerRun& run : runs) {
+    RunVerdict verdict = {run.run_id(), run.label, {}, FiguresOf(run)};
+    verdict.only_predicts = run.only_predicts();
+    if (const std::optional<AttributeRecords> attributes = AttributeRecordsOf(run); attributes.has_value()) {
+      verdict.attribute_lines = AttributeLines(*attributes);
+    }
+    const std::vector<Criteria> criteria =
+        verdict.only_predicts ? std::vector<Criteria>{AttributeFindings}
+                              : std::vector<Criteria>{ConductFindings, LeakFindings, BoundFindings, AttributeFindings};
+    for (const Criteria findings_of : criteria) {
+      for (Finding& finding : findings_of(run, policy)) {
+        verdict.findings.push_back(std::move(finding));
+      }
+    }
+    for (Finding& finding : verdict.findings) {
+      Complete(finding, run);
+    }
+    verdicts.push_back(std::move(verdict));
+  }
+  return verdicts;
+}
+
+bool PolicyMet(const std::vector<RunVerdict>& verdicts) {
+  return !std::all_of(verdicts.begin(), verdicts.end(), [](const RunVerdict& verdict) {
+    return verdict.only_predicts;
+  }) && std::all_of(verdicts.begin(), verdicts.end(), [](const RunVerdict& verdict) { return verdict.met(); });
+}
+
+bool PolicyFailed(const std::vector<RunVerdict>& verdicts) {
+  return verdicts.empty() ||
+         std::any_of(verdicts.begin(), verdicts.end(), [](const RunVerdict& verdict) { return verdict.failed(); });
+}
+
 namespace {
 
 absl::StatusOr<AuditedFile> Describe(const std::string& path) {
@@ -32,6 +107,32 @@ absl::StatusOr<AuditedFile> Describe(const std::string& path) {
 }
 
 }  // namespace
+
+void SetListDefaults(v1::AuditPolicy& policy) {
+  if (policy.allowed_disclosures().empty()) {
+    policy.add_allowed_disclosures(v1::LABEL_SIDE_ONLY);
+    policy.add_allowed_disclosures(v1::ROUNDED);
+  }
+  if (policy.allowed_gate_decisions().empty()) {
+    policy.add_allowed_gate_decisions(v1::RELEASE);
+    policy.add_allowed_gate_decisions(v1::RAISE_NOISE);
+    policy.add_allowed_gate_decisions(v1::FREEZE_BOTTOM);
+  }
+}
+
+absl::StatusOr<v1::AuditPolicy> LoadAuditPolicy(const std::string& path) {
+  v1::AuditPolicy policy;
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(path, policy));
+  for (int i = 0; i < policy.max_measured_leak_size(); ++i) {
+    const v1::MeasuredLeakLimit& limit = policy.max_measured_leak(i);
+    if (!limit.has_max_mean() && !limit.has_max_p95() && !limit.has_max_pooled()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": max_measured_leak[", i, "]: expected max_mean, max_p95 or max_pooled, found none"));
+    }
+  }
+  SetListDefaults(policy);
+  return policy;
+}
 
 absl::StatusOr<AuditSubject> DescribeAuditSubject(const std::string& policy_path,
                                                   const std::vector<std::string>& ledger_paths, absl::Time now) {

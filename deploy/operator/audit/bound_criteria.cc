@@ -1,5 +1,3 @@
-#include "deploy/operator/audit/bound_criteria.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -8,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "deploy/operator/audit/attack_figures.h"
+#include "deploy/operator/audit/criteria.h"
 #include "deploy/operator/records/ledger_figures.h"
 #include "deploy/operator/records/remedies.h"
 
@@ -30,12 +28,8 @@ const char* KindOf(const LedgerRun& run) {
 
 // The accountant's one figure stands beside the cumulative attacks at the cut layer, where the noise is added.
 Finding RunBound(const LedgerRun& run, const PartyRecords& party, double limit) {
-  Finding finding = {Outcome::kNotMeasured,
-                     absl::StrCat("bound per run", KindOf(run)),
-                     absl::StrFormat("at most %g", limit),
-                     kNotMeasured,
-                     "",
-                     RemedyForCumulativeLeak(run.protection())};
+  Finding finding = NotMeasured(absl::StrCat("bound per run", KindOf(run)), absl::StrFormat("at most %g", limit),
+                                kNotMeasured, RemedyForCumulativeLeak(run.protection()));
   double bound = std::nan("");
   for (const LimitedFigure& figure :
        FiguresAfterLastEpoch(party, [](const EpochLeakRow& row) { return row.gaussian_auc_bound; })) {
@@ -47,6 +41,7 @@ Finding RunBound(const LedgerRun& run, const PartyRecords& party, double limit) 
     return finding;
   }
   if (party.all_runs.has_value()) {
+    // The account adds up all runs on these labels, and a partner keeps what it received from each.
     bound = std::max(bound, party.all_runs->auc_bound);
   }
   finding.outcome = bound <= limit ? Outcome::kMet : Outcome::kNotMet;
@@ -55,6 +50,7 @@ Finding RunBound(const LedgerRun& run, const PartyRecords& party, double limit) 
                       ? "all releases at the cut layer"
                       : absl::StrCat("all releases of all runs up to this one, by privacy account ",
                                      party.all_runs->account.substr(0, kIdShown));
+  // The run's own bound leaves out the releases of the runs that it continues: it may pass while their sum fails.
   if (!party.all_runs.has_value() && finding.outcome == Outcome::kMet && !party.record.run.resumed_from.empty()) {
     finding.outcome = Outcome::kNotMeasured;
     finding.found = absl::StrCat(finding.found, " by itself; not with the runs that it resumes from");
@@ -71,12 +67,8 @@ Finding StepBound(const LedgerRun& run, const PartyRecords& party, double limit)
       bounds.push_back(std::isfinite(row.auc_bound) ? row.auc_bound : 1);  // No bound is a bound of 1.
     }
   }
-  Finding finding = {Outcome::kNotMeasured,
-                     "bound of Theorem 1 per step, p95",
-                     absl::StrFormat("at most %g", limit),
-                     "not measured: no step recorded",
-                     "",
-                     RemedyForLeak(run.protection())};
+  Finding finding = NotMeasured("bound of Theorem 1 per step, p95", absl::StrFormat("at most %g", limit),
+                                "not measured: no step recorded", RemedyForLeak(run.protection()));
   if (!bounds.empty()) {
     const double p95 = NearestRankQuantile(bounds, 0.95);
     finding.outcome = p95 <= limit ? Outcome::kMet : Outcome::kNotMet;
@@ -116,12 +108,9 @@ std::string PlaceOf(const BoundExcess& excess) {
 }
 
 Finding NoBoundExceeded(const LedgerRun& run, const PartyRecords& party, const RunFigures& figures) {
-  Finding finding = {Outcome::kNotMeasured,
-                     absl::StrCat("bound not exceeded by an attack", KindOf(run)),
-                     "not exceeded",
-                     "not measured: no cumulative_conditional_likelihood_ratio recorded",
-                     "",
-                     RemedyForExceededBound(run.protection())};
+  Finding finding = NotMeasured(absl::StrCat("bound not exceeded by an attack", KindOf(run)), "not exceeded",
+                                "not measured: no cumulative_conditional_likelihood_ratio recorded",
+                                RemedyForExceededBound(run.protection()));
   if (figures.bound() == BoundState::kExceeded) {
     finding.outcome = Outcome::kNotMet;
     finding.found = DescribeExcesses(figures.excesses);
@@ -131,6 +120,7 @@ Finding NoBoundExceeded(const LedgerRun& run, const PartyRecords& party, const R
     finding.found = "no bound: the protection states none";
     finding.remedy =
         "Choose a protection that states one, or judge by measurements alone (require_no_bound_exceeded: false).";
+    // It tells something only if this party itself scored the attack that adds up all epochs.
   } else if (figures.bound() == BoundState::kNotExceeded &&
              std::any_of(party.epoch_leaks.begin(), party.epoch_leaks.end(), [&](const EpochLeakRow& row) {
                return row.observer == party.record.run.role && IsWorstCase(row.attack) &&
@@ -191,6 +181,7 @@ std::vector<Finding> BoundFindings(const LedgerRun& run, const v1::AuditPolicy& 
   if (policy.require_no_bound_exceeded()) {
     findings.push_back(NoBoundExceeded(run, party, figures));
   }
+  // Nothing was released, so that every bound is kept, even one that was not recorded.
   if (party.released_nothing()) {
     for (Finding& finding : findings) {
       finding.outcome = Outcome::kMet;

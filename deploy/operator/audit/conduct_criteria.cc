@@ -1,5 +1,3 @@
-#include "deploy/operator/audit/conduct_criteria.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -14,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "deploy/operator/audit/criteria.h"
 
 #include "common/ledger/ledger_rows.h"
 
@@ -33,6 +32,7 @@ Finding Ended(const LedgerRun& run) {
       "",
       "See the run's events and its log for why it ended; resume it from its checkpoint or run it again."};
   for (const PartyRecords& party : run.parties) {
+    // Each party records its own end: a run that one of them saw fail did not end as agreed.
     if (party.record.status != "completed") {
       finding.outcome = Outcome::kNotMet;
       finding.found = party.record.status;
@@ -66,6 +66,7 @@ Finding Disclosures(const LedgerRun& run, const v1::AuditPolicy& policy) {
   }
   int most = v1::LABEL_SIDE_ONLY;
   for (const int level : policy.allowed_disclosures()) {
+    // Levels are ordered: a policy that allows ROUNDED allows LABEL_SIDE_ONLY.
     most = std::max(most, level);
   }
   const bool met =
@@ -79,26 +80,25 @@ Finding Disclosures(const LedgerRun& run, const v1::AuditPolicy& policy) {
           "Agree on a lower audit.disclosure before the next run: what was disclosed cannot be taken back."};
 }
 
-// The run's protection and that of every gradient that left.
+// The run's protection and that of every released gradient.
 Finding Protections(const LedgerRun& run, const v1::AuditPolicy& policy) {
   const std::vector<std::string> allowed(policy.allowed_protections().begin(), policy.allowed_protections().end());
   const auto is_allowed = [&](absl::string_view name) {
     return allowed.empty() ? name != "none" && !name.empty() : Contains(allowed, name);
   };
-  Finding finding = {Outcome::kNotMeasured,
-                     "gradient protection",
-                     allowed.empty() ? "any but none" : absl::StrJoin(allowed, ", "),
-                     kNotMeasured,
-                     "",
-                     "Set `protection` in the label party's configuration to one that the policy allows."};
+  Finding finding =
+      NotMeasured("gradient protection", allowed.empty() ? "any but none" : absl::StrJoin(allowed, ", "), kNotMeasured,
+                  "Set `protection` in the label party's configuration to one that the policy allows.");
   const PartyRecords* party = run.label_party();
   if (party == nullptr || party->protections.empty()) {
     return finding;
   }
   const std::string& named = party->record.run.protection;
   finding.found = named;
+  // By the method alone, without its parameters and what is combined with it.
   finding.outcome = is_allowed(named.substr(0, named.find_first_of("(+"))) ? Outcome::kMet : Outcome::kNotMet;
   for (const ProtectionRow& row : party->protections) {
+    // Step by step as well: the name of the run does not show that every gradient had its protection.
     if (finding.outcome == Outcome::kMet && IsReleased(row) &&
         !is_allowed(row.method.substr(0, row.method.find('+')))) {
       finding.outcome = Outcome::kNotMet;
@@ -114,14 +114,10 @@ Finding GateDecisions(const LedgerRun& run, const v1::AuditPolicy& policy) {
   for (int decision : policy.allowed_gate_decisions()) {
     allowed.push_back(GateActionName(static_cast<v1::GateAction>(decision)));
   }
-  Finding finding = {
-      Outcome::kNotMeasured,
-      "decisions of the release gate",
-      absl::StrJoin(allowed, ", "),
-      kNotMeasured,
-      "",
-      "Let the label party's release policy act (RAISE_NOISE or FREEZE_BOTTOM), or add noise so that its "
-      "limits are kept."};
+  Finding finding =
+      NotMeasured("decisions of the release gate", absl::StrJoin(allowed, ", "), kNotMeasured,
+                  "Let the label party's release policy act (RAISE_NOISE or FREEZE_BOTTOM), or add noise so that its "
+                  "limits are kept.");
   const PartyRecords* party = run.label_party();
   if (party == nullptr || party->protections.empty()) {
     return finding;
@@ -130,6 +126,7 @@ Finding GateDecisions(const LedgerRun& run, const v1::AuditPolicy& policy) {
   finding.outcome = Outcome::kMet;
   for (const ProtectionRow& row : party->protections) {
     const std::string gate = GateActionName(row.gate);
+    // All decisions are counted, and the first that is not allowed is where to look.
     ++counts[gate];
     if (finding.outcome == Outcome::kMet && !Contains(allowed, gate)) {
       finding.outcome = Outcome::kNotMet;

@@ -1,5 +1,3 @@
-#include "deploy/operator/audit/leak_criteria.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -12,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "deploy/operator/audit/attack_figures.h"
+#include "deploy/operator/audit/criteria.h"
 #include "deploy/operator/records/ledger_figures.h"
 #include "deploy/operator/records/remedies.h"
 
@@ -35,19 +33,16 @@ std::string DescribeFound(const LimitedFigure& figure, double limit) {
              : found;
 }
 
-// A figure above its limit decides, then one that is missing, then the largest. Of a run of which no gradient left,
+// A figure above its limit decides, then one that is missing, then the largest. Of a run that released no gradient,
 // attacks on gradients are not missing.
 Finding AtMost(const PartyRecords& party, const std::string& criterion, double limit,
                const std::vector<LimitedFigure>& figures, const std::string& remedy) {
-  Finding finding = {Outcome::kNotMeasured,
-                     criterion,
-                     absl::StrFormat("at most %g", limit),
-                     "not measured: no such attack recorded",
-                     "",
-                     remedy};
+  Finding finding =
+      NotMeasured(criterion, absl::StrFormat("at most %g", limit), "not measured: no such attack recorded", remedy);
   const LimitedFigure *worst = nullptr, *missing = nullptr;
   for (const LimitedFigure& figure : figures) {
     if (!std::isfinite(figure.value)) {
+      // Without a released gradient there was nothing for an attack on gradients to read.
       missing = missing == nullptr && !(party.released_nothing() && ReadsGradients(figure.attack)) ? &figure : missing;
     } else if (worst == nullptr || figure.value > worst->value) {
       worst = &figure;
@@ -78,6 +73,7 @@ double PooledLeak(const EpochLeakRow& row) {
 std::vector<LimitedFigure> Matching(const std::vector<LimitedFigure>& figures, const v1::MeasuredLeakLimit& limit) {
   std::vector<LimitedFigure> matching;
   for (const LimitedFigure& figure : figures) {
+    // A pattern such as * limits attacks on the training; the baseline is limited only by its name.
     if (MatchesGlob(limit.layer(), figure.layer) && MatchesGlob(limit.attack(), figure.attack) &&
         (figure.attack != kBaseline || limit.attack() == kBaseline)) {
       matching.push_back(figure);
@@ -124,6 +120,7 @@ std::vector<Finding> MeasuredLeakFindings(const LedgerRun& run, const PartyRecor
   // The criterion names the attack already.
   const std::string name = absl::StrCat(AttackNamed(limit.attack()), " at ");
   for (Finding& finding : findings) {
+    // "norm at the cut layer" after "p95 AUC: norm" would name it twice.
     finding.where = std::string(absl::StripPrefix(finding.where, name));
   }
   return findings;
@@ -141,12 +138,10 @@ bool IsCumulative(const LimitedFigure& figure) { return IsCumulativeAttack(figur
 bool IsNoBaseline(const LimitedFigure& figure) { return figure.attack != kBaseline; }
 
 Finding AuditedShare(const PartyRecords& party, double least) {
-  Finding finding = {Outcome::kNotMeasured,
-                     "share of the steps audited",
-                     absl::StrFormat("at least %g", least),
-                     "not measured: no attack scored batch by batch",
-                     "",
-                     "Audit more steps (audit.every_batches), or set min_audited_share to 1 / every_batches."};
+  Finding finding =
+      NotMeasured("share of the steps audited", absl::StrFormat("at least %g", least),
+                  "not measured: no attack scored batch by batch",
+                  "Audit more steps (audit.every_batches), or set min_audited_share to 1 / every_batches.");
   if (party.released_nothing()) {
     finding.outcome = Outcome::kMet;
     finding.found = kNothingLeft;
@@ -154,6 +149,7 @@ Finding AuditedShare(const PartyRecords& party, double least) {
   }
   const std::vector<LimitedFigure> shares = AuditedShares(party);
   for (const LimitedFigure& share : shares) {
+    // An agreed attack that never scored must not pass because others scored often.
     if (!std::isfinite(share.value)) {
       return {Outcome::kNotMeasured, finding.criterion, finding.limit, kNotMeasured, DescribePlace(share)};
     }

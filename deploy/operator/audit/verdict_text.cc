@@ -1,13 +1,10 @@
-#include "deploy/operator/audit/verdict_text.h"
-
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "deploy/operator/audit/audit_report.h"
 #include "deploy/operator/records/ledger_figures.h"
 
 #include "common/figures/figure_words.h"
@@ -21,6 +18,7 @@ using Line = std::array<std::string, 5>;
 
 constexpr size_t kMaxWidth = 60;  // Of a column; a longer text pushes its own line only.
 
+// OneLine everywhere: text from a ledger may be the other party's, and must not be able to forge a line of the verdict.
 Line Columns(const Finding& finding) {
   return {finding.outcome == Outcome::kMet ? "PASS" : "FAIL", OneLine(finding.criterion), OneLine(finding.limit),
           OneLine(finding.found), OneLine(finding.where)};

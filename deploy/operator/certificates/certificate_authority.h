@@ -1,4 +1,5 @@
-// A certificate authority for a run and one certificate a party (X.509 v3, P-256, OpenSSL).
+// Certificates (X.509 v3, P-256, OpenSSL): an authority for a run, and what a party makes on its own machine so that
+// its private key never has to leave it.
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_CERTIFICATES_CERTIFICATE_AUTHORITY_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_CERTIFICATES_CERTIFICATE_AUTHORITY_H_
 
@@ -22,11 +23,31 @@ absl::StatusOr<CertifiedKey> CreateAuthority(const std::string& common_name, int
 // range, or an authority that is not PEM, not an authority, not valid today, or whose key is not the certificate's.
 absl::StatusOr<CertifiedKey> IssueCertificate(const CertifiedKey& authority, const std::string& dns_name, int days);
 
-// A certificate for `dns_name` of the key that asks for it in `request_pem` (certificate_request.h): its private half
+// A certificate for `dns_name` of the key that asks for it in `request_pem` (CreateRequest): its private half
 // stays where it is. Of the request nothing else is taken but its name, which must be `dns_name`: the signer says
 // whom for. As IssueCertificate otherwise. Errors: as IssueCertificate and KeyOfRequest.
 absl::StatusOr<std::string> SignRequest(const CertifiedKey& authority, const std::string& request_pem,
                                         const std::string& dns_name, int days);
+
+// PEM. The key is PKCS #8 and not encrypted: write it to a file that only its owner can read.
+struct RequestAndKey {
+  std::string request_pem;
+  std::string private_key_pem;
+};
+
+// A new key on P-256 and a signing request (PKCS #10) for `dns_name`, as its subject alternative name. Errors:
+// InvalidArgument for a name that is no host name (CheckDnsName).
+absl::StatusOr<RequestAndKey> CreateRequest(const std::string& dns_name);
+
+// The public key of a request that its private half has signed. Errors: InvalidArgument if it is no request, its
+// signature does not hold, it asks for another name than `dns_name` or for several, or its key is weaker than 112 bits
+// of security (RSA below 2048 bits).
+absl::StatusOr<PrivateKey> KeyOfRequest(const std::string& request_pem, const std::string& dns_name);
+
+// A new key and a certificate for `dns_name` that it signs itself, valid `days` from an hour ago. It is no authority: a
+// peer that has it as its authority_path accepts this certificate and no other (common/transport/tls_identity.h).
+// Errors: as IssueCertificate.
+absl::StatusOr<CertifiedKey> CreateSelfSigned(const std::string& dns_name, int days);
 
 }  // namespace splitveil
 

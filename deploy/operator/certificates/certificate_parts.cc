@@ -1,18 +1,23 @@
 #include "deploy/operator/certificates/certificate_parts.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <openssl/bn.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
+#include <system_error>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
 #include "common/crypto/secure_random.h"
+#include "common/process/file.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -41,12 +46,14 @@ bool IsDnsName(const std::string& name) {
 
 bool SetRandomSerial(X509* certificate) {
   std::array<uint8_t, 16> bytes;
+  // 128 random bits: no two certificates of an authority share a serial, and nobody can predict one.
   FillSecureRandom(absl::MakeSpan(bytes));
   const BigNumber serial(BN_bin2bn(bytes.data(), bytes.size(), nullptr));
   return serial != nullptr && BN_to_ASN1_INTEGER(serial.get(), X509_get_serialNumber(certificate)) != nullptr;
 }
 
 bool SetValidity(X509* certificate, int days) {
+  // The peer's clock may be behind: the certificate is valid from an hour ago.
   return X509_gmtime_adj(X509_getm_notBefore(certificate), -kClockSkewSeconds) != nullptr &&
          X509_time_adj_ex(X509_getm_notAfter(certificate), days, -kClockSkewSeconds, nullptr) != nullptr;
 }
@@ -153,5 +160,22 @@ absl::StatusOr<std::string> KeyPem(EVP_PKEY* key) {
 Bio ReadOnly(const std::string& text) { return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))); }
 
 int NoPassword(char* /*buffer*/, int /*size*/, int /*for_writing*/, void* /*data*/) { return -1; }
+
+absl::Status CreateFiles(const std::string& folder, const std::vector<NewFile>& files) {
+  if (const std::error_code error = MakeFolders(folder); error) {
+    return absl::InvalidArgumentError(absl::StrCat(folder, ": cannot be made: ", error.message()));
+  }
+  for (size_t i = 0; i < files.size(); ++i) {
+    absl::Status created = CreateFile(files[i].path, files[i].contents, files[i].mode);
+    if (!created.ok()) {
+      for (size_t earlier = 0; earlier < i; ++earlier) {
+        // A key without its certificate would block the next try and serve nobody.
+        unlink(files[earlier].path.c_str());
+      }
+      return created;
+    }
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace splitveil

@@ -2,6 +2,8 @@
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_CERTIFICATES_CERTIFICATE_PARTS_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_CERTIFICATES_CERTIFICATE_PARTS_H_
 
+#include <sys/types.h>
+
 #include <memory>
 #include <openssl/bio.h>
 #include <openssl/evp.h>
@@ -12,6 +14,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+
+#include "common/storage/file_system.h"
 
 namespace splitveil {
 
@@ -71,6 +75,16 @@ absl::StatusOr<std::string> KeyPem(EVP_PKEY* key);
 Bio ReadOnly(const std::string& text);
 // For OpenSSL's readers: without it OpenSSL asks the terminal for the password of an encrypted key.
 int NoPassword(char* buffer, int size, int for_writing, void* data);
+
+struct NewFile {
+  std::string path;
+  std::string contents;
+  mode_t mode = kOwnerOnly;
+};
+
+// Makes `folder` if it does not exist, then writes all of `files` or none. Errors:
+// AlreadyExists if one is there; InvalidArgument if the folder or a file cannot be made; else as CreateFile.
+absl::Status CreateFiles(const std::string& folder, const std::vector<NewFile>& files);
 
 }  // namespace splitveil
 

@@ -1,10 +1,9 @@
-#include "deploy/operator/generate/generate_command.h"
-
 #include <cstdio>
 #include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "deploy/operator/commands.h"
 #include "deploy/operator/preparation/synthetic_criteo.h"
 #include "deploy/operator/preparation/synthetic_table.h"
 
@@ -74,22 +73,16 @@ void AddGenerateCommand(CommandLine& line) {
       {"generate", "Generate click logs in Criteo's format, or a table of another task, with a known best score.",
        "splitveil generate --rows=70000 --out=clicks.tsv", "Before a run"},
       [flags] { return Generate(*flags); });
-  command.add_option("--out", flags->options.path, "File to write.")->type_name("FILE")->required();
-  command
-      .add_option("--task", flags->task,
-                  "What is predicted; binary: clicks in Criteo's format; multi_class, regression: a table of twelve "
-                  "columns, with its schema.")
-      ->type_name("TASK")
+  AddValue(command, "--out=FILE", flags->options.path, "File to write.")->required();
+  AddValue(command, "--task=TASK", flags->task,
+           "What is predicted; binary: clicks in Criteo's format; multi_class, regression: a table of twelve "
+           "columns, with its schema.")
       ->check(OneOf({"binary", "multi_class", "regression"}));
-  command
-      .add_option("--schema_out", flags->schema_path,
-                  "File for the schema of such a table, for `splitveil prepare`; by default beside it, "
-                  "FILE.schema.textproto.")
-      ->type_name("FILE");
-  command.add_option("--rows", flags->options.rows, "Rows to generate.")->type_name("N")->check(IntegerIn(1));
-  command.add_option("--seed", flags->options.seed, "The same seed gives the same bytes.")
-      ->type_name("N")
-      ->check(IntegerIn(0));
+  AddValue(command, "--schema_out=FILE", flags->schema_path,
+           "File for the schema of such a table, for `splitveil prepare`; by default beside it, "
+           "FILE.schema.textproto.");
+  AddValue(command, "--rows=N", flags->options.rows, "Rows to generate.")->check(IntegerIn(1));
+  AddValue(command, "--seed=N", flags->options.seed, "The same seed gives the same bytes.")->check(IntegerIn(0));
 }
 
 }  // namespace splitveil

@@ -15,6 +15,7 @@ absl::Status Dialogue::Fill(const Question& question, std::string& value) {
           << (question.default_answer.empty() ? "" : absl::StrCat(" [", question.default_answer, "]")) << ": "
           << std::flush;
     std::string answer;
+    // The person is gone: the default or an error, never a loop.
     if (!std::getline(*in_, answer)) {
       break;
     }

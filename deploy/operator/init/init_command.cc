@@ -1,5 +1,3 @@
-#include "deploy/operator/init/init_command.h"
-
 #include <unistd.h>
 
 #include <iostream>
@@ -9,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "deploy/operator/commands.h"
 #include "deploy/operator/init/dialogue.h"
 #include "deploy/operator/init/party_setup.h"
 
@@ -27,6 +26,7 @@ struct InitFlags {
 
 // What every party must say, asked for where a person can answer.
 absl::Status FillMissing(PartySetupOptions& options) {
+  // A script must get an error, not a question that waits for ever.
   Dialogue dialogue(&std::cin, &std::cout, isatty(STDIN_FILENO) == 1);
   PartyChoices& choices = options.choices;
   SPLITVEIL_RETURN_IF_ERROR(
@@ -49,6 +49,7 @@ absl::Status FillMissing(PartySetupOptions& options) {
     SPLITVEIL_RETURN_IF_ERROR(
         dialogue.Fill({"--peer_address", "Where the label party listens", absl::StrCat(choices.peer_name, ":7443")},
                       choices.peer_address));
+    // The peer does not connect to the non-label party: the port serves health checks on this machine.
     choices.listen_address = choices.listen_address.empty() ? "127.0.0.1:0" : choices.listen_address;
   }
   if (choices.is_label_party && choices.protection != "none") {
@@ -125,40 +126,29 @@ absl::StatusOr<ExitCode> Init(const InitFlags& flags) {
 }
 
 void AddTableFlags(PartySetupOptions& options, CLI::App& command) {
-  command.add_option("--role", options.role, "Which party this is.")
-      ->type_name("ROLE")
+  AddValue(command, "--role=ROLE", options.role, "Which party this is.")
       ->default_str("asked for")
       ->check(OneOf({kLabelParty, "nonlabel_party"}));
-  command.add_option("--table", options.table, "This party's table: CSV with any separator, plain or .gz.")
-      ->type_name("FILE")
+  AddValue(command, "--table=FILE", options.table, "This party's table: CSV with any separator, plain or .gz.")
       ->default_str("asked for");
-  command.add_option("--id", options.schema.id, "Column with the id that both parties' tables share.")
-      ->type_name("COLUMN")
+  AddValue(command, "--id=COLUMN", options.schema.id, "Column with the id that both parties' tables share.")
       ->default_str("the one whose cells all differ");
-  command.add_option("--label", options.schema.label, "Column to be predicted, of the label party.")
-      ->type_name("COLUMN")
+  AddValue(command, "--label=COLUMN", options.schema.label, "Column to be predicted, of the label party.")
       ->default_str("asked for");
-  command.add_option("--positive", options.schema.positive, "Which of the label's two values is the positive one.")
-      ->type_name("TEXT")
+  AddValue(command, "--positive=TEXT", options.schema.positive, "Which of the label's two values is the positive one.")
       ->default_str("1, yes, true, ...");
-  command.add_option("--class", options.schema.classes, "Of a label with several values: one of them.")
-      ->type_name("TEXT");
-  command.add_option("--target_minimum", options.schema.target_minimum, "Of a number to be predicted: the least.")
-      ->type_name("NUMBER");
-  command.add_option("--target_maximum", options.schema.target_maximum, "Of a number to be predicted: the largest.")
-      ->type_name("NUMBER");
-  command.add_option("--categorical", options.schema.categorical, "Column that holds codes or texts.")
-      ->type_name("COLUMN");
-  command.add_option("--numeric", options.schema.numeric, "Column that holds numbers.")->type_name("COLUMN");
-  command.add_option("--ignore", options.schema.ignore, "Column to leave out.")->type_name("COLUMN");
-  command
-      .add_option("--missing", options.schema.missing, "Text that stands for a missing value, besides NA, null, ....")
-      ->type_name("TEXT");
-  command.add_option("--separator", options.layout.separator, "Between cells.")
-      ->type_name("BYTE")
-      ->default_str("detected");
-  command.add_option("--header", options.layout.header, "Whether the first line names the columns.")
-      ->type_name("YES")
+  AddValue(command, "--class=TEXT", options.schema.classes, "Of a label with several values: one of them.");
+  AddValue(command, "--target_minimum=NUMBER", options.schema.target_minimum,
+           "Of a number to be predicted: the least.");
+  AddValue(command, "--target_maximum=NUMBER", options.schema.target_maximum,
+           "Of a number to be predicted: the largest.");
+  AddValue(command, "--categorical=COLUMN", options.schema.categorical, "Column that holds codes or texts.");
+  AddValue(command, "--numeric=COLUMN", options.schema.numeric, "Column that holds numbers.");
+  AddValue(command, "--ignore=COLUMN", options.schema.ignore, "Column to leave out.");
+  AddValue(command, "--missing=TEXT", options.schema.missing,
+           "Text that stands for a missing value, besides NA, null, ....");
+  AddValue(command, "--separator=BYTE", options.layout.separator, "Between cells.")->default_str("detected");
+  AddValue(command, "--header=YES", options.layout.header, "Whether the first line names the columns.")
       ->default_str("detected")
       ->check(OneOf({"yes", "no"}));
   command.add_flag("--skip_bad_rows", options.skip_bad_rows, "Leave out rows that cannot be used, up to 5%.");
@@ -167,61 +157,44 @@ void AddTableFlags(PartySetupOptions& options, CLI::App& command) {
 void AddPeerFlags(InitFlags& flags, CLI::App& command) {
   PartySetupOptions& options = flags.options;
   PartyChoices& choices = options.choices;
-  command.add_option("--own_name", choices.own_name, "DNS name of this party, which its certificate carries.")
-      ->type_name("NAME")
+  AddValue(command, "--own_name=NAME", choices.own_name, "DNS name of this party, which its certificate carries.")
       ->default_str("asked for");
-  command.add_option("--peer_name", choices.peer_name, "DNS name of the other party.")
-      ->type_name("NAME")
-      ->default_str("asked for");
-  command.add_option("--peer_address", choices.peer_address, "Where the label party listens, of the non-label party.")
-      ->type_name("HOST:PORT")
+  AddValue(command, "--peer_name=NAME", choices.peer_name, "DNS name of the other party.")->default_str("asked for");
+  AddValue(command, "--peer_address=HOST:PORT", choices.peer_address,
+           "Where the label party listens, of the non-label party.")
       ->default_str("port 7443 of --peer_name");
-  command.add_option("--listen_address", choices.listen_address, "Where this party listens.")
-      ->type_name("HOST:PORT")
+  AddValue(command, "--listen_address=HOST:PORT", choices.listen_address, "Where this party listens.")
       ->default_str("0.0.0.0:7443 of the label party");
-  command
-      .add_option("--certificate", flags.certificate,
-                  "self_signed: one that the peer pins; request: one for an authority to sign.")
-      ->type_name("KIND")
+  AddValue(command, "--certificate=KIND", flags.certificate,
+           "self_signed: one that the peer pins; request: one for an authority to sign.")
       ->check(OneOf({"self_signed", "request"}));
-  command
-      .add_option("--peer_certificate", options.peer_certificate,
-                  "The other party's own.pem, where it is here already.")
-      ->type_name("FILE");
-  command
-      .add_option("--proposal", options.proposal,
-                  "The other party's run.textproto, where it has proposed one: the table is prepared for it. It is "
-                  "not accepted by that.")
-      ->type_name("FILE");
+  AddValue(command, "--peer_certificate=FILE", options.peer_certificate,
+           "The other party's own.pem, where it is here already.");
+  AddValue(command, "--proposal=FILE", options.proposal,
+           "The other party's run.textproto, where it has proposed one: the table is prepared for it. It is "
+           "not accepted by that.");
 }
 
 void AddRunFlags(PartySetupOptions& options, CLI::App& command) {
   options.proposed.run_name = "first-run";
   options.proposed.test_fraction = "0.1";
-  command.add_option("--model", options.choices.preset, "The model, cut where the papers cut it.")
-      ->type_name("PRESET")
+  AddValue(command, "--model=PRESET", options.choices.preset, "The model, cut where the papers cut it.")
       ->default_str("MULTILAYER_PERCEPTRON, or the one of the proposal")
       ->check(OneOf({"MULTILAYER_PERCEPTRON", "WIDE_AND_DEEP", "WIDE_AND_DEEP_8"}));
-  command.add_option("--protection", options.choices.protection, "Of the gradients that leave the label party.")
-      ->type_name("NAME")
+  AddValue(command, "--protection=NAME", options.choices.protection, "Of the gradients that leave the label party.")
       ->default_str("gaussian_label_dp")
       ->check(OneOf({"gaussian_label_dp", "marvell", "none"}));
-  command
-      .add_option("--max_run_auc_bound", options.choices.max_run_auc_bound,
-                  "What an adversary may reach over the whole run: 0.5 is guessing.")
-      ->type_name("AUC")
+  AddValue(command, "--max_run_auc_bound=AUC", options.choices.max_run_auc_bound,
+           "What an adversary may reach over the whole run: 0.5 is guessing.")
       ->default_str("0.7");
-  command.add_option("--run_name", options.proposed.run_name, "Proposed name of the run.")->type_name("TEXT");
-  command.add_option("--epochs", options.proposed.epochs, "Proposed passes over the examples; 0: by the table's size.")
-      ->type_name("N")
+  AddValue(command, "--run_name=TEXT", options.proposed.run_name, "Proposed name of the run.");
+  AddValue(command, "--epochs=N", options.proposed.epochs, "Proposed passes over the examples; 0: by the table's size.")
       ->check(IntegerIn(0, 100000));
-  command.add_option("--batch_size", options.proposed.batch_size, "Proposed; 0: by the table's size.")
-      ->type_name("N")
+  AddValue(command, "--batch_size=N", options.proposed.batch_size, "Proposed; 0: by the table's size.")
       ->check(IntegerIn(0, 1048576));
-  command.add_option("--test_fraction", options.proposed.test_fraction, "Proposed share held out for testing.")
-      ->type_name("SHARE")
+  AddValue(command, "--test_fraction=SHARE", options.proposed.test_fraction, "Proposed share held out for testing.")
       ->check(NumberIn(0, 0.9));
-  command.add_option("--out", options.out, "Folder to write to.")->type_name("DIR")->default_str("the role's name");
+  AddValue(command, "--out=DIR", options.out, "Folder to write to.")->default_str("the role's name");
   command.add_flag("--force", options.force, "Replace what an earlier init wrote, but for key and certificate.");
 }
 

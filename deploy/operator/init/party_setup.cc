@@ -1,7 +1,6 @@
 #include "deploy/operator/init/party_setup.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
@@ -13,8 +12,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "deploy/operator/certificates/certificate_request.h"
-#include "deploy/operator/certificates/new_files.h"
+#include "deploy/operator/certificates/certificate_authority.h"
+#include "deploy/operator/certificates/certificate_parts.h"
 #include "deploy/operator/init/table_sample.h"
 #include "deploy/operator/preparation/prepare.h"
 
@@ -104,6 +103,7 @@ absl::StatusOr<PrepareResult> PrepareTable(const PartySetupOptions& options, con
   prepare.out_dir = options.out;
   prepare.keeps_other_data = !options.force;
   prepare.parties = options.choices.is_label_party ? v1::TableSchema::LABEL_PARTY : v1::TableSchema::NONLABEL_PARTY;
+  // Both tables must be split alike, or one party trains on what the other holds out for testing.
   if (agreement.has_value()) {
     prepare.test_fraction = agreement->test_fraction();
     prepare.auxiliary_fraction = agreement->attribute_audit().auxiliary_fraction();
@@ -111,7 +111,7 @@ absl::StatusOr<PrepareResult> PrepareTable(const PartySetupOptions& options, con
     prepare.test_after = agreement->test_after();
     prepare.split_salt = agreement->split_salt();
   } else if (!absl::SimpleAtod(options.proposed.test_fraction, &prepare.test_fraction)) {
-    return absl::InvalidArgumentError("command line: --test_fraction: expected a number, found another text");
+    return absl::InvalidArgumentError("command line: --test_fraction: expected a number, found a different text");
   }
   return Prepare(prepare);
 }
@@ -172,6 +172,7 @@ absl::StatusOr<std::string> ReadPeerCertificate(const PartySetupOptions& options
     return absl::Status(facts.status().code(), absl::StrCat(options.peer_certificate, ": ", facts.status().message()));
   }
   const CertificateFacts& first = facts->front();
+  // An authority would vouch for others, too; a pinned certificate admits this peer and nobody else.
   if (!absl::EqualsIgnoreCase(first.dns_names, options.choices.peer_name) || !first.self_signed || first.is_authority) {
     return absl::InvalidArgumentError(absl::StrCat(
         options.peer_certificate, ": expected the self-signed certificate of ", options.choices.peer_name, ", found ",
@@ -187,6 +188,7 @@ absl::StatusOr<std::string> ReadPeerCertificate(const PartySetupOptions& options
 // Key and certificate, if there are none yet; either is for this party alone to make.
 absl::Status AddIdentity(const PartySetupOptions& options, std::vector<NewFile>& files) {
   const std::string certificate = In(options, options.makes_request ? "own.csr" : "own.pem");
+  // The peer may have pinned its certificate already: a new key would lock this party out.
   if (Exists(In(options, "own.key"))) {
     std::printf("%s: kept, as the key there is in use\n", In(options, "own.key").c_str());
     return absl::OkStatus();
@@ -300,6 +302,7 @@ absl::Status AddPeerCertificate(const PartySetupOptions& options, std::vector<Ne
   }
   SPLITVEIL_ASSIGN_OR_RETURN(std::string peer, ReadPeerCertificate(options));
   const std::string path = In(options, "peer.pem");
+  // The same certificate again is no conflict; a different one is refused by CheckIdentityIsNew.
   if (const absl::StatusOr<std::string> there = ReadFile(path); !there.ok() || *there != peer) {
     files.push_back({path, std::move(peer), kPublicMode});
   }

@@ -1,8 +1,7 @@
-#include "deploy/operator/init/party_texts.h"
-
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "deploy/operator/init/party_setup.h"
 
 namespace splitveil {
 namespace {

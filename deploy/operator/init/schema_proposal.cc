@@ -97,6 +97,7 @@ absl::StatusOr<std::string> FindId(const std::string& path, const TableSample& s
   }
   std::vector<std::string> candidates;
   for (const ColumnSummary& column : sample.columns) {
+    // Numbers with fractions are measurements, even if all differ.
     const bool fractions = column.numbers() > column.integers();
     if (column.names_rows() && !fractions && !IsOfDates(column) && column.name() != flags.label) {
       candidates.push_back(column.name());
@@ -180,7 +181,8 @@ absl::StatusOr<std::string> TwoValues(const std::string& path, const ColumnSumma
     }
   }
   if (positive != first && positive != second) {
-    return Unclear(path, column.name(), "expected --positive to be one of the label's two values, found another text");
+    return Unclear(path, column.name(),
+                   "expected --positive to be one of the label's two values, found a different text");
   }
   negative = positive == first ? second : first;
   schema.add_positive(positive);
@@ -276,6 +278,7 @@ absl::StatusOr<std::string> AddFeature(const std::string& path, const ColumnSumm
     into.set_kind(Schema::CATEGORICAL);
     return absl::StrCat("as --categorical says; ", distinct);
   }
+  // A constant tells nothing, and scaling it divides by nothing.
   if (column.distinct() < 2) {
     into.set_kind(Schema::IGNORE);
     return std::string("one value at most: it tells nothing");
@@ -286,6 +289,7 @@ absl::StatusOr<std::string> AddFeature(const std::string& path, const ColumnSumm
     return absl::StrCat("dates, ", distinct,
                         "; for a split by time (test_after) set kind TIME in the schema file, --categorical keeps it");
   }
+  // 007 and 7 are different codes, and one number.
   if (all_numbers && column.padded() > 0 && !Has(flags.numeric, column.name())) {
     into.set_kind(Schema::CATEGORICAL);
     return absl::StrCat("codes, as some have zeros in front, ", distinct);
@@ -303,10 +307,11 @@ absl::StatusOr<std::string> AddFeature(const std::string& path, const ColumnSumm
   if (Has(flags.numeric, column.name()) ||
       static_cast<double>(column.numbers()) >= kMostlyNumbers * static_cast<double>(texts)) {
     return Unclear(path, column.name(),
-                   absl::StrCat("expected numbers, found another text in ", others, " of ", column.rows(),
+                   absl::StrCat("expected numbers, found a different text in ", others, " of ", column.rows(),
                                 " rows; --missing=TEXT says that it stands for a missing value, "
                                 "--categorical keeps the column as texts"));
   }
+  // A vocabulary of texts that occur once each has no row to learn from.
   const bool free_text = 2 * column.distinct() > texts;
   into.set_kind(free_text ? Schema::IGNORE : Schema::CATEGORICAL);
   return free_text ? absl::StrCat("texts that hardly repeat, ", distinct, "; --categorical keeps it")

@@ -12,7 +12,7 @@
 #include "absl/strings/charconv.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "deploy/operator/preparation/cell_splitter.h"
+#include "deploy/operator/preparation/line_reader.h"
 
 #include "common/status/status_macros.h"
 
@@ -59,6 +59,7 @@ std::optional<Cells> SplitBy(const std::vector<std::string>& lines, char separat
     // Blanks around cells, as in "a, b", hide quotes and numbers.
     std::optional<Cells> cells = SplitAll(lines, {separator, quotes, /*trim=*/true, odd_lines});
     if (cells.has_value()) {
+      // Trimming is proposed only if it changes a cell.
       const std::optional<Cells> raw = SplitAll(lines, {separator, quotes, /*trim=*/false, odd_lines});
       layout.trim = !raw.has_value() || *raw != *cells;
       return cells;
@@ -108,6 +109,7 @@ absl::StatusOr<Cells> FindSeparator(const std::string& name, const std::vector<s
     if (!cells.has_value() || cells->front().size() < 2) {
       continue;
     }
+    // Two separators that fit equally well are not guessed between: the wrong one would scramble every column.
     tie = best.has_value() &&
           (cells->front().size() == best->front().size() || (tie && cells->front().size() < best->front().size()));
     if (!best.has_value() || cells->front().size() > best->front().size()) {
@@ -184,6 +186,7 @@ absl::Status TakeNames(const std::string& name, const Cells& cells, const Layout
   layout.header = flags.header.empty() ? LooksLikeHeader(cells) : flags.header == "yes";
   const std::vector<std::string>& first = cells.front();
   const auto [one, other] = SameCells(first);
+  // Taken for a header, a row would be printed: names of columns are, cells are not.
   if (flags.header.empty() && !layout.header) {
     return absl::InvalidArgumentError(absl::StrCat(
         name, ":1: expected a header line with the names of the columns, found one that may be a row",

@@ -6,8 +6,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "deploy/operator/init/table_layout.h"
-#include "deploy/operator/preparation/cell_splitter.h"
 #include "deploy/operator/preparation/line_reader.h"
 
 #include "common/status/status_macros.h"
@@ -103,9 +101,10 @@ absl::StatusOr<TableSample> SampleTable(const std::string& path, const LayoutFla
       if (flags.skip_bad_rows) {
         continue;  // `prepare` judges how many there may be.
       }
-      return reader->ErrorAt(1, absl::StrCat("expected ", sample.columns.size(),
-                                             " cells as in the lines before, found another number, or a quoted cell "
-                                             "that does not end on its line; --skip_bad_rows leaves such lines out"));
+      return reader->ErrorAt(1,
+                             absl::StrCat("expected ", sample.columns.size(),
+                                          " cells as in the lines before, found a different number, or a quoted cell "
+                                          "that does not end on its line; --skip_bad_rows leaves such lines out"));
     }
     for (size_t column = 0; column < cells.size(); ++column) {
       sample.columns[column].Add(std::string(cells[column]), reader->line_number());

@@ -42,7 +42,9 @@ int OpenOutput(const std::string& path, int own) {
 
 // Between fork and exec in a program with threads: async-signal-safe calls only. Writes errno to `failure` on failure.
 [[noreturn]] void Execute(const char* program, char* const* argv, const int (&standard)[3], int failure, pid_t parent) {
+  // A group of its own: Ctrl-C at the terminal reaches this program alone, which then stops its parties in order.
   setpgid(0, 0);
+  // A party must not train on without the program that started it.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (int i = 0; i < 3; ++i) {
     dup2(standard[i], i);  // The duplicate stays open over the exec.
@@ -72,6 +74,7 @@ absl::StatusOr<std::unique_ptr<PartyProcess>> PartyProcess::Start(const PartyCom
     return absl::InvalidArgumentError(
         absl::StrCat(out.number() < 0 ? command.output_path : command.log_path, ": cannot be opened"));
   }
+  // A pipe tells an exec that failed from a program that ended at once.
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
     return absl::InternalError(absl::StrCat("pipe: ", std::strerror(errno)));
@@ -100,6 +103,7 @@ absl::StatusOr<std::unique_ptr<PartyProcess>> PartyProcess::Start(const PartyCom
 PartyProcess::~PartyProcess() {
   if (!exit_code()) {
     kill(pid_, SIGKILL);
+    // Waited for: a zombie would keep the process id.
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }

@@ -1,5 +1,3 @@
-#include "deploy/operator/marvell/marvell_command.h"
-
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
@@ -9,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "deploy/operator/commands.h"
 
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
@@ -76,26 +75,18 @@ void AddMarvellCommand(CommandLine& line) {
       line.AddCommand({"marvell", "Solve Marvell's optimisation for a table, or plan the noise of each epoch of a run.",
                        "splitveil marvell --epochs=5 --max_run_auc_bound=0.8", "Analysis"},
                       [flags] { return Marvell(*flags); });
-  command.add_option("--input", flags->input, "CSV table to read, with the columns d,u,v,g,p,P.")
-      ->type_name("FILE")
+  AddValue(command, "--input=FILE", flags->input, "CSV table to read, with the columns d,u,v,g,p,P.")
       ->default_str("standard input");
-  command.add_option("--out", flags->out, "CSV table to write.")->type_name("FILE")->default_str("standard output");
-  command
-      .add_option(
-          "--epochs", flags->epochs,
-          "Instead of solving a table, print the noise strength s for each of N epochs that keeps the run within "
-          "--max_run_auc_bound.")
-      ->type_name("N")
+  AddValue(command, "--out=FILE", flags->out, "CSV table to write.")->default_str("standard output");
+  AddValue(command, "--epochs=N", flags->epochs,
+           "Instead of solving a table, print the noise strength s for each of N epochs that keeps the run within "
+           "--max_run_auc_bound.")
       ->check(IntegerIn(1, 100000));
-  command
-      .add_option("--max_run_auc_bound", flags->max_run_auc_bound,
-                  "Bound on the AUC of an adversary that accumulates every release of the run.")
-      ->type_name("AUC")
+  AddValue(command, "--max_run_auc_bound=AUC", flags->max_run_auc_bound,
+           "Bound on the AUC of an adversary that accumulates every release of the run.")
       ->check(NumberIn(0.5, 1));
-  command
-      .add_option("--noise_growth_per_epoch", flags->noise_growth_per_epoch,
-                  "Noise power of an epoch relative to the one before.")
-      ->type_name("RATIO")
+  AddValue(command, "--noise_growth_per_epoch=RATIO", flags->noise_growth_per_epoch,
+           "Noise power of an epoch relative to the one before.")
       ->default_str("1")
       ->check(NumberIn(0, 1000));
 }

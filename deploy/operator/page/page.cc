@@ -1,11 +1,8 @@
 #include "deploy/operator/page/page.h"
 
-#include <string>
-
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/string_view.h"
 
 #include "common/crypto/sha256.h"
 #include "common/page/embedded.h"

@@ -1,4 +1,3 @@
-#include "deploy/operator/plan/link_plan.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
-#include "deploy/operator/plan/plan_line.h"
+#include "deploy/operator/plan/privacy_plan.h"
 
 #include "common/schedule/link_use.h"
 #include "common/schedule/schedule.h"

@@ -1,11 +1,9 @@
-#include "deploy/operator/plan/plan_command.h"
-
 #include <cstdio>
 #include <memory>
 #include <string>
 
 #include "absl/strings/numbers.h"
-#include "deploy/operator/plan/link_plan.h"
+#include "deploy/operator/commands.h"
 #include "deploy/operator/plan/loss_curves.h"
 #include "deploy/operator/plan/privacy_plan.h"
 
@@ -61,42 +59,32 @@ void AddLinkFlags(PlanFlags& flags, CLI::App& command) {
   LinkPlanOptions& link = flags.link;
   constexpr char kLink[] = "Over a link";
   CLI::Option* const round_trip =
-      command.add_option("--round_trip_ms", link.round_trip_ms, "Of the link between the parties, as ping has it.")
-          ->type_name("MS")
+      AddValue(command, "--round_trip_ms=MS", link.round_trip_ms, "Of the link between the parties, as ping has it.")
           ->check(NumberIn(0, 60000))
           ->group(kLink);
   CLI::Option* const cut_width =
-      command.add_option("--cut_width", link.cut_width, "Numbers of an example that cross it.")
-          ->type_name("N")
+      AddValue(command, "--cut_width=N", link.cut_width, "Numbers of an example that cross it.")
           ->check(IntegerIn(1, 65536))
           ->group(kLink);
-  CLI::Option* const bandwidth =
-      command.add_option("--bandwidth_mbps", link.bandwidth_mbps, "Of each direction, in millions of bits a second.")
-          ->type_name("MBIT/S")
-          ->check(NumberIn(0.001, 1e6))
-          ->needs(round_trip)
-          ->needs(cut_width)
-          ->group(kLink);
+  CLI::Option* const bandwidth = AddValue(command, "--bandwidth_mbps=MBIT/S", link.bandwidth_mbps,
+                                          "Of each direction, in millions of bits a second.")
+                                     ->check(NumberIn(0.001, 1e6))
+                                     ->needs(round_trip)
+                                     ->needs(cut_width)
+                                     ->group(kLink);
   round_trip->needs(bandwidth);
   cut_width->needs(bandwidth);
-  command.add_option("--wire_dtype", flags.wire_dtype, "As agreed.")
-      ->type_name("TYPE")
+  AddValue(command, "--wire_dtype=TYPE", flags.wire_dtype, "As agreed.")
       ->check(OneOf({"FLOAT32", "BFLOAT16", "FLOAT16"}))
       ->group(kLink);
-  command.add_option("--batch_size", link.batch_size, "As agreed.")
-      ->type_name("N")
-      ->check(IntegerIn(2, 1048576))
-      ->group(kLink);
-  command.add_option("--in_flight_batches", flags.in_flight_batches, "As agreed; AUTO, or 0: as the parties choose.")
-      ->type_name("N")
+  AddValue(command, "--batch_size=N", link.batch_size, "As agreed.")->check(IntegerIn(2, 1048576))->group(kLink);
+  AddValue(command, "--in_flight_batches=N", flags.in_flight_batches, "As agreed; AUTO, or 0: as the parties choose.")
       ->check(IntegerIn(0, 64) | CLI::IsMember({kAuto}))
       ->group(kLink);
-  command.add_option("--max_in_flight_batches", link.max_in_flight_batches, "As agreed.")
-      ->type_name("N")
+  AddValue(command, "--max_in_flight_batches=N", link.max_in_flight_batches, "As agreed.")
       ->check(IntegerIn(1, 64))
       ->group(kLink);
-  command.add_option("--step_ms", link.step_ms, "What the slower party computes for a batch.")
-      ->type_name("MS")
+  AddValue(command, "--step_ms=MS", link.step_ms, "What the slower party computes for a batch.")
       ->check(NumberIn(0, 1e6))
       ->group(kLink);
 }
@@ -111,36 +99,27 @@ void AddPlanCommand(CommandLine& line) {
        "State what a proved bound means and costs, and how fast a link lets a run be, before anything is trained.",
        "splitveil plan --rows=100000 --positives=0.25 --epochs=5 --max_run_auc_bound=0.6", "Analysis"},
       [flags] { return Plan(*flags); });
-  command.add_option("--rows", options.rows, "Rows that both parties will share.")
-      ->type_name("N")
+  AddValue(command, "--rows=N", options.rows, "Rows that both parties will share.")
       ->check(IntegerIn(1, int64_t{1} << 40))
       ->required();
-  command.add_option("--epochs", options.epochs, "Epochs that will be trained.")
-      ->type_name("N")
+  AddValue(command, "--epochs=N", options.epochs, "Epochs that will be trained.")
       ->check(IntegerIn(1, 100000))
       ->required();
   constexpr char kBound[] = "Under a proved bound";
-  CLI::Option* const positives =
-      command
-          .add_option("--positives", options.positives,
-                      "Share of the rows whose label is 1; required with --max_run_auc_bound.")
-          ->type_name("SHARE")
-          ->check(NumberIn(0, 1))
-          ->default_str("")
-          ->group(kBound);
+  CLI::Option* const positives = AddValue(command, "--positives=SHARE", options.positives,
+                                          "Share of the rows whose label is 1; required with --max_run_auc_bound.")
+                                     ->check(NumberIn(0, 1))
+                                     ->default_str("")
+                                     ->group(kBound);
   CLI::Option* const bound =
-      command
-          .add_option(
-              "--max_run_auc_bound,--max_auc", options.max_run_auc_bound,
-              "Bound on the AUC of any adversary over the whole run, as gaussian_label_dp { max_run_auc_bound }.")
-          ->type_name("AUC")
+      AddValue(command, "--max_run_auc_bound,--max_auc=AUC", options.max_run_auc_bound,
+               "Bound on the AUC of any adversary over the whole run, as gaussian_label_dp { max_run_auc_bound }.")
           ->check(NumberIn(0.5, 0.999999))
           ->default_str("")
           ->needs(positives)
           ->group(kBound);
   positives->needs(bound);
-  command.add_option("--delta", options.delta, "Delta at which to report epsilon; 0 means 1/rows.")
-      ->type_name("SHARE")
+  AddValue(command, "--delta=SHARE", options.delta, "Delta at which to report epsilon; 0 means 1/rows.")
       ->check(NumberIn(0, 1))
       ->group(kBound);
   AddLinkFlags(*flags, command);

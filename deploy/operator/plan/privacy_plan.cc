@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "deploy/operator/plan/plan_line.h"
 
 #include "common/crypto/label_noise.h"
 #include "common/privacy/gaussian_privacy.h"
@@ -32,6 +29,7 @@ absl::StatusOr<LabelNoisePlan> PlanNoise(double max_run_auc_bound, int64_t epoch
   noise.strength = RunAucBound{max_run_auc_bound};
   noise.releases = static_cast<uint32_t>(epochs);
   absl::StatusOr<LabelNoisePlan> plan = PlanLabelNoise(noise);
+  // The planner speaks of sigma; the user chose a bound and a number of epochs.
   if (absl::IsInvalidArgument(plan.status())) {
     const double mu = std::sqrt(2.0) * NormalQuantile(max_run_auc_bound);
     return absl::InvalidArgumentError(absl::StrFormat(

@@ -1,9 +1,5 @@
 #include "deploy/operator/preparation/dataset_writer.h"
 
-#include <utility>
-
-#include "common/status/status_macros.h"
-
 namespace splitveil {
 namespace {
 

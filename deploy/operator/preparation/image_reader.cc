@@ -100,6 +100,7 @@ class Decoder {
       jpeg_read_scanlines(&decoder_, &row, 1);
     }
     jpeg_finish_decompress(&decoder_);
+    // libjpeg fills in what a damaged file lacks and only warns: such pixels are nobody's data.
     return errors_.manager.num_warnings == 0;
   }
   int64_t height() const { return decoder_.image_height; }
@@ -148,6 +149,7 @@ class ImageFolder : public ImageReader {
     }
     bytes_.resize(kMaxFileBytes);
     const absl::StatusOr<size_t> size = ReadFully(**file, bytes_.data(), bytes_.size());
+    // A full buffer may be a file cut short: refused rather than decoded in part.
     if (!size.ok() || *size == bytes_.size()) {
       return size.ok() ? absl::InvalidArgumentError("expected an image file below 64 MiB, found a larger one")
                        : size.status();
@@ -259,6 +261,7 @@ absl::StatusOr<DecodedImage> DecodeJpeg(absl::string_view bytes, int64_t channel
   }
   DecodedImage image;
   image.shape = {channels, decoder.height(), decoder.width()};
+  // Before memory is taken for it: a header of a few bytes may claim 65,535 x 65,535 pixels.
   if (image.shape.height * image.shape.width > kMaxPixels) {
     return absl::InvalidArgumentError(
         absl::StrCat("expected an image of at most 2^26 pixels, found ", image.shape.width, " x ", image.shape.height));

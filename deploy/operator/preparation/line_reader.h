@@ -1,4 +1,4 @@
-// Lines of a text file, plain or gzip.
+// Lines of a text file, plain or gzip, and the cells of a line with separators and quotes.
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_PREPARATION_LINE_READER_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_PREPARATION_LINE_READER_H_
 
@@ -77,6 +77,27 @@ class LineReader {
   bool source_ended_ = false;
   int64_t line_number_ = 0;
   absl::Status failure_;
+};
+
+// As RFC 4180 has it, for any separator; a quoted cell ends on its own line. Cells are any bytes. Not thread-safe.
+class CellSplitter {
+ public:
+  // `quotes`: a cell that begins with " reaches to the closing one, and "" in it stands for ". `trim`: drops the blanks
+  // around every cell, outside its quotes.
+  CellSplitter(char separator, bool quotes, bool trim) : separator_(separator), quotes_(quotes), trim_(trim) {}
+
+  // Replaces `cells` by the cells of `line`, at least one; they borrow its bytes or this object's, until the next call.
+  // False if a quoted cell does not end on the line or something follows its closing quote: `cells` are those
+  // before.
+  bool Split(absl::string_view line, std::vector<absl::string_view>& cells);
+
+ private:
+  // Takes a cell off `line` that starts behind an opening quote.
+  bool TakeQuoted(absl::string_view& line, absl::string_view& cell);
+
+  char separator_;
+  bool quotes_, trim_;
+  std::string unquoted_;  // Cells with doubled quotes, back to back.
 };
 
 }  // namespace splitveil

@@ -4,18 +4,14 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <string>
 #include <system_error>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/preparation/dataset_writer.h"
 #include "deploy/operator/preparation/preprocessor.h"
-#include "deploy/operator/preparation/row_source.h"
-#include "deploy/operator/preparation/row_split.h"
 #include "deploy/operator/preparation/seeded_draws.h"
 
 #include "common/crypto/digest.h"
@@ -219,6 +215,7 @@ absl::Status Preparation::OpenParties() {
 
 absl::Status Preparation::ForEachRow(absl::FunctionRef<absl::Status(const TableRow&, Party&)> visit) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<RowSource> rows, RowSource::Open(options_.rows));
+  // Every row is read twice, to fit and to encode: the counts are those of the latest reading.
   result_ = {};
   SeededDraws membership(options_.rows.seed, kMembershipStream);
   int64_t drawn = 0;
@@ -349,6 +346,7 @@ absl::Status Preparation::Encode() {
     party.preprocessor.Encode(row, encoded);
     return party.rows->Add(std::move(encoded));
   });
+  // A file that grew meanwhile would be encoded by scales that were fitted on other rows.
   if (status.ok() && result_.rows != fitted_rows) {
     status = absl::InvalidArgumentError(absl::StrCat(options_.rows.input_paths.front(), ": changed while it was read"));
   }
@@ -382,6 +380,7 @@ absl::Status Preparation::Publish() {
   for (const PreparedParty& party : result_.parties) {
     before.push_back(DigestAt(party.path));
   }
+  // Both parties' files or neither: halves of two preparations would share ids, but not their split.
   SPLITVEIL_RETURN_IF_ERROR(DatasetWriter::Publish(writers));
   for (size_t i = 0; i < before.size(); ++i) {
     PreparedParty& party = result_.parties[i];

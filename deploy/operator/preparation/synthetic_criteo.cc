@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "deploy/operator/preparation/known_tables.h"
 #include "deploy/operator/preparation/seeded_draws.h"
+#include "deploy/operator/preparation/table_schema.h"
 
 #include "common/status/status_macros.h"
 #include "common/storage/pending_file.h"

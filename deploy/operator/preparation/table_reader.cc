@@ -53,20 +53,16 @@ TableColumns::Label LabelOf(const Schema& schema, const Schema::Column& column) 
   return label;
 }
 
-bool SameNames(const std::vector<TableColumns::Feature>& a, const std::vector<TableColumns::Feature>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const auto& left, const auto& right) { return left.name == right.name; });
-}
-
-bool SameAttributes(const std::vector<TableColumns::Attribute>& a, const std::vector<TableColumns::Attribute>& b) {
+template <typename Columns>
+bool SameColumnNames(const Columns& a, const Columns& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](const auto& left, const auto& right) { return left.name == right.name; });
 }
 
 bool SameColumns(const TableColumns& a, const TableColumns& b) {
   return a.has_id == b.has_id && a.has_group == b.has_group && a.has_time == b.has_time &&
-         a.label.has_value() == b.label.has_value() && SameNames(a.numeric, b.numeric) &&
-         SameNames(a.categorical, b.categorical) && SameAttributes(a.attributes, b.attributes);
+         a.label.has_value() == b.label.has_value() && SameColumnNames(a.numeric, b.numeric) &&
+         SameColumnNames(a.categorical, b.categorical) && SameColumnNames(a.attributes, b.attributes);
 }
 
 // A finite decimal number and nothing else.
@@ -104,6 +100,7 @@ absl::StatusOr<std::unique_ptr<TableReader>> TableReader::Open(std::vector<std::
 
 absl::Status TableReader::OpenFile() {
   SPLITVEIL_ASSIGN_OR_RETURN(lines_, LineReader::Open(paths_[next_path_++]));
+  // Each file may order its columns differently.
   roles_.clear();
   if (schema_.header()) {
     SPLITVEIL_RETURN_IF_ERROR(ReadHeader());
@@ -306,17 +303,18 @@ void TableReader::ReadLabel(size_t column, absl::string_view cell, TableRow& row
     } else {
       SetFault(RowFault::kLabel, number,
                absl::StrCat(role.name(), ": expected ", ListedTexts(schema_.classes()),
-                            ", as the schema says, found another text"),
+                            ", as the schema says, found a different text"),
                row);
     }
   } else {
     row.label = IsOneOf(cell, positive_) ? 1 : 0;
     if (row.label == 0 && !IsOneOf(cell, negative_)) {
-      SetFault(RowFault::kLabel, number,
-               absl::StrCat(
-                   role.name(), ": expected ", Listed(positive_), " (positive) or ", Listed(negative_),
-                   " (negative), as the schema says, found another text; its `positive` and `negative` name others"),
-               row);
+      SetFault(
+          RowFault::kLabel, number,
+          absl::StrCat(
+              role.name(), ": expected ", Listed(positive_), " (positive) or ", Listed(negative_),
+              " (negative), as the schema says, found a different text; its `positive` and `negative` name others"),
+          row);
     }
   }
 }
@@ -356,7 +354,7 @@ void TableReader::ReadAttribute(size_t column, absl::string_view cell, TableRow&
     if (value == role.values().end()) {
       SetFault(RowFault::kAttribute, static_cast<int64_t>(column) + 1,
                absl::StrCat(role.name(), ": expected ", ListedTexts(role.values()),
-                            ", as the schema says, or nothing, found another text"),
+                            ", as the schema says, or nothing, found a different text"),
                row);
       return;
     }

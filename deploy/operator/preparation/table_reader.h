@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "deploy/operator/preparation/cell_splitter.h"
 #include "deploy/operator/preparation/line_reader.h"
 #include "deploy/operator/preparation/table_row.h"
 

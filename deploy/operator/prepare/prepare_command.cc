@@ -1,5 +1,3 @@
-#include "deploy/operator/prepare/prepare_command.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -9,9 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "deploy/operator/preparation/known_tables.h"
+#include "deploy/operator/commands.h"
 #include "deploy/operator/preparation/prepare.h"
 #include "deploy/operator/preparation/preprocessor.h"
+#include "deploy/operator/preparation/table_schema.h"
 
 #include "common/config/text_config.h"
 #include "common/status/status_macros.h"
@@ -237,111 +236,74 @@ absl::StatusOr<ExitCode> Prepare(const PrepareFlags& flags) {
 }
 
 void AddTableFlags(PrepareFlags& flags, CLI::App& command) {
-  command.add_option("--format", flags.format, "Format of the input; table: any table that --schema describes.")
-      ->type_name("FORMAT")
+  AddValue(command, "--format=FORMAT", flags.format, "Format of the input; table: any table that --schema describes.")
       ->check(OneOf({"criteo", "avazu", "table"}))
       ->required();
-  command
-      .add_option("--schema", flags.schema,
-                  "Meaning of the columns of a table, among them a LABEL, CLASS_LABEL or TARGET: a TableSchema of "
-                  "proto/splitveil/v1/table_schema.proto.")
-      ->type_name("FILE");
-  command.add_option("--input", flags.options.rows.input_paths, "File of the table, plain or .gz.")
-      ->type_name("FILE")
-      ->required();
-  command
-      .add_option("--images", flags.options.rows.images_path,
-                  "For a schema with images: the folder of their files, or one array file with all of them.")
-      ->type_name("PATH");
-  command
-      .add_option("--image_size", flags.options.rows.image_size,
-                  "Resize images to this many pixels in height and width; 0 keeps their size.")
-      ->type_name("N")
+  AddValue(command, "--schema=FILE", flags.schema,
+           "Meaning of the columns of a table, among them a LABEL, CLASS_LABEL or TARGET: a TableSchema of "
+           "proto/splitveil/v1/table_schema.proto.");
+  AddValue(command, "--input=FILE", flags.options.rows.input_paths, "File of the table, plain or .gz.")->required();
+  AddValue(command, "--images=PATH", flags.options.rows.images_path,
+           "For a schema with images: the folder of their files, or one array file with all of them.");
+  AddValue(command, "--image_size=N", flags.options.rows.image_size,
+           "Resize images to this many pixels in height and width; 0 keeps their size.")
       ->check(IntegerIn(0, 4096));
   command.add_flag("--skip_bad_rows", flags.options.rows.skip_bad_rows,
                    "Skip and count unusable rows instead of stopping at the first.");
-  command
-      .add_option("--min_usable_share", flags.options.min_usable_share,
-                  "With --skip_bad_rows: minimum share of usable rows.")
-      ->type_name("SHARE")
+  AddValue(command, "--min_usable_share=SHARE", flags.options.min_usable_share,
+           "With --skip_bad_rows: minimum share of usable rows.")
       ->check(NumberIn(0, 1));
-  command
-      .add_option(
-          "--rows", flags.options.expected_rows,
-          "Number of rows the table should have. --min_usable_share is then measured against it, so a truncated file "
-          "is accepted if enough rows are usable.")
-      ->type_name("N")
+  AddValue(command, "--rows=N", flags.options.expected_rows,
+           "Number of rows the table should have. --min_usable_share is then measured against it, so a truncated file "
+           "is accepted if enough rows are usable.")
       ->default_str("not known")
       ->check(IntegerIn(1));
 }
 
 void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
-  command.add_option("--out", flags.options.out_dir, "Folder for label_party.data and nonlabel_party.data.")
-      ->type_name("DIR")
+  AddValue(command, "--out=DIR", flags.options.out_dir, "Folder for label_party.data and nonlabel_party.data.")
       ->required();
   command.add_flag(
       "--keep", flags.options.keeps_other_data,
       "Fail, and leave them, where --out has other data: a model that was trained on them is of no use without them. "
       "Without it they are replaced, but never those of --extend.");
-  command
-      .add_option("--test_fraction", flags.options.test_fraction,
-                  "As in the run agreement; vocabularies and scales are fitted on the training part.")
-      ->type_name("SHARE")
+  AddValue(command, "--test_fraction=SHARE", flags.options.test_fraction,
+           "As in the run agreement; vocabularies and scales are fitted on the training part.")
       ->check(NumberIn(0, 1));
-  command
-      .add_option("--auxiliary_fraction", flags.options.auxiliary_fraction,
-                  "As in the run agreement's attribute_audit; these rows fit nothing either.")
-      ->type_name("SHARE")
+  AddValue(command, "--auxiliary_fraction=SHARE", flags.options.auxiliary_fraction,
+           "As in the run agreement's attribute_audit; these rows fit nothing either.")
       ->check(NumberIn(0, 1));
-  command
-      .add_option("--validation_fraction", flags.options.validation_fraction,
-                  "As in the run agreement: rows by which the best epoch is chosen; they fit nothing either.")
-      ->type_name("SHARE")
+  AddValue(command, "--validation_fraction=SHARE", flags.options.validation_fraction,
+           "As in the run agreement: rows by which the best epoch is chosen; they fit nothing either.")
       ->check(NumberIn(0, 1));
-  command
-      .add_option("--test_after", flags.options.test_after,
-                  "As in the run agreement, for a table with a column of kind TIME: rows from then on are for testing, "
-                  "whatever --test_fraction.")
-      ->type_name("TIME");
-  command.add_option("--split_salt", flags.options.split_salt, "As in the run agreement.")->type_name("TEXT");
-  command
-      .add_option("--hash_buckets", flags.options.hash_buckets,
-                  "Hash the categories of each column into this many buckets; 0 keeps vocabularies.")
-      ->type_name("N")
+  AddValue(command, "--test_after=TIME", flags.options.test_after,
+           "As in the run agreement, for a table with a column of kind TIME: rows from then on are for testing, "
+           "whatever --test_fraction.");
+  AddValue(command, "--split_salt=TEXT", flags.options.split_salt, "As in the run agreement.");
+  AddValue(command, "--hash_buckets=N", flags.options.hash_buckets,
+           "Hash the categories of each column into this many buckets; 0 keeps vocabularies.")
       ->check(IntegerIn(0));
-  command
-      .add_option("--scaling", flags.scaling,
-                  "How numbers are scaled to [0, 1]: robust clips what lies beyond the quantiles at 1% and 99%, and "
-                  "gives missing ones a value of their own; min_max does neither, as the papers.")
-      ->type_name("SCALING")
+  AddValue(command, "--scaling=SCALING", flags.scaling,
+           "How numbers are scaled to [0, 1]: robust clips what lies beyond the quantiles at 1% and 99%, and "
+           "gives missing ones a value of their own; min_max does neither, as the papers.")
       ->default_str("the schema's")
       ->check(OneOf({"robust", "min_max"}));
-  command
-      .add_option("--extend", flags.options.extend_dir,
-                  "Folder of earlier data; its vocabularies and scales are kept and extended.")
-      ->type_name("DIR");
+  AddValue(command, "--extend=DIR", flags.options.extend_dir,
+           "Folder of earlier data; its vocabularies and scales are kept and extended.");
 }
 
 void AddSplitFlags(PrepareFlags& flags, CLI::App& command) {
-  command
-      .add_option("--party", flags.party,
-                  "Whose table it is; both: one table, split between the parties by the holders in its schema.")
-      ->type_name("PARTY")
+  AddValue(command, "--party=PARTY", flags.party,
+           "Whose table it is; both: one table, split between the parties by the holders in its schema.")
       ->check(OneOf({"both", "label_party", "nonlabel_party"}));
-  command
-      .add_option("--seed", flags.options.rows.seed,
-                  "When splitting: the same seed gives the same ids, shares and order.")
-      ->type_name("N")
+  AddValue(command, "--seed=N", flags.options.rows.seed,
+           "When splitting: the same seed gives the same ids, shares and order.")
       ->check(IntegerIn(0));
-  command
-      .add_option("--only_label_fraction", flags.options.only_label_fraction,
-                  "When splitting: share of the rows that only the label party gets.")
-      ->type_name("SHARE")
+  AddValue(command, "--only_label_fraction=SHARE", flags.options.only_label_fraction,
+           "When splitting: share of the rows that only the label party gets.")
       ->check(NumberIn(0, 1));
-  command
-      .add_option("--only_nonlabel_fraction", flags.options.only_nonlabel_fraction,
-                  "When splitting: share of the rows that only the non-label party gets.")
-      ->type_name("SHARE")
+  AddValue(command, "--only_nonlabel_fraction=SHARE", flags.options.only_nonlabel_fraction,
+           "When splitting: share of the rows that only the non-label party gets.")
       ->check(NumberIn(0, 1));
 }
 

@@ -34,7 +34,7 @@ constexpr MethodWords kMethods[] = {
      "taken for Gaussian; Gaussian noise is added"},
     {"pareto",
      "The bottom model is trained along the Pareto front of utility and privacy loss, and no batch whose privacy "
-     "loss is above the threshold and its slack leaves; Gaussian noise is added"},
+     "loss is above the threshold and its slack is sent; Gaussian noise is added"},
 };
 
 // The number behind "`name`=" in "pareto(threshold=0.005, slack=0.5)"; NaN where there is none.
@@ -81,6 +81,7 @@ std::vector<AttributeFigure> AttributeFigures(const std::vector<AttributeLeakRow
                                     [&](const AttributeFigure& figure) { return place(figure.leak) == place(row); });
     if (known == figures.end()) {
       figures.push_back({row, ReadsTraining(row.attack)});
+      // Attacks during training are as strong as their best epoch; at inference the last model counts.
     } else if (!known->is_highest || row.accuracy > known->leak.accuracy) {
       known->leak = row;
     }

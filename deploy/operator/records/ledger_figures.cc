@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <string>
+#include <set>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "deploy/operator/records/attack_leak.h"
 
 #include "common/figures/attack_catalogue.h"
 #include "common/figures/figure_words.h"
@@ -119,6 +117,21 @@ bool IsValidated(const std::vector<EvaluationRow>& evaluations) {
                      [](const EvaluationRow& row) { return row.split == "validation"; });
 }
 
+AttackLeak& Entry(std::vector<AttackLeak>& leaks, const std::string& layer, const std::string& attack,
+                  const std::string& observer) {
+  const auto found = std::find_if(leaks.begin(), leaks.end(), [&](const AttackLeak& leak) {
+    return leak.layer == layer && leak.attack == attack && leak.observer == observer;
+  });
+  if (found != leaks.end()) {
+    return *found;
+  }
+  AttackLeak& added = leaks.emplace_back();
+  added.layer = layer;
+  added.attack = attack;
+  added.observer = observer;
+  return added;
+}
+
 }  // namespace
 
 ModelFigures ModelFiguresOf(const EvaluationRow& row) {
@@ -208,6 +221,29 @@ std::vector<std::string> VerdictLines(const RunFigures& figures) {
     lines.push_back(absl::StrCat("without any gradient: ", DescribeAttack(figures.no_gradient())));
   }
   return lines;
+}
+
+std::vector<AttackLeak> AttackLeaks(const LedgerRun& run) {
+  std::vector<AttackLeak> leaks;
+  for (const LeakSeries* series : run.leaks()) {
+    AttackLeak& leak = Entry(leaks, series->layer, series->attack, series->observer);
+    leak.series = series;
+    leak.batches = series->summary;
+  }
+  for (const EpochLeakRow& row : run.epoch_leaks()) {
+    if (std::isfinite(row.auc)) {
+      AttackLeak& leak = Entry(leaks, row.layer, row.attack, row.observer);
+      leak.epochs.push_back(&row);
+      leak.last_epoch = row;
+    }
+  }
+  std::stable_sort(leaks.begin(), leaks.end(), [](const AttackLeak& a, const AttackLeak& b) {
+    return IsStronger(a, b) || (!IsStronger(b, a) && a.observer < b.observer);
+  });
+  std::set<std::pair<std::string, std::string>> seen;  // Layer and attack.
+  std::stable_partition(leaks.begin(), leaks.end(),
+                        [&](const AttackLeak& leak) { return seen.emplace(leak.layer, leak.attack).second; });
+  return leaks;
 }
 
 }  // namespace splitveil

@@ -7,6 +7,7 @@
 
 #include "deploy/operator/records/run_records.h"
 
+#include "common/figures/attack_figure.h"
 #include "common/figures/run_figures.h"
 
 namespace splitveil {
@@ -35,6 +36,16 @@ const EvaluationRow* LastTest(const std::vector<EvaluationRow>& evaluations);
 // practical attack reads beside features alone, "claimed mu 0.742; ...", "guessing: p95 0.541" and "without any
 // gradient: ...".
 std::vector<std::string> VerdictLines(const RunFigures& figures);
+
+// What one observer recorded of an attack at a layer. Borrows from the records, which must outlive it.
+struct AttackLeak : AttackFigure {
+  const LeakSeries* series = nullptr;       // Null: no batch was scored.
+  std::vector<const EpochLeakRow*> epochs;  // Ascending; with a finite AUC only.
+};
+
+// Of all parties, the label party's rows where both have them. In the order of IsStronger; last, of an attack that both
+// observers scored, the weaker figure.
+std::vector<AttackLeak> AttackLeaks(const LedgerRun& run);
 
 }  // namespace splitveil
 

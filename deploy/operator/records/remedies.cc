@@ -1,10 +1,7 @@
 #include "deploy/operator/records/remedies.h"
 
-#include <string>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 
 #include "common/figures/run_figures.h"
 
@@ -35,6 +32,7 @@ std::string RemedyForLeak(absl::string_view protection) {
   if (IsOf(protection, "gaussian_label_dp")) {
     return kMoreLabelNoise;
   }
+  // Unknown: advice that fits no protection would be worse than general advice.
   if (protection.empty()) {
     return "More noise or fewer epochs; the label party's ledger says which protection served.";
   }
@@ -67,6 +65,7 @@ std::string RemedyForCumulativeLeak(absl::string_view protection) {
 }
 
 std::string RemedyForExceededBound(absl::string_view protection) {
+  // No noise helps against a program that does not do what was proved.
   if (IsBoundProved(protection)) {
     return "The programs do not do what the proof assumes: stop using this run's model and gradients, and report it.";
   }

@@ -1,17 +1,13 @@
 #include "deploy/operator/records/run_records.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
@@ -84,6 +80,7 @@ absl::Status AddParty(PartyRecords party, std::vector<LedgerRun>& runs) {
   const RunRow& run = party.record.run;
   for (LedgerRun& known : runs) {
     const RunRow& other = known.parties.front().record.run;
+    // A run id is chosen by one party and may occur twice; with the agreement's digest it names one run.
     if (other.run_id != run.run_id || other.agreement_sha256 != run.agreement_sha256) {
       continue;
     }
@@ -94,6 +91,7 @@ absl::Status AddParty(PartyRecords party, std::vector<LedgerRun>& runs) {
                                                        party.ledger_name));
       }
     }
+    // Where both parties have rows, the label party's are exact: they are found first.
     const bool first = run.role == kLabelParty;
     known.parties.insert(first ? known.parties.begin() : known.parties.end(), std::move(party));
     return absl::OkStatus();
@@ -152,6 +150,7 @@ int64_t PartyRecords::released_steps() const {
 int64_t PartyRecords::last_released_epoch() const {
   int64_t last_step = -1, last_epoch = -1;
   for (const ProtectionRow& row : protections) {
+    // With a frozen bottom model the top model trains on: those epochs released nothing.
     last_step = IsReleased(row) ? row.step : last_step;
   }
   for (const StepRow& row : steps) {

@@ -31,7 +31,7 @@ struct PartyRecords {
   std::optional<AllRunsRow> all_runs;
   std::optional<ActivationBoundRow> activation_bound;
 
-  // Steps whose gradients left the label party: the gate neither halted nor kept them back. 0 where this party does not
+  // Steps whose gradients were released: the gate neither halted nor kept them back. 0 where this party does not
   // know.
   int64_t released_steps() const;
   // The last epoch of such a step; -1 for none. Later epochs trained the top model only.
@@ -41,7 +41,7 @@ struct PartyRecords {
   bool released_nothing() const { return !protections.empty() && released_steps() == 0; }
 };
 
-// Whether the gradients of the step left the label party.
+// Whether the gradients of the step were released.
 bool IsReleased(const ProtectionRow& row);
 
 struct LedgerRun {
@@ -52,8 +52,8 @@ struct LedgerRun {
   // Null where its ledger was not given.
   const PartyRecords* label_party() const;
   const PartyRecords* nonlabel_party() const;
-  // Whether the agreement trains nothing and no party's ledger has a trace of a step: no gradient left. One that has is
-  // the record of a training, whatever its agreement says.
+  // Whether the agreement trains nothing and no party's ledger has a trace of a step: no gradient was released. A run
+  // with one is the record of a training, whatever its agreement says.
   bool only_predicts() const;
   // PartyRecords::released_nothing of the label party, or only_predicts.
   bool released_nothing() const;

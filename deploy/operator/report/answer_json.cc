@@ -1,5 +1,3 @@
-#include "deploy/operator/report/answer_json.h"
-
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -11,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "deploy/operator/records/ledger_figures.h"
+#include "deploy/operator/report/report_sections.h"
 #include "deploy/operator/report/report_text.h"
 
 #include "common/figures/attack_catalogue.h"
@@ -65,6 +64,7 @@ Json Figure(const std::string& name, const std::string& value, const std::string
 
 Json FiguresJson(const LedgerRun& run, const RunFigures& figures, const ReferenceRuns& references) {
   Json told = Json::array();
+  // A run that sent nothing has nothing to promise and nothing to attack: its quality is all that is told.
   if (figures.verdict() != PrivacyVerdict::kNothingReleased) {
     told.push_back(Figure("promised", IsPromised(figures)
                                           ? absl::StrCat("at most ", BoundCertainty(*figures.run_auc_bound))
@@ -117,6 +117,7 @@ Json MarksJson(const RunFigures& figures) {
 Json PriceJson(const LedgerRun& run, const ReferenceRuns& references) {
   const double untrained = TestQuality(references.untrained), unprotected = TestQuality(references.unprotected);
   const double value = TestQuality(&run);
+  // An AUC and an R² share no scale.
   if (run.only_predicts() || &run == references.untrained || !std::isfinite(untrained + unprotected + value) ||
       QualityName(run.evaluations()) != QualityName(references.untrained->evaluations())) {
     return Json();
@@ -142,6 +143,7 @@ Json CertainJson(const AttackFigure* attack) {
 ReferenceRuns FindReferences(const std::vector<LedgerRun>& runs) {
   std::vector<const LedgerRun*> unprotected, untrained;
   for (const LedgerRun& run : runs) {
+    // Predictions may be on rows that the model was trained on: their quality is no reference.
     if (run.only_predicts()) {
       continue;
     }
@@ -151,6 +153,7 @@ ReferenceRuns FindReferences(const std::vector<LedgerRun>& runs) {
       unprotected.push_back(&run);
     }
   }
+  // Two candidates would give two prices: then none is shown.
   return {unprotected.size() == 1 ? unprotected.front() : nullptr, untrained.size() == 1 ? untrained.front() : nullptr};
 }
 
@@ -189,6 +192,7 @@ std::string AnswerSentence(const std::vector<LedgerRun>& runs, const std::vector
   if (asked == 0) {
     return "No gradient was sent: there is nothing to promise.";
   }
+  // Without the label party's ledger nothing is known, which is not the same as nothing promised.
   if (unknown == asked) {
     return "Only the label party's ledger can tell what may be promised.";
   }

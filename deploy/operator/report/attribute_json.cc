@@ -1,5 +1,3 @@
-#include "deploy/operator/report/attribute_json.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -10,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "deploy/operator/records/attribute_records.h"
-#include "deploy/operator/report/curve.h"
+#include "deploy/operator/report/report_sections.h"
 
 #include "common/figures/attack_catalogue.h"
 

@@ -1,10 +1,8 @@
-#include "deploy/operator/report/curve.h"
-
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <utility>
-#include <vector>
+
+#include "deploy/operator/report/report_sections.h"
 
 namespace splitveil {
 namespace {
@@ -17,6 +15,7 @@ std::vector<CurvePoint> Smooth(const std::vector<CurvePoint>& all) {
   for (int64_t i = 0; i < size; ++i) {
     sums[i + 1] = sums[i] + all[i].y;
   }
+  // Sums from the start make each window two lookups, whatever its width.
   const int64_t half_window = std::max<int64_t>(1, size / kWindowShare / 2);
   const int64_t count = std::min(size, kMaxLinePoints);
   std::vector<CurvePoint> line;
@@ -40,6 +39,7 @@ std::vector<CurvePoint> Thin(const std::vector<CurvePoint>& all) {
   for (int64_t k = 0; k < kStretches; ++k) {
     const auto begin = all.begin() + k * size / kStretches;
     const auto end = all.begin() + (k + 1) * size / kStretches;
+    // Both extremes of a stretch stay: a chart that thins outliers away would hide the leak.
     auto [least, largest] =
         std::minmax_element(begin, end, [](const CurvePoint& a, const CurvePoint& b) { return a.y < b.y; });
     kept.push_back(*std::min(least, largest));

@@ -1,24 +1,32 @@
-#include "deploy/operator/report/leak_json.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "deploy/operator/report/curve.h"
+#include "deploy/operator/report/report_sections.h"
 #include "deploy/operator/report/report_text.h"
 
 #include "common/figures/attack_catalogue.h"
 #include "common/figures/figure_words.h"
 #include "common/figures/json_number.h"
 #include "common/figures/run_figures.h"
+#include "common/figures/stated_bound.h"
 
 namespace splitveil {
 namespace {
+
+constexpr size_t kChartedLayers = 4, kChartedAttacksOfOneRun = 4, kChartedAttacksOfSeveral = 2;
+
+bool IsBeyondBound(const AttackLeak& leak) {
+  return std::any_of(leak.epochs.begin(), leak.epochs.end(),
+                     [](const EpochLeakRow* row) { return ExceedsBound(*row); });
+}
 
 // Every batch as the summary counts it.
 Json LeakCurve(const LeakSeries& series) {
@@ -86,6 +94,47 @@ Json BeyondBound(const AttackLeak& leak, const std::map<int64_t, int64_t>& last_
 
 }  // namespace
 
+std::vector<ChartedLayer> ChooseCharts(const std::vector<std::vector<AttackLeak>>& runs) {
+  struct Rank {
+    double sum = 0;
+    bool beyond = false;
+  };
+  std::map<std::pair<bool, std::string>, std::map<std::string, Rank>> ranks;  // Not the cut, layer; attack.
+  for (const std::vector<AttackLeak>& leaks : runs) {
+    std::map<std::pair<std::string, std::string>, double> strongest;  // Of either observer.
+    for (const AttackLeak& leak : leaks) {
+      // Only series over the batches can be drawn; figures over an epoch have a chart of their own.
+      if (leak.has_batches()) {
+        double& strength = strongest[{leak.layer, leak.attack}];
+        strength = std::max(strength, leak.auc());
+        ranks[{leak.layer != "cut", leak.layer}][leak.attack].beyond |= IsBeyondBound(leak);
+      }
+    }
+    for (const auto& [place, strength] : strongest) {
+      ranks[{place.first != "cut", place.first}][place.second].sum += strength;
+    }
+  }
+  const size_t limit = runs.size() == 1 ? kChartedAttacksOfOneRun : kChartedAttacksOfSeveral;
+  std::vector<ChartedLayer> charted;
+  for (const auto& [layer, attacks] : ranks) {
+    std::vector<std::pair<std::string, Rank>> sorted(attacks.begin(), attacks.end());
+    const auto rank = [](const auto& attack) {
+      return std::make_tuple(attack.second.beyond, ReadsGradients(attack.first), attack.second.sum);
+    };
+    std::stable_sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) { return rank(a) > rank(b); });
+    ChartedLayer chosen = {layer.second, {}};
+    for (size_t i = 0; i < std::min(limit, sorted.size()); ++i) {
+      chosen.attacks.push_back(sorted[i].first);
+    }
+    charted.push_back(std::move(chosen));
+    // More charts than these nobody compares at a glance; the tables have all layers.
+    if (charted.size() == kChartedLayers) {
+      break;
+    }
+  }
+  return charted;
+}
+
 Json LeaksJson(const std::vector<AttackLeak>& leaks, const LedgerRun& run, const std::vector<ChartedLayer>& charted,
                const AttackFigure* baseline) {
   std::map<int64_t, int64_t> last_step_of_epoch;
@@ -109,6 +158,7 @@ Json LeaksJson(const std::vector<AttackLeak>& leaks, const LedgerRun& run, const
                   {"steps", leak.batches.steps},
                   {"pooled", leak.epochs.empty() ? Json() : PooledJson(*leak.epochs.back())},
                   {"beyond", BeyondBound(leak, last_step_of_epoch)}};
+    // What the features tell without any gradient is no leak of the training.
     if (leak.auc() > 0 && baseline != nullptr && leak.attack != baseline->attack) {
       entry["advantage"] = NumberJson(leak.auc() - baseline->auc());
     }

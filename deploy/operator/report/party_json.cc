@@ -1,5 +1,3 @@
-#include "deploy/operator/report/party_json.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -16,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
+#include "deploy/operator/report/report_sections.h"
 #include "deploy/operator/report/report_text.h"
 
 #include "common/ledger/ledger_rows.h"
@@ -103,6 +102,7 @@ std::vector<Fact> RunFacts(const PartyRecords& party) {
   add("Ledger", party.ledger_name);
   add("Protection", record.run.protection);
   add("Continues run", record.run.resumed_from);
+  // A process that was killed cannot record its end.
   add("Status", record.finished_at.empty() ? record.status + " (or ended without a word)" : record.status);
   add("Started", record.started_at);
   add("Finished", record.finished_at);
@@ -177,6 +177,7 @@ Json EventsJson(const LedgerRun& run) {
   for (const PartyRecords& party : run.parties) {
     const size_t size = party.events.size();
     for (size_t i = 0; i < size; ++i) {
+      // How a run began and how it ended explain most of it; a retry loop in between does not.
       if (size > kMaxEvents && i == kMaxEvents / 2) {
         const size_t skipped = size - kMaxEvents;
         events.push_back({{"at", party.events[i].at},
@@ -191,6 +192,7 @@ Json EventsJson(const LedgerRun& run) {
                         {"detail", party.events[i].detail}});
     }
   }
+  // Times are RFC 3339 in UTC: text order is time order.
   std::stable_sort(events.begin(), events.end(), [](const Json& a, const Json& b) {
     return a["at"].get_ref<const std::string&>() < b["at"].get_ref<const std::string&>();
   });

@@ -1,5 +1,3 @@
-#include "deploy/operator/report/protection_json.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "deploy/operator/report/curve.h"
+#include "deploy/operator/report/report_sections.h"
 #include "deploy/operator/report/report_text.h"
 
 #include "common/leakage/bounds.h"
@@ -38,9 +36,9 @@ constexpr SolverField kSolverFields[] = {
 // In the order the page shows them: before the noise, then after it.
 constexpr std::pair<const char*, const char*> kQuantities[] = {
     {"clean_norm", "Gradient length before the noise"},
-    {"norm", "Gradient length as it left"},
+    {"norm", "Gradient length as released"},
     {"clean_cosine", "Direction before the noise"},
-    {"cosine", "Direction as it left"},
+    {"cosine", "Direction as released"},
 };
 
 // The outline of a histogram whose empty bins are left out: [value, percent of `examples`] from each value on.
@@ -48,6 +46,7 @@ Json Outline(const std::vector<const DistributionRow*>& bins, int64_t examples) 
   Json points = Json::array();
   const DistributionRow* last = nullptr;
   for (const DistributionRow* bin : bins) {
+    // A gap between bins is empty, not a slope.
     if (last != nullptr && bin->bin != last->bin + 1) {
       points.push_back(Json::array({NumberJson(last->high), 0}));
     }

@@ -10,6 +10,8 @@
 #include "deploy/operator/audit/audit_report.h"
 #include "deploy/operator/records/run_records.h"
 
+#include "common/figures/json_number.h"
+
 namespace splitveil {
 
 // Writes the runs of all ledgers to `out_path`, replacing it whole. Ledgers of both parties may be mixed: what they
@@ -22,6 +24,9 @@ absl::Status WriteReport(const std::vector<std::string>& ledger_paths, const std
 // The audit's own page: the verdicts, what was judged by which policy and when, and below them the report on `runs`.
 absl::Status WriteAuditReport(const std::vector<LedgerRun>& runs, const AuditReport& audit,
                               const std::string& out_path);
+
+// `audit`: its verdicts stand beside the runs, one a run. Null: none was held.
+Json ReportJson(const std::vector<LedgerRun>& runs, const AuditReport* audit);
 
 }  // namespace splitveil
 

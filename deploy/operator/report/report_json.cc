@@ -1,5 +1,3 @@
-#include "deploy/operator/report/report_json.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -14,18 +12,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "deploy/operator/audit/verdict_text.h"
-#include "deploy/operator/records/attack_leak.h"
+#include "deploy/operator/audit/audit_report.h"
 #include "deploy/operator/records/ledger_figures.h"
 #include "deploy/operator/records/remedies.h"
-#include "deploy/operator/report/answer_json.h"
-#include "deploy/operator/report/attribute_json.h"
-#include "deploy/operator/report/curve.h"
-#include "deploy/operator/report/leak_json.h"
-#include "deploy/operator/report/party_json.h"
-#include "deploy/operator/report/protection_json.h"
+#include "deploy/operator/report/report.h"
+#include "deploy/operator/report/report_sections.h"
 #include "deploy/operator/report/report_text.h"
-#include "deploy/operator/report/run_chain.h"
 
 #include "common/figures/attack_catalogue.h"
 #include "common/figures/figure_words.h"
@@ -75,6 +67,7 @@ Json EvaluationsJson(const LedgerRun& run) {
 
 int64_t AuxiliaryLabels(const LedgerRun& run) {
   const Json config = Json::parse(run.parties.front().record.run.config_json, nullptr, /*allow_exceptions=*/false);
+  // A ledger of another version may lack it, or hold anything in its place: then the number is not told.
   const Json::json_pointer path("/agreement/audit/auxiliary_labels");
   const bool known = config.is_object() && config.contains(path) && config[path].is_number_integer();
   return known ? config[path].get<int64_t>() : 0;

@@ -2,17 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
-#include "deploy/operator/records/ledger_figures.h"
 #include "deploy/operator/records/run_records.h"
 
 #include "common/figures/attack_catalogue.h"
@@ -61,9 +56,9 @@ std::string DescribeProtection(absl::string_view protection) {
     return "These ledgers do not say how the gradients were protected.";
   }
   if (protection == "none") {
-    return "No protection: the gradients left the label party as they were computed.";
+    return "No protection: the gradients were released as they were computed.";
   }
-  const std::string named = absl::StrCat("Protection ", protection, ": every gradient left the label party with ");
+  const std::string named = absl::StrCat("Protection ", protection, ": every gradient was released with ");
   if (absl::StartsWith(protection, "marvell")) {
     return absl::StrCat(named, "noise shaped to hide the label for the least disturbance of the training.");
   }
@@ -74,7 +69,7 @@ std::string DescribeProtection(absl::string_view protection) {
     return absl::StrCat(named, "the same amount of noise in every direction.");
   }
   if (absl::StartsWith(protection, "gaussian_label_dp")) {
-    return absl::StrCat("Protection ", protection, ": all that left the label party was made of labels with noise.");
+    return absl::StrCat("Protection ", protection, ": all that was released was computed from labels with noise.");
   }
   if (absl::StartsWith(protection, "label_dp")) {
     return absl::StrCat("Protection ", protection,
@@ -83,7 +78,8 @@ std::string DescribeProtection(absl::string_view protection) {
   }
   if (absl::StartsWith(protection, "sparsify") || absl::StartsWith(protection, "discretize")) {
     return absl::StrCat("Protection ", protection,
-                        ": the gradients left coarser than they were, without noise; no theory bounds what they tell.");
+                        ": the gradients were released coarser than they were computed, without noise; no theory "
+                        "bounds what they tell.");
   }
   return absl::StrCat("Protection: ", protection, ".");
 }
@@ -238,7 +234,7 @@ std::string DescribeBound(const std::vector<ProtectionRow>& protections, const R
     case BoundState::kNotInLedger:
       return "Bound: the label party's ledger, which was not given, states it.";
     case BoundState::kNothingReleased:
-      return "Bound: no gradient left the label party, so there is nothing to bound.";
+      return "Bound: no gradient was released, so there is nothing to bound.";
     case BoundState::kNoneStated:
       return "Bound: none stated. Only the measurements tell what the gradients leak.";
     case BoundState::kNotTested:

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "deploy/operator/records/attack_leak.h"
+#include "deploy/operator/records/ledger_figures.h"
 
 #include "common/figures/run_figures.h"
 #include "common/ledger/ledger_reader.h"
@@ -29,7 +29,7 @@ std::string AucText(double auc);
 // differ, three at least and six at most; no interval where it has no width or is not known.
 std::string AucWithInterval(double auc, double low, double high);
 
-// What left the label party, from the protection's name ("marvell(s=4)").
+// What the label party released, from the protection's name ("marvell(s=4)").
 std::string DescribeProtection(absl::string_view protection);
 
 // "Gradient length at the cut layer reaches AUC 0.600 in one batch of twenty; 0.541 on average over the batches, 0.560

@@ -1,4 +1,3 @@
-#include "deploy/operator/report/run_chain.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/records/ledger_figures.h"
-#include "deploy/operator/report/leak_json.h"
+#include "deploy/operator/report/report_sections.h"
 #include "deploy/operator/report/report_text.h"
 
 namespace splitveil {
@@ -24,6 +23,7 @@ std::string Predecessor(const LedgerRun& run) {
 // Of the examples as the model met them, else of the best epoch; null where nothing was evaluated.
 const EvaluationRow* QualityOf(const LedgerRun& run) {
   for (const EvaluationRow& row : run.evaluations()) {
+    // Evaluated before its first step, the model has not seen the day: the honest figure.
     if (row.step == 0 && row.split == "test") {
       return &row;
     }

@@ -1,5 +1,3 @@
-#include "deploy/operator/status/status_command.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "deploy/operator/commands.h"
 #include "deploy/operator/party_config/party_config.h"
 #include "deploy/operator/status/status_text.h"
 
@@ -160,22 +159,18 @@ void AddStatusCommand(CommandLine& line) {
   CLI::App& command = line.AddCommand({"status", "Ask a running party on this machine what it is doing.",
                                        "splitveil status --config=label_party.textproto", "During a run"},
                                       [flags] { return Status(*flags); });
-  command.add_option("--config", flags->config, "The party's configuration.")->type_name("FILE")->required();
-  command.add_option("--role", flags->role, "Whose configuration it is.")
-      ->type_name("PARTY")
+  AddValue(command, "--config=FILE", flags->config, "The party's configuration.")->required();
+  AddValue(command, "--role=PARTY", flags->role, "Whose configuration it is.")
       ->default_str("inferred from its fields")
       ->check(OneOf({kLabelPartyRole, kNonLabelPartyRole}));
   flags->watch_option =
-      command
-          .add_option(
-              "--watch", flags->watch,
-              "Ask again every so many seconds, two where none are given, until the run has ended; exit 0 where it "
-              "is complete, 5 where it was halted, 6 where it was stopped, 1 where it failed. Of a party that is gone, "
-              "its ledger says so.")
-          ->type_name("SECONDS")
+      AddValue(
+          command, "--watch=SECONDS", flags->watch,
+          "Ask again every so many seconds, two where none are given, until the run has ended; exit 0 where it "
+          "is complete, 5 where it was halted, 6 where it was stopped, 1 where it failed. Of a party that is gone, "
+          "its ledger says so.")
           ->expected(0, 1);
-  command.add_option("--timeout_seconds", flags->timeout_seconds, "How long to wait for an answer.")
-      ->type_name("SECONDS")
+  AddValue(command, "--timeout_seconds=SECONDS", flags->timeout_seconds, "How long to wait for an answer.")
       ->check(NumberIn(0.1, 3600));
 }
 

@@ -1,11 +1,10 @@
-#include "deploy/operator/stream/stream_plan.h"
-
 #include <map>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "deploy/operator/stream/stream.h"
 
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"

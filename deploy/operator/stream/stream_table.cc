@@ -1,5 +1,3 @@
-#include "deploy/operator/stream/stream_table.h"
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -9,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "deploy/operator/local_run/figures_table.h"
-#include "deploy/operator/records/ranking_cells.h"
+#include "deploy/operator/records/figure_cells.h"
+#include "deploy/operator/stream/stream.h"
 
 #include "common/figures/figure_words.h"
 

@@ -1,5 +1,3 @@
-#include "deploy/operator/sweep/attribute_tradeoff.h"
-
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -7,21 +5,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "deploy/operator/sweep/tradeoff.h"
 
 namespace splitveil {
 namespace {
 
 using Runs = std::vector<const SweptRun*>;
-
-template <typename Figure>
-Spread SpreadOfRuns(const Runs& runs, Figure figure) {
-  std::vector<double> values;
-  values.reserve(runs.size());
-  for (const SweptRun* run : runs) {
-    values.push_back(figure(*run));
-  }
-  return SpreadOf(values);
-}
 
 // Spreads of these figures, named after the one of the largest advantage.
 AttributeAttackSpread SpreadOfFigures(const std::vector<const AttributeFigure*>& figures) {
@@ -94,13 +83,13 @@ AttributePoint Summarize(const Runs& runs) {
   point.cut_width = first.run.agreement.cut_width();
   point.reference = first.run.protection.reference;
   point.seeds = static_cast<int>(runs.size());
-  point.test_accuracy = SpreadOfRuns(runs, [](const SweptRun& run) { return run.test_accuracy; });
+  point.test_accuracy = SpreadOfFigure(runs, [](const SweptRun& run) { return run.test_accuracy; });
   point.test_quality =
-      SpreadOfRuns(runs, [](const SweptRun& run) { return run.figures.test.quality().value_or(std::nan("")); });
-  point.label_leak = SpreadOfRuns(runs, [](const SweptRun& run) {
+      SpreadOfFigure(runs, [](const SweptRun& run) { return run.figures.test.quality().value_or(std::nan("")); });
+  point.label_leak = SpreadOfFigure(runs, [](const SweptRun& run) {
     return run.recorded.strongest() != nullptr ? run.recorded.strongest()->auc() : std::nan("");
   });
-  point.proved_auc_bound = SpreadOfRuns(runs, [](const SweptRun& run) {
+  point.proved_auc_bound = SpreadOfFigure(runs, [](const SweptRun& run) {
     return run.attributes.has_value() && run.attributes->bound.has_value() ? run.attributes->bound->auc_bound
                                                                            : std::numeric_limits<double>::quiet_NaN();
   });
@@ -132,21 +121,10 @@ bool HasOtherDirection(const std::vector<SweptRun>& runs) {
 
 std::vector<AttributePoint> SummarizeAttributes(const std::vector<SweptRun>& runs) {
   std::vector<AttributePoint> points;
-  if (!HasOtherDirection(runs)) {
-    return points;
-  }
-  std::vector<std::string> names;
-  std::map<std::string, Runs> by_name;
-  for (const SweptRun& run : runs) {
-    Runs& same = by_name[run.run.protection.name];
-    if (same.empty()) {
-      names.push_back(run.run.protection.name);
+  if (HasOtherDirection(runs)) {
+    for (const Runs& same : RunsByProtection(runs)) {
+      points.push_back(Summarize(same));
     }
-    same.push_back(&run);
-  }
-  points.reserve(names.size());
-  for (const std::string& name : names) {
-    points.push_back(Summarize(by_name[name]));
   }
   return points;
 }

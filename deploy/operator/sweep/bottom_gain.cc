@@ -5,7 +5,6 @@
 #include <iterator>
 #include <limits>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -46,6 +45,7 @@ BottomGain::BottomGain(const QualitiesBySeed& none, const QualitiesBySeed& froze
   std::vector<double> gains;
   for (const auto& [seed, none_quality] : none_) {
     const double frozen_quality = QualityOf(frozen_, seed);
+    // Paired by seed: both runs share test examples and initial weights, whose noise the difference is free of.
     if (std::isfinite(none_quality - frozen_quality)) {
       seeds_[seed] = {none_quality, frozen_quality};
       gains.push_back(none_quality - frozen_quality);
@@ -56,6 +56,7 @@ BottomGain::BottomGain(const QualitiesBySeed& none, const QualitiesBySeed& froze
   gain_low_ = gain_.mean - half_width;
   gain_high_ = gain_.mean + half_width;
   if (!gains.empty()) {
+    // One seed has no interval: a positive gain counts, and Words says how little that is.
     const bool above = gains.size() == 1 ? gain_.mean > 0 : gain_low_ > 0;
     state_ = !above ? GainState::kWithinNoise : gains.size() == 1 ? GainState::kOneSeed : GainState::kMeasured;
   }
@@ -91,6 +92,7 @@ KeptGain BottomGain::KeptBy(const QualitiesBySeed& qualities) const {
   }
   KeptGain result{SpreadOf(frozen_qualities), SpreadOf(none_qualities), SpreadOf(shares)};
   if (std::isfinite(result.share.mean)) {
+    // A ratio of sums, because a seed that gains next to nothing would decide a mean of ratios.
     result.share.mean = gain > 0 ? kept / gain : kNone;
   }
   return result;
@@ -125,6 +127,26 @@ std::string BottomGain::Words() const {
       return absl::StrCat("Training the bottom model: ", figures, ". The gain kept is (", quality_name_,
                           " - frozen) / (none - frozen).");
   }
+}
+
+Spread SpreadOf(const std::vector<double>& values) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  Spread spread{kNone, kNone, kNone};
+  double sum = 0;
+  int count = 0;
+  for (const double value : values) {
+    if (std::isfinite(value)) {
+      spread.min = count == 0 ? value : std::min(spread.min, value);
+      spread.max = count == 0 ? value : std::max(spread.max, value);
+      sum += value;
+      ++count;
+    }
+  }
+  if (count > 0) {
+    // Rounding must not put the mean of equal values outside them.
+    spread.mean = std::clamp(sum / count, spread.min, spread.max);
+  }
+  return spread;
 }
 
 }  // namespace splitveil

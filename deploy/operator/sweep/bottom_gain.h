@@ -1,14 +1,22 @@
-// What is there to lose: what training the bottom model gains, and the share of it that a protection keeps.
+// Figures over the seeds of a sweep; and what is there to lose: what training the bottom model gains, and the share of
+// it that a protection keeps.
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_SWEEP_BOTTOM_GAIN_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_SWEEP_BOTTOM_GAIN_H_
 
 #include <cstdint>
 #include <map>
 #include <string>
-
-#include "deploy/operator/sweep/spread.h"
+#include <vector>
 
 namespace splitveil {
+
+// One figure over the seeds that measured it. All NaN where none did.
+struct Spread {
+  double mean = 0, min = 0, max = 0;
+};
+
+// Of the finite ones among `values`.
+Spread SpreadOf(const std::vector<double>& values);
 
 // Best test AUC of the runs of one protection, by seed; of regressions R^2.
 using QualitiesBySeed = std::map<uint64_t, double>;

@@ -1,5 +1,3 @@
-#include "deploy/operator/sweep/sweep_debit.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -11,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "deploy/operator/sweep/sweep_plan.h"
 
 #include "common/crypto/label_noise.h"
 #include "common/dataset/prepared_data.h"

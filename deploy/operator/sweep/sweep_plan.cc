@@ -96,6 +96,7 @@ void AddReferences(std::vector<SweepProtection>& protections) {
     none->config.mutable_none();
     none->is_added = true;
   }
+  // What a protection costs is measured from here: a test AUC alone says little.
   none->reference = Reference::kNone;
   SweepProtection& frozen =
       protections.emplace_back(SweepProtection{"frozen", "frozen", std::nullopt, {}, Reference::kFrozen});
@@ -103,8 +104,8 @@ void AddReferences(std::vector<SweepProtection>& protections) {
   frozen.is_added = true;
 }
 
-// The bound of what leaves without noise is above 0.5, or not known, in every batch: the gate freezes the bottom model
-// before the first gradient leaves.
+// The bound of a gradient without noise is above 0.5, or not known, in every batch: the gate freezes the bottom model
+// before the first gradient is released.
 v1::ReleasePolicy NothingLeaves() {
   v1::ReleasePolicy policy;
   policy.set_max_step_auc_bound(0.5);
@@ -153,11 +154,14 @@ SweepRun MakeRun(const LocalRun& base, const std::string& data_sha256, const Swe
   SetProtection(protection.config, run);
   SetVariant(cell.variant, run);
   if (protection.reference == Reference::kNone) {
+    // The base policy could halt or freeze the very run that shows what there is to gain.
     run.label_config.clear_release();
   } else if (protection.reference == Reference::kFrozen) {
     *run.label_config.mutable_release() = NothingLeaves();
   }
+  // One seed gives all protections the same initial weights, so that what differs is the protection.
   SetSeeds(seed, run.label_config, run.nonlabel_config);
+  // Last, over all that was set above: a result counts for this configuration and these data only.
   run.configuration_sha256 = ConfigurationSha256(run, data_sha256);
   return run;
 }
@@ -233,6 +237,7 @@ absl::StatusOr<std::vector<SweepRun>> PlanSweep(const std::string& config_path) 
     return InFile(config_path, protections.status());
   }
   for (SweepProtection& protection : *protections) {
+    // A run would refuse a protection that fails its self-test; the sweep refuses it before the first run.
     FillPlannedEpochs(base.agreement.epochs(), protection.config);
     if (absl::Status status = SelfTestProtection(protection.config); !status.ok()) {
       return InFile(config_path, InFile(protection.name, status));
@@ -247,6 +252,7 @@ absl::StatusOr<std::vector<SweepRun>> PlanSweep(const std::string& config_path) 
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string data_sha256, DataSha256(base));
   std::vector<SweepRun> runs;
+  // Seed by seed: an interrupted sweep then has whole curves of fewer seeds, not half a curve of each.
   for (const uint64_t seed : config.seeds()) {
     for (const SweepCell& cell : *cells) {
       runs.push_back(MakeRun(base, data_sha256, cell, seed));

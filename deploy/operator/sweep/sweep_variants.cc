@@ -1,5 +1,3 @@
-#include "deploy/operator/sweep/sweep_variants.h"
-
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -8,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "deploy/operator/sweep/sweep_plan.h"
 
 namespace splitveil {
 namespace {
@@ -107,6 +106,7 @@ void AppendCut(const std::vector<SweepProtection>& protections, const std::vecto
       variant.cut_layer = cut->name();
       variant.cut_width = cut->cut_width();
     }
+    // Only a run with unprotected activations shows what there is to gain.
     if (variant.activation_name != reference.activation_name) {
       protection.reference = Reference::kNo;
     }

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "deploy/operator/local_run/figures_table.h"
+#include "deploy/operator/records/figure_cells.h"
 
 #include "common/figures/attack_catalogue.h"
 #include "common/figures/figure_words.h"
@@ -18,34 +17,19 @@ namespace {
 
 using LayerAndAttack = std::pair<std::string, std::string>;
 
-// How much a state weighs among several seeds.
-int BoundRank(BoundState state) {
-  switch (state) {
-    case BoundState::kNothingReleased:
-    case BoundState::kNotExceeded:
-      return 0;
-    case BoundState::kNotInLedger:
-      return 1;
-    case BoundState::kNotTested:
-      return 2;
-    case BoundState::kNoneStated:
-      return 3;
-    case BoundState::kExceeded:
-      break;
-  }
-  return 4;
+// 0: the value is not among them; else its place from 1. A seed with a later value decides for all seeds: what one run
+// broke, the protection does not keep.
+template <typename Value, size_t size>
+int PlaceAmong(const Value (&from_best)[size], Value value) {
+  const Value* const found = std::find(from_best, from_best + size, value);
+  return found == from_best + size ? 0 : static_cast<int>(found - from_best) + 1;
 }
 
-// `figure` of each run, if it exists.
-template <typename Figure>
-Spread SpreadOfFigure(const std::vector<const SweptRun*>& runs, Figure figure) {
-  std::vector<double> values;
-  for (const SweptRun* run : runs) {
-    if (const std::optional<double> value = figure(*run); value.has_value()) {
-      values.push_back(*value);
-    }
-  }
-  return SpreadOf(values);
+// How much a state weighs among several seeds.
+int BoundRank(BoundState state) {
+  constexpr BoundState kFromBest[] = {BoundState::kNotInLedger, BoundState::kNotTested, BoundState::kNoneStated,
+                                      BoundState::kExceeded};
+  return PlaceAmong(kFromBest, state);
 }
 
 Spread SpreadOfField(const std::vector<const SweptRun*>& runs, std::optional<double> RunFigures::*field) {
@@ -106,24 +90,10 @@ QualitiesBySeed QualitiesOf(const std::vector<const SweptRun*>& runs,
 
 // How much a verdict weighs among several seeds.
 int VerdictRank(PrivacyVerdict verdict) {
-  switch (verdict) {
-    case PrivacyVerdict::kNothingReleased:
-    case PrivacyVerdict::kGuaranteed:
-      return 0;
-    case PrivacyVerdict::kUnchecked:
-      return 1;
-    case PrivacyVerdict::kHolds:
-      return 2;
-    case PrivacyVerdict::kUntested:
-      return 3;
-    case PrivacyVerdict::kNothingClaimed:
-      return 4;
-    case PrivacyVerdict::kNotKnown:
-      return 5;
-    case PrivacyVerdict::kBroken:
-      break;
-  }
-  return 6;
+  constexpr PrivacyVerdict kFromBest[] = {PrivacyVerdict::kUnchecked, PrivacyVerdict::kHolds,
+                                          PrivacyVerdict::kUntested,  PrivacyVerdict::kNothingClaimed,
+                                          PrivacyVerdict::kNotKnown,  PrivacyVerdict::kBroken};
+  return PlaceAmong(kFromBest, verdict);
 }
 
 // " (1 of 2 seeds)"; empty where all are alike.
@@ -172,7 +142,7 @@ void SummarizeAttacks(const std::vector<const SweptRun*>& runs, TradeoffPoint& p
                                    [&](const SweptRun* run) { return run->recorded.bound() == worst->bound(); });
   if (point.reference == Reference::kFrozen) {
     point.bound = BoundState::kNothingReleased;
-    point.bound_words = "no gradient leaves";
+    point.bound_words = "no gradient is released";
     return;
   }
   point.bound_words = absl::StrCat(
@@ -265,21 +235,21 @@ bool IsRegression(const std::vector<SweptRun>& runs) {
 
 std::string QualityName(const std::vector<SweptRun>& runs) { return IsRegression(runs) ? "R^2" : "AUC"; }
 
-std::vector<TradeoffPoint> SummarizeSeeds(const std::vector<SweptRun>& runs) {
-  std::vector<std::string> names;
-  std::map<std::string, std::vector<const SweptRun*>> by_name;
+std::vector<std::vector<const SweptRun*>> RunsByProtection(const std::vector<SweptRun>& runs) {
+  std::vector<std::vector<const SweptRun*>> groups;
+  std::map<std::string, size_t> group_of;  // By name.
   for (const SweptRun& run : runs) {
-    std::vector<const SweptRun*>& same = by_name[run.run.protection.name];
-    if (same.empty()) {
-      names.push_back(run.run.protection.name);
-    }
-    same.push_back(&run);
+    const auto [group, is_new] = group_of.emplace(run.run.protection.name, groups.size());
+    groups.resize(groups.size() + (is_new ? 1 : 0));
+    groups[group->second].push_back(&run);
   }
+  return groups;
+}
+
+std::vector<TradeoffPoint> SummarizeSeeds(const std::vector<SweptRun>& runs) {
   const std::vector<LayerAndAttack> keys = LayersAndAttacks(runs);
   std::vector<TradeoffPoint> points;
-  points.reserve(names.size());
-  for (const std::string& name : names) {
-    const std::vector<const SweptRun*>& same = by_name[name];
+  for (const std::vector<const SweptRun*>& same : RunsByProtection(runs)) {
     points.push_back(Summarize(same, keys, GainOf(runs, same.front()->run.variant.cut_layer)));
   }
   return points;

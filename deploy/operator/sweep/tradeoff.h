@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_SWEEP_TRADEOFF_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_SWEEP_TRADEOFF_H_
 
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
@@ -10,7 +11,6 @@
 
 #include "deploy/operator/records/attribute_records.h"
 #include "deploy/operator/sweep/bottom_gain.h"
-#include "deploy/operator/sweep/spread.h"
 #include "deploy/operator/sweep/sweep_plan.h"
 
 #include "common/figures/run_figures.h"
@@ -63,6 +63,21 @@ struct TradeoffPoint {
   std::vector<LeakSpread> leaks;  // In the order of LayersAndAttacks.
 };
 
+// The runs of each protection, which differ in their seeds, in the order of first appearance.
+std::vector<std::vector<const SweptRun*>> RunsByProtection(const std::vector<SweptRun>& runs);
+
+// Over the runs that have it: `figure` gives a number, NaN for none, or an optional one.
+template <typename Figure>
+Spread SpreadOfFigure(const std::vector<const SweptRun*>& runs, Figure figure) {
+  std::vector<double> values;
+  for (const SweptRun* run : runs) {
+    if (const std::optional<double> value = figure(*run); value.has_value()) {
+      values.push_back(*value);
+    }
+  }
+  return SpreadOf(values);
+}
+
 // Every layer and attack that any run measured over its batches: those on gradients first, then by the sum over the
 // runs of the p95, the strongest first.
 std::vector<std::pair<std::string, std::string>> LayersAndAttacks(const std::vector<SweptRun>& runs);
@@ -88,6 +103,47 @@ struct Tradeoff {
 // Which choices are on the Pareto front: no other is at least as good in both and better in one. Equal choices stand or
 // fall together. A choice with a figure that is not finite is never on it, and beats none.
 std::vector<bool> ParetoFront(const std::vector<Tradeoff>& choices);
+
+// One attack at one attribute, over the seeds.
+struct AttributeAttackSpread {
+  std::string attack, examples;
+  bool is_highest = false;  // AttributeFigure's.
+  Spread accuracy, auc, advantage;
+};
+
+struct AttributeSpread {
+  std::string attribute;
+  Spread floor;  // Of the strongest attack's examples.
+  // Of each seed its strongest attack; named after that of the seed in which most is read.
+  AttributeAttackSpread strongest;
+  std::vector<AttributeAttackSpread> attacks;  // The strongest first, by mean advantage.
+};
+
+// One protection and cut: as TradeoffPoint has it for the labels.
+struct AttributePoint {
+  std::string name;        // SweepProtection's.
+  std::string protection;  // Of the activations, as the ledger names it; empty: no ledger.
+  std::string method;      // "pareto": its name without parameters.
+  std::string gradient_protection, cut_layer;
+  int64_t cut_width = 0;
+  Reference reference = Reference::kNo;
+  int seeds = 0;
+  Spread test_accuracy, test_quality;  // At last; best test AUC.
+  Spread label_leak;                   // Of the strongest attack on gradients.
+  Spread proved_auc_bound;             // NaN: nothing is proved of the activations.
+  std::vector<AttributeSpread> attributes;
+};
+
+// In the order of first appearance. Empty where no run says anything of attributes or protected activations.
+std::vector<AttributePoint> SummarizeAttributes(const std::vector<SweptRun>& runs);
+
+// Whether anything but the gradients' protection differs between the runs, or a run says anything of attributes.
+bool HasOtherDirection(const std::vector<SweptRun>& runs);
+// Whether the cut layer differs between the runs.
+bool VariesCut(const std::vector<SweptRun>& runs);
+
+// Of all runs, by name.
+std::vector<std::string> AttributesOf(const std::vector<SweptRun>& runs);
 
 }  // namespace splitveil
 

@@ -21,6 +21,9 @@ Json TradeoffJson(const std::vector<SweptRun>& runs, int64_t planned);
 // The whole document.
 std::string TradeoffPage(const std::vector<SweptRun>& runs, int64_t planned);
 
+// Null where no run says anything of it.
+Json AttributeTradeoffJson(const std::vector<SweptRun>& runs);
+
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_DEPLOY_OPERATOR_SWEEP_TRADEOFF_PAGE_H_

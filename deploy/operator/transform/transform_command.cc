@@ -1,5 +1,3 @@
-#include "deploy/operator/transform/transform_command.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -9,24 +7,86 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "deploy/operator/commands.h"
 #include "deploy/operator/party_config/party_config.h"
 #include "deploy/operator/preparation/prepare.h"
 #include "deploy/operator/preparation/preprocessor.h"
-#include "deploy/operator/transform/data_table.h"
+#include "deploy/operator/records/figure_cells.h"
 
 #include "common/config/text_config.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/features.h"
 #include "common/status/status_macros.h"
-#include "common/storage/file_system.h"
+#include "common/storage/own_table.h"
+#include "common/storage/pending_file.h"
 #include "common/telemetry/log.h"
+
+#include "splitveil/v1/preprocessing.pb.h"
 
 namespace splitveil {
 namespace {
 
+// Prepared data as a table for other programs.
+
 constexpr int64_t kRowsAtOnce = 1024;
+
+std::string Header(const v1::Preprocessing& preprocessing, bool has_labels) {
+  std::string header = "id";
+  for (const v1::NumericScaling& column : preprocessing.numeric()) {
+    absl::StrAppend(&header, ",", CsvCell(column.name()));
+  }
+  for (const v1::CategoryIndex& column : preprocessing.categorical()) {
+    absl::StrAppend(&header, ",", CsvCell(column.name()));
+  }
+  return absl::StrCat(header, has_labels ? ",label" : "", "\n");
+}
+
+void AppendLabel(const Dataset& data, uint32_t row, std::string& line) {
+  if (!data.targets().empty()) {
+    absl::StrAppendFormat(&line, ",%.9g", data.targets()[row]);
+  } else if (!data.labels().empty()) {
+    absl::StrAppend(&line, ",", int{data.labels()[row]});
+  }
+}
+
+// Whether WriteDataTable may replace what `path` is of, if anything, with data of this preprocessing: an earlier table
+// of the same columns, with the same first line. Error: AlreadyExists.
+absl::Status CheckDataTablePath(const std::string& path, const v1::Preprocessing& preprocessing, bool has_labels) {
+  return CheckOwnTable(path, Header(preprocessing, has_labels));
+}
+
+// Writes `path` as CSV (RFC 4180), readable by its owner alone, complete or not at all: "id", the numeric columns as
+// scaled, each categorical column as the row of the embedding table, and, where there are labels, "label": 0 or 1, the
+// number of the class, or the number in [0, 1]. What an exported model takes (deploy/examples/bring_your_own). Images
+// and attributes are left out. Errors: those of CheckDataTablePath and PendingFile.
+absl::Status WriteDataTable(const std::string& path, const Dataset& data) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckDataTablePath(path, data.preprocessing(), data.has_labels()));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PendingFile> file, PendingFile::Create(path));
+  SPLITVEIL_RETURN_IF_ERROR(file->Append(Header(data.preprocessing(), data.has_labels())));
+  const int64_t pixels = data.features().image.pixels(), categorical = data.features().categorical;
+  for (int64_t first = 0; first < data.rows(); first += kRowsAtOnce) {
+    std::vector<uint32_t> rows(static_cast<size_t>(std::min(kRowsAtOnce, data.rows() - first)));
+    std::iota(rows.begin(), rows.end(), static_cast<uint32_t>(first));
+    const FeatureBatch batch = data.Gather(rows);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      std::string line = CsvCell(std::string(data.ids()[rows[i]]));
+      for (int64_t column = pixels; column < batch.numeric.cols(); ++column) {
+        absl::StrAppendFormat(&line, ",%.9g", batch.numeric.row(static_cast<int64_t>(i))[column]);
+      }
+      for (int64_t column = 0; column < categorical; ++column) {
+        absl::StrAppend(&line, ",", batch.categories[i * static_cast<size_t>(categorical) + column]);
+      }
+      AppendLabel(data, rows[i], line);
+      line += '\n';
+      SPLITVEIL_RETURN_IF_ERROR(file->Append(line));
+    }
+  }
+  PendingFile* const all[] = {file.get()};
+  return PendingFile::Publish(all);
+}
 
 // Rows of each categorical column that have the row of the embedding table which all unseen values share: the first.
 std::vector<int64_t> UnseenRows(const Dataset& data) {
@@ -156,38 +216,26 @@ void AddTransformCommand(CommandLine& line) {
        "--input=new.csv --out=new",
        "After a run"},
       [flags] { return Transform(*flags); });
-  command
-      .add_option("--fitted", flags->options.extend_dir,
-                  "Folder of the party's data whose scales and vocabularies are applied.")
-      ->type_name("DIR")
+  AddValue(command, "--fitted=DIR", flags->options.extend_dir,
+           "Folder of the party's data whose scales and vocabularies are applied.")
       ->required();
-  command.add_option("--party", flags->party, "Whose table it is.")
-      ->type_name("PARTY")
+  AddValue(command, "--party=PARTY", flags->party, "Whose table it is.")
       ->check(OneOf({kLabelPartyRole, kNonLabelPartyRole}))
       ->required();
-  command.add_option("--schema", flags->schema, "Meaning of the columns, as for `splitveil prepare`.")
-      ->type_name("FILE")
-      ->required();
+  AddValue(command, "--schema=FILE", flags->schema, "Meaning of the columns, as for `splitveil prepare`.")->required();
   command.add_flag("--unlabelled", flags->unlabelled, "The table lacks the schema's LABEL, CLASS_LABEL or TARGET.");
-  command.add_option("--input", flags->options.rows.input_paths, "File of the table, plain or .gz.")
-      ->type_name("FILE")
-      ->required();
-  command
-      .add_option("--images", flags->options.rows.images_path,
-                  "For a schema with images: the folder of their files, or one array file with all of them.")
-      ->type_name("PATH");
+  AddValue(command, "--input=FILE", flags->options.rows.input_paths, "File of the table, plain or .gz.")->required();
+  AddValue(command, "--images=PATH", flags->options.rows.images_path,
+           "For a schema with images: the folder of their files, or one array file with all of them.");
   command.add_flag("--skip_bad_rows", flags->options.rows.skip_bad_rows,
                    "Skip unusable rows instead of stopping at the first.");
-  command.add_option("--out", flags->options.out_dir, "Folder for the party's data.")->type_name("DIR")->required();
+  AddValue(command, "--out=DIR", flags->options.out_dir, "Folder for the party's data.")->required();
   command.add_flag("--keep", flags->options.keeps_other_data,
                    "Fail, and leave them, where --out has other data. Without it they are replaced, but never those of "
                    "--fitted.");
-  command
-      .add_option(
-          "--csv", flags->csv,
-          "Also write ids, scaled numbers and category indices to this CSV file, readable only by its owner. It "
-          "replaces an earlier table of the same columns alone.")
-      ->type_name("FILE");
+  AddValue(command, "--csv=FILE", flags->csv,
+           "Also write ids, scaled numbers and category indices to this CSV file, readable only by its owner. It "
+           "replaces an earlier table of the same columns alone.");
 }
 
 }  // namespace splitveil

@@ -1,5 +1,3 @@
-#include "deploy/operator/validate/validate_command.h"
-
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -13,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "deploy/operator/commands.h"
 #include "deploy/operator/party_config/party_config.h"
 
 #include "common/architecture/model_spec.h"
@@ -174,12 +173,10 @@ void AddValidateCommand(CommandLine& line) {
       line.AddCommand({"validate", "Check the run agreement and the parties' configurations, alone and together.",
                        "splitveil validate --agreement=run.textproto --config=label_party.textproto", "Before a run"},
                       [flags] { return Validate(*flags); });
-  command.add_option("--agreement", flags->agreement, "The run agreement.")->type_name("FILE");
-  command.add_option("--config", flags->configs, "A party's configuration; its fields tell whose it is.")
-      ->type_name("FILE");
-  command.add_option("--label_config", flags->label_config, "The label party's configuration.")->type_name("FILE");
-  command.add_option("--nonlabel_config", flags->nonlabel_config, "The non-label party's configuration.")
-      ->type_name("FILE");
+  AddValue(command, "--agreement=FILE", flags->agreement, "The run agreement.");
+  AddValue(command, "--config=FILE", flags->configs, "A party's configuration; its fields tell whose it is.");
+  AddValue(command, "--label_config=FILE", flags->label_config, "The label party's configuration.");
+  AddValue(command, "--nonlabel_config=FILE", flags->nonlabel_config, "The non-label party's configuration.");
 }
 
 }  // namespace splitveil

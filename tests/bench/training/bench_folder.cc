@@ -10,7 +10,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "deploy/operator/local_run/party_process.h"
-#include "deploy/operator/preparation/known_tables.h"
+#include "deploy/operator/preparation/table_schema.h"
 
 #include "common/config/agreement.h"
 #include "common/process/file.h"

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "deploy/operator/certificates/certificate_request.h"
+#include "deploy/operator/certificates/certificate_authority.h"
 
 #include "common/monitoring/monitoring_server.h"
 #include "common/transport/certificate.h"

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <string>
 
-#include "deploy/operator/certificates/certificate_request.h"
+#include "deploy/operator/certificates/certificate_authority.h"
 
 #include "common/transport/certificate.h"
 #include "common/transport/tls_identity.h"

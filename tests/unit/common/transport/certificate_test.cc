@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "deploy/operator/certificates/certificate_request.h"
+#include "deploy/operator/certificates/certificate_authority.h"
 
 #include "common/crypto/sha256.h"
 #include "tests/unit/common/transport/tls_fixture.h"

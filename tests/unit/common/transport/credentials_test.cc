@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "deploy/operator/certificates/certificate_request.h"
+#include "deploy/operator/certificates/certificate_authority.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

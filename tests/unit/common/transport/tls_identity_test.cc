@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
-#include "deploy/operator/certificates/certificate_request.h"
+#include "deploy/operator/certificates/certificate_authority.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -9,9 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "deploy/operator/audit/audit_policy.h"
 #include "deploy/operator/audit/audit_report.h"
-#include "deploy/operator/audit/audit_verdict.h"
 #include "deploy/operator/records/run_records.h"
 #include "deploy/operator/report/report.h"
 

@@ -7,8 +7,6 @@
 #include <thread>
 #include <vector>
 
-#include "deploy/operator/align/counting_channel.h"
-
 #include "common/config/agreement.h"
 #include "tests/testing/alignment_channel_pair.h"
 #include "tests/testing/small_table.h"
@@ -105,7 +103,7 @@ TEST_F(AlignmentHostTest, RefusesEveryMessageOutOfTurn) {
   AlignmentHost host(&label_, &status_);
   ExpectRefused(host.Align(*channels_.first), "Align: expected it once, after Open");
   ASSERT_TRUE(host.Open(Request()).ok());
-  ExpectRefused(host.Open(Request()).status(), "expected one alignment per start");
+  ExpectRefused(host.Open(Request()).status(), "one alignment has started already");
   channels_.second->Close();
   EXPECT_FALSE(host.Align(*channels_.first).ok());  // The peer is gone; there is no second attempt.
   ExpectRefused(host.Align(*channels_.first), "Align: expected it once");

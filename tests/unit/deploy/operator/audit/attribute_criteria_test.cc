@@ -1,10 +1,9 @@
-#include "deploy/operator/audit/attribute_criteria.h"
-
 #include <limits>
 #include <string>
 #include <utility>
 
-#include "deploy/operator/audit/verdict_text.h"
+#include "deploy/operator/audit/audit_report.h"
+#include "deploy/operator/audit/criteria.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

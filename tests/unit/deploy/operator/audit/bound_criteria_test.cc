@@ -1,10 +1,9 @@
-#include "deploy/operator/audit/bound_criteria.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
 #include <string>
 
+#include "deploy/operator/audit/criteria.h"
 #include "deploy/operator/records/ledger_figures.h"
 
 #include "tests/unit/deploy/operator/audit/recorded_run.h"
@@ -224,7 +223,7 @@ TEST_F(BoundCriteriaTest, ARunOfWhichNothingLeftMeetsEveryBound) {
     const Finding finding =
         Judge(criterion, "max_run_auc_bound: 0.7 max_step_auc_bound_p95: 0.7 require_proved_bound: true");
     EXPECT_EQ(finding.outcome, Outcome::kMet) << criterion;
-    EXPECT_EQ(finding.found, "no gradient left the label party") << criterion;
+    EXPECT_EQ(finding.found, "no gradient was released") << criterion;
   }
 }
 

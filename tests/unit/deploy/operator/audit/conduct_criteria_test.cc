@@ -1,9 +1,9 @@
-#include "deploy/operator/audit/conduct_criteria.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
 #include <string>
+
+#include "deploy/operator/audit/criteria.h"
 
 #include "tests/unit/deploy/operator/audit/recorded_run.h"
 

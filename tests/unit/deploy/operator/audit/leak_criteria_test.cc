@@ -1,5 +1,3 @@
-#include "deploy/operator/audit/leak_criteria.h"
-
 #include <cstdint>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +5,8 @@
 #include <random>
 #include <string>
 #include <vector>
+
+#include "deploy/operator/audit/criteria.h"
 
 #include "common/leakage/leak_figures.h"
 #include "tests/unit/deploy/operator/audit/recorded_run.h"
@@ -292,7 +292,7 @@ TEST_F(LeakCriteriaTest, ARunOfWhichNothingLeftHasNoGradientsToAttack) {
               "max_measured_leak { max_mean: 0.6 max_pooled: 0.6 } max_measured_cumulative_auc: 0.6 "
               "max_measured_tpr_at_1pct_fpr: 0.02");
     EXPECT_EQ(finding.outcome, Outcome::kMet) << criterion;
-    EXPECT_EQ(finding.found, "no gradient left the label party") << criterion;
+    EXPECT_EQ(finding.found, "no gradient was released") << criterion;
   }
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "deploy/operator/audit/audit_policy.h"
+#include "deploy/operator/audit/audit_report.h"
 
 #include "common/config/text_config.h"
 #include "common/leakage/summary.h"

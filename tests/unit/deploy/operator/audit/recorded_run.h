@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "deploy/operator/audit/audit_verdict.h"
+#include "deploy/operator/audit/audit_report.h"
 
 namespace splitveil {
 

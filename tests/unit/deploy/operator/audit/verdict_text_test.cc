@@ -1,10 +1,9 @@
-#include "deploy/operator/audit/verdict_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
 
-#include "deploy/operator/audit/audit_policy.h"
+#include "deploy/operator/audit/audit_report.h"
 
 #include "tests/unit/deploy/operator/audit/recorded_run.h"
 

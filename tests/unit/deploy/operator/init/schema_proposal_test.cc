@@ -223,8 +223,9 @@ TEST_F(SchemaProposalTest, AFewTextsAmongNumbersAreOneErrorThatNamesTheFlags) {
   cells[3] = "secret";
   cells[4] = "6";
   const TableSample sample = Sample({id_, Column("age", cells, 100)});
-  EXPECT_THAT(Error(sample, false), AllOf(HasSubstr("column \"age\": expected numbers, found another text in 5 of 100"),
-                                          HasSubstr("--missing=TEXT"), Not(HasSubstr("secret"))));
+  EXPECT_THAT(Error(sample, false),
+              AllOf(HasSubstr("column \"age\": expected numbers, found a different text in 5 of 100"),
+                    HasSubstr("--missing=TEXT"), Not(HasSubstr("secret"))));
   flags_.missing = {"secret"};
   const SchemaProposal proposal = Propose(sample, false);
   EXPECT_EQ(Kinds(proposal).at("age"), "NUMERIC");

@@ -1,7 +1,7 @@
-#include "deploy/operator/plan/link_plan.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "deploy/operator/plan/privacy_plan.h"
 
 namespace splitveil {
 namespace {

@@ -1,10 +1,10 @@
-#include "deploy/operator/preparation/column_sample.h"
-
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>
 #include <vector>
+
+#include "deploy/operator/preparation/preprocessor.h"
 
 namespace splitveil {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_split.h"
-#include "deploy/operator/preparation/known_tables.h"
 #include "deploy/operator/preparation/line_reader.h"
 #include "deploy/operator/preparation/prepare.h"
+#include "deploy/operator/preparation/table_schema.h"
 
 #include "common/dataset/dataset.h"
 #include "common/dataset/features.h"

@@ -118,9 +118,10 @@ TEST(PrepareAttributesTest, PreparesWhatALabelPartyKnowsWithoutLabelsAndWithoutF
 TEST(PrepareAttributesTest, NamesLineAndColumnOfAnUnlistedValueButNotTheValue) {
   const ScratchFolder folder;
   PrepareOptions options = OptionsFor(folder, absl::StrCat(kTable, "d,1,1,PLANTED,Own\n"));
-  ExpectRefused(options,
-                "table:5:4: sex: expected one of \"Female\", \"Male\", as the schema says, or nothing, found another "
-                "text");
+  ExpectRefused(
+      options,
+      "table:5:4: sex: expected one of \"Female\", \"Male\", as the schema says, or nothing, found a different "
+      "text");
   options.rows.skip_bad_rows = true;
   options.min_usable_share = 0.5;
   const absl::StatusOr<PrepareResult> result = Prepare(options);

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "deploy/operator/preparation/known_tables.h"
 #include "deploy/operator/preparation/prepare.h"
+#include "deploy/operator/preparation/table_schema.h"
 
 #include "tests/testing/scratch_folder.h"
 

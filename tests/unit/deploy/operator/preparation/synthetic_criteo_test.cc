@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
-#include "deploy/operator/preparation/known_tables.h"
 #include "deploy/operator/preparation/prepare.h"
 #include "deploy/operator/preparation/seeded_draws.h"
+#include "deploy/operator/preparation/table_schema.h"
 
 #include "common/crypto/sha256.h"
 #include "common/dataset/dataset.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "deploy/operator/preparation/known_tables.h"
 #include "deploy/operator/preparation/row_source.h"
+#include "deploy/operator/preparation/table_schema.h"
 
 #include "tests/testing/scratch_folder.h"
 
@@ -91,7 +91,7 @@ TEST(TableReaderTest, NamesTheLabelsOfTheSchemaAndNotThoseOfTheTable) {
   EXPECT_THAT(
       Read(std::string(kColumns) + R"(positive: ["yes", "y"] negative: "no")", "id,y,a,c\nk,SECRET,5,x\n"),
       ElementsAre("table:2:2: y: expected \"yes\" or \"y\" (positive) or \"no\" (negative), as the schema says, "
-                  "found another text; its `positive` and `negative` name others"));
+                  "found a different text; its `positive` and `negative` name others"));
 }
 
 TEST(TableReaderTest, NamesTheSeparatorThatWouldDo) {
@@ -111,7 +111,7 @@ TEST(TableReaderTest, NumbersClassesInTheOrderOfTheSchema) {
   EXPECT_THAT(Read(schema, "id,y,a,c\nk,high,5,x\nl,low,6,x\nm,1,7,x\n"), ElementsAre("k|2|5|x", "l|0|6|x", "m|1|7|x"));
   EXPECT_THAT(
       Read(schema, "id,y,a,c\nk,SECRET,5,x\nl,,5,x\nm,Low,5,x\n"),
-      ElementsAre("table:2:2: y: expected one of \"low\", \"1\", \"high\", as the schema says, found another text",
+      ElementsAre("table:2:2: y: expected one of \"low\", \"1\", \"high\", as the schema says, found a different text",
                   HasSubstr("table:3:2: y: expected one of"), HasSubstr("table:4:2: y: expected one of")));
 }
 

@@ -1,10 +1,10 @@
-#include "deploy/operator/records/attack_leak.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
 #include <string>
 #include <vector>
+
+#include "deploy/operator/records/ledger_figures.h"
 
 #include "tests/unit/deploy/operator/records/recorded_leaks.h"
 

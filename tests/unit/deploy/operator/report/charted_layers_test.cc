@@ -1,9 +1,9 @@
-#include "deploy/operator/report/charted_layers.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
 #include <vector>
+
+#include "deploy/operator/report/report_sections.h"
 
 #include "tests/unit/deploy/operator/records/recorded_leaks.h"
 

@@ -1,10 +1,10 @@
-#include "deploy/operator/report/curve.h"
-
 #include <cstdint>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
 #include <vector>
+
+#include "deploy/operator/report/report_sections.h"
 
 namespace splitveil {
 namespace {

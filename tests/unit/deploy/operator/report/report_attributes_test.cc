@@ -1,8 +1,8 @@
 #include <memory>
 #include <string>
 
-#include "deploy/operator/report/attribute_json.h"
 #include "deploy/operator/report/report.h"
+#include "deploy/operator/report/report_sections.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

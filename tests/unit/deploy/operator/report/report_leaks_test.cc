@@ -14,7 +14,7 @@
 #include "deploy/operator/audit/audit_report.h"
 #include "deploy/operator/page/page.h"
 #include "deploy/operator/records/run_records.h"
-#include "deploy/operator/report/report_json.h"
+#include "deploy/operator/report/report.h"
 
 #include "common/ledger/ledger.h"
 #include "tests/testing/process/temp_folder.h"

@@ -1,11 +1,10 @@
-#include "deploy/operator/report/run_chain.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "deploy/operator/report/report_sections.h"
 
 namespace splitveil {
 namespace {

@@ -1,5 +1,3 @@
-#include "deploy/operator/stream/stream_plan.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "deploy/operator/stream/stream.h"
 
 #include "common/process/file.h"
 #include "common/storage/section_file.h"

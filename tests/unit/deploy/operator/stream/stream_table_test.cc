@@ -1,5 +1,3 @@
-#include "deploy/operator/stream/stream_table.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <optional>
@@ -10,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "deploy/operator/stream/stream.h"
 
 namespace splitveil {
 namespace {

@@ -1,12 +1,9 @@
-#include "deploy/operator/sweep/attribute_tradeoff.h"
-
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "deploy/operator/sweep/attribute_table.h"
-#include "deploy/operator/sweep/attribute_tradeoff_json.h"
 #include "deploy/operator/sweep/sweep_table.h"
+#include "deploy/operator/sweep/tradeoff.h"
 #include "deploy/operator/sweep/tradeoff_page.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,4 +1,3 @@
-#include "deploy/operator/sweep/sweep_variants.h"
 
 #include <string>
 #include <vector>

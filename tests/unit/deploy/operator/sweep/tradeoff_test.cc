@@ -115,7 +115,7 @@ TEST(SummarizeSeedsTest, SetsEveryProtectionBesideTheReferencesOfItsSeeds) {
   EXPECT_NEAR(points[1].kept.none_quality.mean, 0.725, 1e-12);
   EXPECT_NEAR(points[2].kept.share.mean, 0, 1e-12);
   EXPECT_EQ(points[2].reference, Reference::kFrozen);
-  EXPECT_EQ(points[2].bound_words, "no gradient leaves");
+  EXPECT_EQ(points[2].bound_words, "no gradient is released");
 }
 
 TEST(ParetoFrontTest, KeepsWhatNoOtherBeats) {

@@ -1,6 +1,7 @@
-// Figures of runs as cells: of CSV files (RFC 4180), and of tables on a terminal.
-#ifndef SPLITVEIL_DEPLOY_OPERATOR_LOCAL_RUN_FIGURES_TABLE_H_
-#define SPLITVEIL_DEPLOY_OPERATOR_LOCAL_RUN_FIGURES_TABLE_H_
+// Figures of runs as cells: of CSV files (RFC 4180), and of tables on a terminal; and what runs are ranked by, the same
+// columns in every file.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_RECORDS_FIGURE_CELLS_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_RECORDS_FIGURE_CELLS_H_
 
 #include <optional>
 #include <string>
@@ -24,6 +25,15 @@ std::string FixedCell(double value, int digits);
 // size.
 std::string AlignedTable(const std::vector<std::vector<std::string>>& rows);
 
+// Of the strongest attack on gradients, by which runs are ranked (strongest_*), of those without and with side
+// information, of one that reads no gradient, of the worst case, and of guessing: attacks as ATTACK@LAYER, their AUCs,
+// and true positive rates over their last epoch. Then bound (BoundStateWords, the attack by its name),
+// proved_auc_bound and verdict (VerdictWords).
+std::vector<std::string> RankingColumns();
+
+// As many as RankingColumns. An empty cell: not measured.
+std::vector<std::string> RankingCells(const RunFigures& figures);
+
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_DEPLOY_OPERATOR_LOCAL_RUN_FIGURES_TABLE_H_
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_RECORDS_FIGURE_CELLS_H_

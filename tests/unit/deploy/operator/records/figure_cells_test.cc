@@ -1,4 +1,4 @@
-#include "deploy/operator/records/ranking_cells.h"
+#include "deploy/operator/records/figure_cells.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

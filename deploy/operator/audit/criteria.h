@@ -1,0 +1,111 @@
+// The criteria of an audit, and what an audit finds of one. Each function judges one kind of criterion: one finding
+// for each limit that the policy sets, in the same order for every run.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_AUDIT_CRITERIA_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_AUDIT_CRITERIA_H_
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "deploy/operator/records/run_records.h"
+
+#include "splitveil/v1/audit_policy.pb.h"
+
+namespace splitveil {
+
+// What stands in Finding.found where there is no figure: it was not recorded, or there was nothing to record.
+inline constexpr char kNotMeasured[] = "not measured";
+inline constexpr char kNothingLeft[] = "no gradient was released";
+
+enum class Outcome {
+  kMet,
+  kNotMet,
+  kNotMeasured,    // Should have been recorded, and was not: counts as not met.
+  kNotMeasurable,  // Stands in a ledger only that was not given: decides nothing.
+};
+
+// Whose ledger shows it.
+enum class LedgerHolder { kLabelParty, kNonLabelParty };
+
+// What was found of one criterion.
+struct Finding {
+  Outcome outcome = Outcome::kNotMeasured;
+  std::string criterion;    // In words.
+  std::string limit;        // "at most 0.6", "marvell".
+  std::string found;        // The figure that decided, the worst, and what it is; or "not measured" and why.
+  std::string where;        // Its layer, attack and observer, step or epoch, nothing else. Empty: the run as a whole.
+  std::string remedy = "";  // What helps, one sentence; empty where nothing is wrong.
+  LedgerHolder holder = LedgerHolder::kLabelParty;
+
+  // "label party's", "non-label party's".
+  const char* holder_words() const {
+    return holder == LedgerHolder::kLabelParty ? "label party's" : "non-label party's";
+  }
+
+  bool failed() const { return outcome == Outcome::kNotMet || outcome == Outcome::kNotMeasured; }
+};
+
+// Until its figure is found: not measured.
+inline Finding NotMeasured(std::string criterion, std::string limit, std::string found, std::string remedy) {
+  return {Outcome::kNotMeasured, std::move(criterion), std::move(limit), std::move(found), "", std::move(remedy)};
+}
+
+// Status, disclosures, protections and gate decisions always; the model's quality where the policy limits it.
+std::vector<Finding> ConductFindings(const LedgerRun& run, const v1::AuditPolicy& policy);
+
+// The share audited always; leaks and true positive rates where the policy limits them.
+std::vector<Finding> LeakFindings(const LedgerRun& run, const v1::AuditPolicy& policy);
+
+// Whether all of `text` is as `pattern` says: * stands for any text, also none, ? for any one character.
+bool MatchesGlob(absl::string_view pattern, absl::string_view text);
+
+// Bounds of the run and of its steps where the policy limits them, that they are proved where it asks for that, and
+// that no attack exceeds them; always, where the run has recorded it, that its own scores do not refute the mu that it
+// claims. A run that released no gradient meets all of them.
+std::vector<Finding> BoundFindings(const LedgerRun& run, const v1::AuditPolicy& policy);
+
+// One finding for each limit that the policy sets, for the activations' bound alone of a run that only predicts. All
+// stand in the non-label party's ledger.
+std::vector<Finding> AttributeFindings(const LedgerRun& run, const v1::AuditPolicy& policy);
+
+// A figure of one attack at one layer as one observer scored it; NaN: not measured.
+struct LimitedFigure {
+  std::string layer, attack, observer;  // No observer: agreed on, and recorded by nobody.
+  double value = 0;                     // What is held to the limit.
+  int64_t epoch = -1;                   // Of a figure over an epoch; -1 of others.
+  // What was measured, where `value` is the far end of its 95% interval; NaN of others.
+  double measured = std::numeric_limits<double>::quiet_NaN();
+};
+
+// To three digits as everywhere; to more where three could not be told from the limit.
+std::string AgainstLimit(double value, double limit);
+
+// "Gradient length (norm) at the cut layer, scored by the label party, after epoch 5".
+std::string DescribePlace(const LimitedFigure& figure);
+
+// The summary's `field` over the batches. Agreed attacks that score batches and were not
+// recorded come with NaN.
+std::vector<LimitedFigure> FiguresOverBatches(const PartyRecords& party, double LeakSummary::*field);
+
+// Share of the released steps that have an AUC; agreed attacks as above.
+std::vector<LimitedFigure> AuditedShares(const PartyRecords& party);
+
+using EpochFigure = std::function<double(const EpochLeakRow&)>;
+
+// `value` of each attack's last row, with what was measured. NaN if gradients were released in later epochs, unless the
+// attack runs once a run. `measured` may be empty.
+std::vector<LimitedFigure> FiguresAfterLastEpoch(const PartyRecords& party, const EpochFigure& value,
+                                                 const EpochFigure& measured = {});
+
+// `figures`, and with NaN what the run's agreement names and is not among them. `batches_only`: but for attacks that
+// accumulate over the epochs or run once.
+std::vector<LimitedFigure> WithAgreedAttacks(std::vector<LimitedFigure> figures, const PartyRecords& party,
+                                             bool batches_only);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_AUDIT_CRITERIA_H_
