@@ -175,13 +175,13 @@ class GrpcTrainingStream final : public TrainingStream {
 };
 
 // Messages of one kind out, one answer back.
-template <typename Stream, typename Response>
-class GrpcUploadStream : public Stream {
+template <typename Response>
+class GrpcUploadStream final : public UploadStream<Response> {
  public:
-  // `open`: begins the call with a context and a place for the answer.
-  template <typename Open>
-  GrpcUploadStream(const char* what, absl::Duration limit, const Open& open)
-      : watched_(what, limit), stream_(open(watched_.context(), &response_)) {}
+  // `open`: a method of `stub` that begins the call with a context and a place for the answer.
+  template <typename Stub, typename Open>
+  GrpcUploadStream(Stub* stub, Open open, const char* what, absl::Duration limit)
+      : watched_(what, limit), stream_((stub->*open)(watched_.context(), &response_)) {}
 
   absl::Status Send(const v1::CutActivations& message) override {
     return watched_.Sending([&] { return stream_->Write(message); }) ? absl::OkStatus() : watched_.Gone();
@@ -201,23 +201,6 @@ class GrpcUploadStream : public Stream {
   std::unique_ptr<grpc::ClientWriter<v1::CutActivations>> stream_;
 };
 
-class GrpcEvaluationStream final : public GrpcUploadStream<EvaluationStream, v1::EvaluateResponse> {
- public:
-  GrpcEvaluationStream(v1::SplitTraining::Stub* stub, absl::Duration limit)
-      : GrpcUploadStream("evaluation", limit, [stub](grpc::ClientContext* context, v1::EvaluateResponse* response) {
-          return stub->Evaluate(context, response);
-        }) {}
-};
-
-class GrpcEmbeddingStream final : public GrpcUploadStream<EmbeddingStream, v1::EmbedAuxiliaryResponse> {
- public:
-  GrpcEmbeddingStream(v1::AttributeAudit::Stub* stub, absl::Duration limit)
-      : GrpcUploadStream("auxiliary activations", limit,
-                         [stub](grpc::ClientContext* context, v1::EmbedAuxiliaryResponse* response) {
-                           return stub->EmbedAuxiliary(context, response);
-                         }) {}
-};
-
 class GrpcGuessStream final : public GuessStream {
  public:
   GrpcGuessStream(v1::AttributeAudit::Stub* stub, absl::Duration limit, const v1::GuessAttributesRequest& request)
@@ -229,7 +212,7 @@ class GrpcGuessStream final : public GuessStream {
     return ended_ ? std::nullopt : std::optional<v1::AttributeGuesses>(std::move(message));
   }
   absl::Status Finish() override {
-    if (!ended_) {
+    if (!ended_) {  // Messages that nobody reads would keep Finish waiting.
       watched_.context()->TryCancel();
     }
     return watched_.Verdict(watched_.Receiving([&] { return stream_->Finish(); }));
@@ -335,7 +318,8 @@ absl::StatusOr<std::unique_ptr<TrainingStream>> GrpcLabelPartyPeer::Train() {
 }
 
 absl::StatusOr<std::unique_ptr<EvaluationStream>> GrpcLabelPartyPeer::Evaluate() {
-  return OpenStream<GrpcEvaluationStream, EvaluationStream>(Training().get(), absl::Seconds(deadlines_.step_seconds()));
+  return OpenStream<GrpcUploadStream<v1::EvaluateResponse>, EvaluationStream>(
+      Training().get(), &v1::SplitTraining::Stub::Evaluate, "evaluation", absl::Seconds(deadlines_.step_seconds()));
 }
 
 absl::Duration GrpcLabelPartyPeer::LongLimit() const {
@@ -343,8 +327,9 @@ absl::Duration GrpcLabelPartyPeer::LongLimit() const {
 }
 
 absl::StatusOr<std::unique_ptr<EmbeddingStream>> GrpcLabelPartyPeer::EmbedAuxiliary() {
-  return OpenStream<GrpcEmbeddingStream, EmbeddingStream>(v1::AttributeAudit::NewStub(channels_()).get(),
-                                                          absl::Seconds(deadlines_.step_seconds()));
+  return OpenStream<GrpcUploadStream<v1::EmbedAuxiliaryResponse>, EmbeddingStream>(
+      v1::AttributeAudit::NewStub(channels_()).get(), &v1::AttributeAudit::Stub::EmbedAuxiliary,
+      "auxiliary activations", absl::Seconds(deadlines_.step_seconds()));
 }
 
 absl::StatusOr<std::unique_ptr<GuessStream>> GrpcLabelPartyPeer::GuessAttributes(

@@ -14,6 +14,7 @@
 #include "common/model/optimizer_options.h"
 #include "common/model/torch_settings.h"
 #include "common/monitoring/monitoring_server.h"
+#include "common/operations/dry_run_checks.h"
 #include "common/operations/operator_server.h"
 #include "common/operations/party_check.h"
 #include "common/operations/party_program.h"
@@ -53,7 +54,7 @@ absl::StatusOr<NonLabelSessionOptions> OwnSessionOptions(const NonLabelPartyPlan
   return options;
 }
 
-// One run, or as much of it as the label party's process sees: Aborted where another one has taken its place.
+// One run, or as much of it as one process of the label party sees: Aborted if a different one has replaced it.
 // `alignments_left`: NonLabelSessionOptions', less those begun.
 absl::Status RunSession(const NonLabelPartyPlan& plan, int& alignments_left, RunStatus* status) {
   SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options, OwnSessionOptions(plan, status));
@@ -144,9 +145,11 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   NonLabelPartyPlan part = plan;
   int alignments_left = kMostAlignments;
   absl::Status outcome = RunSession(part, alignments_left, &status);
+  // Aborted: the label party's process was replaced. With checkpoints, the same run resumes with the new one.
   while (absl::IsAborted(outcome) && !plan.checkpoints.path.empty()) {
     LogInfo(outcome.message());
-    part.config.mutable_party()->clear_restart();  // It has, and now goes on.
+    // `restart` applies to the first start only: now the interrupted run resumes.
+    part.config.mutable_party()->clear_restart();
     SPLITVEIL_ASSIGN_OR_RETURN(
         part.checkpoints,
         PlanCheckpoints("nonlabel_party", plan.config_path, part.config.party(), plan.config.model(), plan.agreement));
@@ -154,6 +157,30 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   }
   running.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(1))));
   return outcome;
+}
+
+DryRun DryRunNonLabelParty(const std::string& agreement_path, const std::string& config_path) {
+  DryRun dry_run;
+  const std::optional<v1::RunAgreement> agreement = DryRunAgreement(agreement_path, dry_run);
+  v1::NonLabelPartyConfig config;
+  const bool configured = dry_run.Check("configuration", LoadTextConfig(config_path, config), config_path);
+  if (configured) {
+    DryRunCertificates(config.party().identity(), config_path, dry_run);
+    DryRunAlignments(config.party(), config_path, dry_run);
+  }
+  if (!configured || !agreement.has_value()) {
+    return dry_run;
+  }
+  dry_run.Check("fits agreement", CheckBottomSpec(config.model(), *agreement), "model and audited layers");
+  const std::shared_ptr<const Dataset> data =
+      DryRunData(config.party(), config_path, *agreement, PreparedFor::kNonLabelParty, dry_run);
+  if (data != nullptr) {
+    DryRunExpectation(*agreement, *data, dry_run);
+  }
+  const absl::StatusOr<NonLabelPartyPlan> plan = PlanNonLabelParty(agreement_path, config_path);
+  dry_run.Check("whole run", plan.ok() ? CheckNonLabelParty(*plan) : plan.status(),
+                "opens, fits, and can write and listen where it is to");
+  return dry_run;
 }
 
 }  // namespace splitveil

@@ -13,7 +13,6 @@
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
-#include "nonlabel_party/session/activations_message.h"
 
 namespace splitveil {
 namespace {
@@ -100,35 +99,15 @@ absl::Status AttributeAuditRunner::Embed(uint32_t epoch) {
   if (!options_.agreement.attribute_audit().embed_auxiliary() || auxiliary_.empty()) {
     return absl::OkStatus();
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<EmbeddingStream> stream, options_.peer->EmbedAuxiliary());
-  const absl::Span<const uint32_t> auxiliary = auxiliary_;
-  const auto batch_size = static_cast<size_t>(options_.agreement.batch_size());
-  uint32_t batch = 0;
-  for (size_t first = 0; first < auxiliary.size(); first += batch_size, ++batch) {
-    SPLITVEIL_RETURN_IF_ERROR(options_.stop->Check());
-    SPLITVEIL_ASSIGN_OR_RETURN(
-        const Matrix activations,
-        options_.model->Predict(options_.features->Gather(auxiliary.subspan(first, batch_size))));
-    SPLITVEIL_ASSIGN_OR_RETURN(
-        const v1::CutActivations message,
-        ActivationsMessage(options_.run_id, epoch, batch, activations, options_.agreement.wire_dtype()));
-    if (!stream->Send(message).ok()) {
-      break;  // Finish says why.
-    }
-  }
-  SPLITVEIL_ASSIGN_OR_RETURN(const v1::EmbedAuxiliaryResponse response, stream->Finish());
-  if (response.examples() != auxiliary.size()) {
-    return AsRefusal(absl::InvalidArgumentError(
-        absl::StrCat("auxiliary activations: expected ", auxiliary.size(), " examples, found ", response.examples())));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(EmbedExamples(*options_.peer, options_.source, auxiliary_, epoch));
   return options_.ledger->RecordEvent(
       "attribute_queries",
-      absl::StrCat("activations of ", auxiliary.size(), " auxiliary examples sent after epoch ", epoch));
+      absl::StrCat("activations of ", auxiliary_.size(), " auxiliary examples sent after epoch ", epoch));
 }
 
 absl::Status AttributeAuditRunner::Guess(uint32_t epoch) {
   v1::GuessAttributesRequest request;
-  request.set_run_id(options_.run_id);
+  request.set_run_id(options_.source.run_id);
   request.set_epoch(epoch);
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<GuessStream> stream, options_.peer->GuessAttributes(request));
   Series series;
@@ -139,6 +118,7 @@ absl::Status AttributeAuditRunner::Guess(uint32_t epoch) {
       return taken;
     }
   }
+  // Nothing is judged before the whole answer has come: a repeated call must not record a part twice.
   SPLITVEIL_RETURN_IF_ERROR(stream->Finish());
   if (!series.complete()) {
     return Refusal(absl::StrCat("expected ", series.scores.rows(), " examples, found ", series.rows));
@@ -184,7 +164,7 @@ absl::Status AttributeAuditRunner::Take(const v1::AttributeGuesses& message, Ser
     SPLITVEIL_ASSIGN_OR_RETURN(Series next, SeriesOf(message));
     const bool first = series.examples == v1::AttributeGuesses::EXAMPLES_UNSPECIFIED;
     if (!first && PlaceOf(next) <= PlaceOf(series)) {
-      return Refusal("expected attacks, attributes and examples in the agreed order, each once, found another");
+      return Refusal("attacks, attributes and examples must come in the agreed order, each once");
     }
     series = std::move(next);
   }
@@ -192,14 +172,14 @@ absl::Status AttributeAuditRunner::Take(const v1::AttributeGuesses& message, Ser
   if (message.attack() != series.attack || message.attribute() != attribute || message.examples() != series.examples ||
       message.first() != static_cast<uint64_t>(series.rows)) {
     return Refusal(absl::StrCat("expected example ", series.rows, " of ", series.scores.rows(),
-                                " of one attack and attribute, found others"));
+                                " of the attack and attribute that has begun"));
   }
   const int64_t count = std::min(kGuessRows, series.scores.rows() - series.rows), values = series.scores.cols();
   const v1::Tensor& tensor = message.scores();
   if (tensor.shape_size() == 2 && tensor.shape(1) != values) {
     return Refusal(absl::StrCat("expected scores of the ", values, " values that ", attribute,
                                 " has in this party's schema, found ", tensor.shape(1),
-                                ": the label party's schema lists others"));
+                                ": the label party's schema lists different values"));
   }
   const absl::StatusOr<Matrix> scores = DecodeMatrix(tensor, {"attribute guesses", v1::FLOAT32, count, values});
   if (!scores.ok()) {
@@ -217,11 +197,11 @@ absl::StatusOr<AttributeAuditRunner::Series> AttributeAuditRunner::SeriesOf(cons
   const v1::AttributeAuditAgreement& audit = options_.agreement.attribute_audit();
   const std::optional<int> attribute = PlaceIn(audit.attributes(), message.attribute());
   if (!PlaceIn(audit.attacks(), static_cast<int>(message.attack())) || !attribute) {
-    return Refusal("expected an agreed attack and attribute, found others");
+    return Refusal("the attack or the attribute is not agreed");
   }
   const bool training = message.examples() == v1::AttributeGuesses::TRAINING;
   if (training ? !TraitsOf(message.attack()).reads_training() : message.examples() != v1::AttributeGuesses::TEST) {
-    return Refusal("expected TEST, or TRAINING of an attack that reads the training, found other examples");
+    return Refusal("expected TEST examples, or TRAINING examples of an attack that reads the training");
   }
   Series series;
   series.attack = message.attack();
@@ -229,7 +209,7 @@ absl::StatusOr<AttributeAuditRunner::Series> AttributeAuditRunner::SeriesOf(cons
   series.examples = message.examples();
   const std::vector<uint8_t>& truth = TruthOf(*attribute, message.examples());
   if (truth.empty()) {
-    return Refusal("expected none of examples that there are none of, found some");
+    return Refusal("the run has no such examples to guess at");
   }
   series.scores = Matrix(static_cast<int64_t>(truth.size()), values_[static_cast<size_t>(*attribute)]);
   return series;

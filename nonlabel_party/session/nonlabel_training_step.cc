@@ -7,7 +7,7 @@
 
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
-#include "nonlabel_party/session/activations_message.h"
+#include "nonlabel_party/session/activations_upload.h"
 
 namespace splitveil {
 namespace {
@@ -37,6 +37,7 @@ absl::Status NonLabelTrainingStep::Send(const BatchAddress& address, TrainingStr
   gathered_.reset();
   const BatchSlices slices = Slices(address);
   SentBatch& sent = in_flight_.emplace_back();
+  // A copy, since the model may free its own before the gradients come.
   if (parts_.attacks->needs_activations()) {
     sent.activations = Matrix::ToOverwrite(slices.rows(), wire_.cut_width);
   }
@@ -78,6 +79,7 @@ absl::Status NonLabelTrainingStep::Learn(const BatchAddress& address, TrainingSt
   received_.step = parts_.recorder->step();
   received_.positions = parts_.schedule->BatchRows(address.epoch, address.batch);
   SliceAssembler gradients({"gradients", wire_.dtype, wire_.cut_width}, slices, parts_.model->needs_whole_batch());
+  // Slice by slice, so that this party back-propagates one while the label party computes the next.
   for (const RowRange& slice : slices.all()) {
     SPLITVEIL_ASSIGN_OR_RETURN(received_.message, Receive(address, slice.first, stream));
     const v1::CutGradients& message = received_.message;
@@ -96,6 +98,7 @@ absl::Status NonLabelTrainingStep::Learn(const BatchAddress& address, TrainingSt
   }
   received_.activations = std::move(in_flight_.front().activations);
   in_flight_.pop_front();
+  // The hint goes back through the parameters of its Forward: before the update replaces them.
   SPLITVEIL_RETURN_IF_ERROR(parts_.attacks->TakeHint(received_));
   parts_.recorder->Lap(&StepTimeRow::attacks);
   const absl::Status updated = parts_.model->Update();
@@ -112,9 +115,9 @@ absl::StatusOr<v1::CutGradients> NonLabelTrainingStep::Receive(const BatchAddres
   parts_.recorder->Lap(&StepTimeRow::wait);
   SPLITVEIL_RETURN_IF_ERROR(message.status());
   if (message->epoch() != address.epoch || message->batch() != address.batch || message->first_row() != first_row) {
-    return AsRefusal(
-        absl::InvalidArgumentError(absl::StrCat("gradients: expected those of epoch ", address.epoch, " batch ",
-                                                address.batch, " from row ", first_row, ", found others")));
+    return AsRefusal(absl::InvalidArgumentError(absl::StrCat(
+        "gradients: expected epoch ", address.epoch, " batch ", address.batch, " from row ", first_row,
+        ", found epoch ", message->epoch(), " batch ", message->batch(), " from row ", message->first_row())));
   }
   parts_.recorder->AddReceived(static_cast<int64_t>(message->ByteSizeLong()));
   return message;
@@ -144,6 +147,7 @@ absl::Status NonLabelTrainingStep::StayFrozen(const BatchSlices& slices) {
     frozen_ = true;
     SPLITVEIL_RETURN_IF_ERROR(parts_.recorder->RecordFrozen());
   }
+  // The model keeps a forward pass for each part that it computed: no gradient comes for any of them.
   for (size_t i = 0; i < slices.Computed(parts_.model->needs_whole_batch()).size(); ++i) {
     SPLITVEIL_RETURN_IF_ERROR(parts_.model->Discard());
   }
@@ -160,6 +164,7 @@ absl::Status NonLabelTrainingStep::Attack() {
   absl::Status status = parts_.attacks->Report(received_);
   received_ = ReceivedBatch();
   parts_.recorder->Lap(&StepTimeRow::attacks);
+  // The wait for the AUCs is the label party's time, not this party's attacks.
   parts_.recorder->Move(parts_.attacks->waited_seconds(), &StepTimeRow::attacks, &StepTimeRow::wait);
   status.Update(Record());
   return status;
