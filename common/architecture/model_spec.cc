@@ -81,7 +81,7 @@ absl::Status Mismatch(absl::string_view field, absl::string_view expected, absl:
 
 std::string Quoted(absl::string_view name) { return absl::StrCat("\"", name, "\""); }
 
-// `spec` with its preset written out.
+// `spec` with its preset written out, and its layers checked.
 absl::StatusOr<v1::ModelSpec> Expand(const v1::ModelSpec& spec, const std::string& field,
                                      const std::string& cut_layer) {
   const bool is_preset = spec.preset() != v1::ModelSpec::PRESET_NONE;
@@ -96,6 +96,7 @@ absl::StatusOr<v1::ModelSpec> Expand(const v1::ModelSpec& spec, const std::strin
                     v1::ModelSpec::Initialization_Name(spec.initialization()));
   }
   if (!is_preset) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckLayers(field, LayersOf(spec)));
     return spec;
   }
   if (spec.layers_size() > 0 || spec.has_embedding() || spec.has_wide()) {
@@ -133,7 +134,7 @@ absl::StatusOr<int> CutIndex(const v1::ModelSpec& whole, const std::string& fiel
                     names.empty() ? "none" : absl::StrJoin(names, ", "));
   }
   if (found + 1 == names.end()) {
-    return Mismatch("cut_layer", "a layer with another behind it, for the label party",
+    return Mismatch("cut_layer", "a layer with at least one behind it, for the label party",
                     absl::StrCat(Quoted(cut_layer), ", the last one of ", field));
   }
   return static_cast<int>(found - names.begin()) + 1;
@@ -266,10 +267,6 @@ absl::StatusOr<v1::ModelSpec> BottomHalf(const v1::ModelSpec& spec, const std::s
   if (!half.ok() || !half->torchscript_path().empty()) {
     return half;
   }
-  absl::Status status = CheckLayers(kModel, LayersOf(*half));
-  if (!status.ok()) {
-    return status;
-  }
   if (cut_layer.empty()) {
     if (half->has_wide() || half->has_own_features()) {
       return Mismatch(absl::StrCat(kModel, half->has_wide() ? ".wide" : ".own_features"),
@@ -281,10 +278,7 @@ absl::StatusOr<v1::ModelSpec> BottomHalf(const v1::ModelSpec& spec, const std::s
     half->clear_wide();
     half->clear_own_features();
   }
-  status = CheckNames(kModel, *half, half->layers_size() - 1);
-  if (!status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckNames(kModel, *half, half->layers_size() - 1));
   return half;
 }
 
@@ -292,10 +286,6 @@ absl::StatusOr<v1::ModelSpec> TopHalf(const v1::ModelSpec& spec, const std::stri
   absl::StatusOr<v1::ModelSpec> half = Expand(spec, kModel, cut_layer);
   if (!half.ok() || !half->torchscript_path().empty()) {
     return half;
-  }
-  absl::Status status = CheckLayers(kModel, LayersOf(*half));
-  if (!status.ok()) {
-    return status;
   }
   if (cut_layer.empty()) {
     if (half->has_embedding()) {
@@ -305,17 +295,11 @@ absl::StatusOr<v1::ModelSpec> TopHalf(const v1::ModelSpec& spec, const std::stri
     }
   } else {
     SPLITVEIL_ASSIGN_OR_RETURN(const int cut, CutIndex(*half, kModel, cut_layer));
-    status = DropBottom(cut, cut_width, *half);
-    if (!status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(DropBottom(cut, cut_width, *half));
   }
-  status = CheckNames(kModel, *half, -1);
-  status.Update(CheckCutImage(*half, cut_width));
-  status.Update(CheckOwnFeatures(*half));
-  if (!status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckNames(kModel, *half, -1));
+  SPLITVEIL_RETURN_IF_ERROR(CheckCutImage(*half, cut_width));
+  SPLITVEIL_RETURN_IF_ERROR(CheckOwnFeatures(*half));
   return half;
 }
 

@@ -16,7 +16,6 @@
 #include "common/model/torch_boundary.h"
 #include "common/model/torchscript_file.h"
 #include "common/model/torchscript_run.h"
-#include "common/model/torchscript_trial.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {

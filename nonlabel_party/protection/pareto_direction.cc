@@ -70,7 +70,7 @@ class BoxedLeastSquares {
         met.push_back(floors_[k]);
       }
     }
-    if (met.size() > free.size()) {
+    if (met.size() > free.size()) {  // More equations than unknowns.
       return;
     }
     const Eigen::VectorXd left = target_ - products_ * beta;
@@ -101,6 +101,7 @@ class BoxedLeastSquares {
     }
     const Eigen::VectorXd clipped = beta.cwiseMax(-1).cwiseMin(1);
     const Eigen::VectorXd change = products_ * clipped;
+    // Rounding grows with C, and so must what it may cost.
     const double least = -kFeasible * products_.cwiseAbs().maxCoeff();
     const bool feasible =
         std::all_of(floors_.begin(), floors_.end(), [&](Eigen::Index floor) { return change(floor) >= least; });
@@ -146,6 +147,7 @@ double LeastCombinationNorm(const std::vector<double>& products, size_t m) {
 
 std::vector<double> AnchorDirection(const std::vector<double>& losses) {
   const Eigen::VectorXd l = ToVector(losses);
+  // Equation 7: the part of the ray for r = (1, 0, ..., 0) that is orthogonal to l.
   Eigen::VectorXd anchor = Eigen::VectorXd::Zero(l.size());
   if (const double norm = l.norm(); norm > 0) {
     Eigen::VectorXd ray = Eigen::VectorXd::Constant(l.size(), 1 / std::sqrt(static_cast<double>(l.size() - 1)));
@@ -166,9 +168,11 @@ ParetoDirection FindParetoDirection(const Objectives& objectives, double station
                     eigenvalues(0) <= kLeastEigenvalue * eigenvalues(eigenvalues.size() - 1);
   Eigen::VectorXd weights;
   if (!result.at_front) {
+    // Equation 11: every loss falls in proportion to itself. Scaled into the box, not clipped, which would turn it.
     weights = products.ldlt().solve(losses);
     weights /= std::max(1.0, weights.cwiseAbs().maxCoeff());
   } else {
+    // Equation 12: along the front toward less L_u, but no loss at its threshold may rise.
     std::vector<Eigen::Index> floors;
     for (size_t i = 0; i < m; ++i) {
       if (objectives.at_threshold[i]) {

@@ -9,7 +9,7 @@
 #include "deploy/operator/preparation/table_row.h"
 
 #include "common/config/row_time.h"
-#include "common/dataset/split_part.h"
+#include "common/dataset/task.h"
 #include "common/schedule/train_test_split.h"
 
 #include "splitveil/v1/preprocessing.pb.h"
