@@ -79,6 +79,7 @@ absl::Status ValidateAttack(const std::string& field, v1::Attack attack, const v
   if (traits.label_side_only() || traits.once_per_run()) {
     return Invalid(field, "an attack on every batch that needs no true class moments", v1::Attack_Name(attack));
   }
+  // Refused here rather than skipped: a report without that attack would look as if it had found nothing.
   if (traits.needs_oracle() && audit.disclosure() != v1::ORACLE) {
     return Invalid(field, absl::StrCat(v1::Attack_Name(attack), " under audit.disclosure ORACLE only"),
                    absl::StrCat("audit.disclosure ", v1::DisclosureLevel_Name(audit.disclosure())));
@@ -137,6 +138,7 @@ absl::Status ValidateAttributeAttacks(const v1::AttributeAuditAgreement& audit) 
           "marked_fraction 0");
     }
   }
+  // Activations that no attack reads would be disclosed for nothing.
   if (audit.embed_auxiliary() && std::none_of(audit.attacks().begin(), audit.attacks().end(), ReadsAuxiliary)) {
     return Invalid("attribute_audit.embed_auxiliary", "false unless an attack (BASIC, LINEAR_PROBE) reads them",
                    "true");
@@ -145,6 +147,7 @@ absl::Status ValidateAttributeAttacks(const v1::AttributeAuditAgreement& audit) 
 }
 
 absl::Status ValidateSplit(const v1::RunAgreement& agreement) {
+  // With test_after the dates decide how much is held out, not the fraction.
   const double test = agreement.test_after().empty() ? agreement.test_fraction() : 0;
   const double auxiliary = agreement.attribute_audit().auxiliary_fraction();
   if (test + auxiliary + agreement.validation_fraction() > kMaxHeldOutFraction) {
@@ -370,6 +373,7 @@ int64_t MaxMessageBytes(const v1::RunAgreement& agreement) {
   const int64_t max_rows = int64_t{agreement.batch_size()} + agreement.minimum_batch_size() - 1;
   const int64_t hint_bytes = int64_t{4} * agreement.cut_width() + int64_t{kMaxHints} * 10;
   const int64_t batch_bytes = max_rows * agreement.cut_width() * element_bytes + hint_bytes;
+  // Of ScoreBatch: the scores of every agreed attack in one message.
   const int64_t scores_bytes = static_cast<int64_t>(AgreedScores(agreement.audit()).size()) *
                                (4 * max_rows + static_cast<int64_t>(kMaxNameBytes) + 64);
   const int64_t auxiliary_bytes = int64_t{agreement.audit().auxiliary_labels()} * 6;  // A varint and a byte each.

@@ -42,6 +42,7 @@ std::string FirstDifferenceWithin(const Message& ours, const Message& theirs, co
   std::sort(fields.begin(), fields.end(),
             [](const FieldDescriptor* a, const FieldDescriptor* b) { return a->number() < b->number(); });
   for (const FieldDescriptor* field : fields) {
+    // As people write it: "audit.layers".
     const std::string path = prefix + field->name();
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field->is_repeated()) {
       std::string nested = FirstDifferenceWithin(ours.GetReflection()->GetMessage(ours, field),
@@ -58,6 +59,7 @@ std::string FirstDifferenceWithin(const Message& ours, const Message& theirs, co
                           Shortened(their_text));
     }
   }
+  // A later version may send fields that this one cannot name.
   const int our_unknown = ours.GetReflection()->GetUnknownFields(ours).field_count();
   const int their_unknown = theirs.GetReflection()->GetUnknownFields(theirs).field_count();
   if (our_unknown + their_unknown > 0) {

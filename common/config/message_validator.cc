@@ -33,6 +33,7 @@ constexpr size_t kMaxValueText = 80;
 // Shortest decimal that reads back as `value`.
 std::string NumberText(double value) {
   std::string text;
+  // 17 digits give every double, but 0.1 should read as 0.1.
   for (int digits = 6; digits <= 17; ++digits) {
     text = absl::StrFormat("%.*g", digits, value);
     if (std::stod(text) == value) {
@@ -170,6 +171,7 @@ class Validator {
     if (IsReal(field) && !std::isfinite(NumberOf(message, field, index))) {
       return Error(location, path, "a finite number", found());
     }
+    // A switch whose number is 0 would silently do nothing.
     if (field.options().HasExtension(v1::needs) && reflection.GetBool(message, &field)) {
       const FieldDescriptor& needed =
           *message.GetDescriptor()->FindFieldByName(field.options().GetExtension(v1::needs));

@@ -123,6 +123,7 @@ absl::Status ContentsReader::ReadTask() {
   if ((preprocessing.has_positives() ? 1 : 0) + (multi_class ? 1 : 0) + (regression ? 1 : 0) > 1) {
     return Wrong("more than one of positives, classes and a target");
   }
+  // One task only: the labels are read in one way.
   if (multi_class) {
     SPLITVEIL_RETURN_IF_ERROR(CheckClasses());
     contents_.task = {Task::Kind::kMultiClass, preprocessing.classes_size()};
@@ -155,6 +156,7 @@ absl::Status ContentsReader::CheckAttributes() const {
   if (attributes.size() > kMaxColumns) {
     return Wrong("too many attributes");
   }
+  // Attacks are configured by these names.
   std::set<absl::string_view> names;
   for (const v1::AttributeValues& attribute : attributes) {
     if (attribute.name().empty() || !names.insert(attribute.name()).second) {
@@ -191,6 +193,7 @@ absl::Status ContentsReader::ReadShape() {
       contents_.features.embedding_rows > std::numeric_limits<int32_t>::max()) {
     return Wrong("embedding rows out of range");
   }
+  // Columns share one table: their blocks must fill it without gaps, or a category would read a stranger's row.
   int64_t embedding_rows = 0;
   for (const v1::CategoryIndex& index : contents_.preprocessing.categorical()) {
     int64_t column_rows = 0;
@@ -323,10 +326,12 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Open(const std::string& 
 }
 
 FeatureBatch Dataset::Gather(absl::Span<const uint32_t> rows) const {
+  // Pixels are stored as bytes and come first among the numbers.
   const int64_t pixels = contents_.features.image.pixels();
   const int64_t numeric = contents_.features.numeric - pixels;
   // The columns of one row: where they are mapped, or a copy in `storage`.
   const auto row_of = [&](const auto& numbers, int64_t row, int64_t columns, auto& storage) {
+    // Mapped pages of large data would push everything else out of the memory: those rows are read.
     if (resident_ || columns == 0) {
       return numbers.data() + row * columns;
     }
@@ -367,6 +372,7 @@ absl::StatusOr<std::vector<Vocabulary>> Dataset::ReadVocabularies() const {
     for (const v1::CategoryIndex::Block& block : index.blocks()) {
       rows += block.rows();
     }
+    // One row of each column is for values that training has not seen.
     const int64_t count = index.hash_buckets() > 0 ? 0 : rows - 1;
     for (int64_t i = 0; i < count; ++i) {
       vocabularies[column].Add(values[next++]);

@@ -51,6 +51,7 @@ void NoteLayerOutput(torch::jit::Stack& stack) {
   }
   output.sizes = tensor.sizes().vec();
   output.dtype = tensor.scalar_type();
+  // A submodule that is called several times counts with its last output.
   noting->erase(std::remove_if(noting->begin(), noting->end(),
                                [&](const LayerOutput& earlier) { return earlier.layer == output.layer; }),
                 noting->end());
@@ -110,6 +111,7 @@ void NoteOutput(Graph& graph, Node* call, const std::string& path) {
 
 LayeredForward::LayeredForward(const torch::jit::Module& module) {
   std::shared_ptr<Graph> graph = module.get_method("forward").graph()->copy();
+  // Inlined one call after the other, so that the calls inside a submodule come to the top block and are found, too.
   for (auto [call, path] = FirstSubmoduleCall(*graph); call != nullptr;
        std::tie(call, path) = FirstSubmoduleCall(*graph)) {
     NoteOutput(*graph, call, path);
@@ -129,6 +131,7 @@ c10::IValue LayeredForward::Run(const torch::jit::Module& module, std::vector<c1
   torch::jit::Stack stack;
   stack.emplace_back(module._ivalue());
   std::move(inputs.begin(), inputs.end(), std::back_inserter(stack));
+  // Reset also if the module throws: the next run on this thread must not write into a dead vector.
   struct Noting {
     explicit Noting(std::vector<LayerOutput>* outputs) { noting = outputs; }
     ~Noting() { noting = nullptr; }
@@ -175,6 +178,7 @@ absl::StatusOr<TorchScriptRun> RunTorchScript(const TorchScriptOptions& options,
   const c10::IValue output = forward.Run(module, std::move(arguments), run.layers);
   const int64_t rows = input.numbers.front().rows();
   const std::vector<int64_t> expected = {rows, options.output_width};
+  // A module with one output often drops the last dimension.
   const bool fits = output.isTensor() && output.toTensor().scalar_type() == at::kFloat &&
                     (output.toTensor().sizes() == expected ||
                      (options.output_width == 1 && output.toTensor().sizes() == at::IntArrayRef(rows)));
@@ -259,6 +263,7 @@ absl::StatusOr<std::vector<std::string>> TryTraining(const TorchScriptOptions& o
   for (const LayerOutput* layer : layers) {
     edges.push_back(layer->edge);
   }
+  // Only layers that training reaches: others have no gradient to attack.
   const std::vector<at::Tensor> gradients = Differentiate(few_run.output, at::ones_like(few_run.output), edges);
   std::vector<std::string> names;
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -290,8 +295,10 @@ absl::StatusOr<std::vector<std::string>> TryTorchScript(const TorchScriptOptions
                                                         const LayeredForward& forward,
                                                         const torch::jit::Module& module) {
   try {
+    // Two sizes: a layer whose first dimension does not follow the batch is no layer of examples.
     const Batch few(options, 2);
     const Batch more(options, 3);
+    // Whatever the user's program throws is a mistake in the file, found before the first message.
     absl::StatusOr<std::vector<std::string>> layers = TryTraining(options, forward, module, few, more);
     if (!layers.ok()) {
       return layers;

@@ -34,6 +34,7 @@ absl::StatusOr<LayerChain> ChainOf(const BottomModelOptions& options, int64_t in
   chain.input_image = options.features.image;
   chain.layers = LayersOf(options.spec);
   chain.initialization = options.spec.initialization();
+  // An explicit input_image lets the label party plan the cut; it must be that of the data.
   const ImageShape told = ImageOf(options.spec);
   const ImageShape& found = chain.input_image;
   if (options.spec.has_input_image() &&
@@ -121,6 +122,7 @@ class LayeredBottomModel final : public BottomModel {
     if (pending_.empty()) {
       return absl::FailedPreconditionError("bottom model: expected a pending forward, found none");
     }
+    // Names first: a refused call must leave the pending forward as it is.
     SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<int64_t> below_cut, LayersBelowCut(layers));
     PendingSlice& slice = *pending_.front();
     if (layers_ != nullptr) {
@@ -181,6 +183,7 @@ class LayeredBottomModel final : public BottomModel {
     if (current_.empty()) {
       return absl::FailedPreconditionError("bottom model: expected a Backward since the last Update, found none");
     }
+    // Taken first: after an error the batch is gone, and the next Backward starts a new one.
     const std::vector<std::unique_ptr<PendingSlice>> learnt = std::move(current_);
     current_.clear();
     std::vector<LookupGradient> at_input;
@@ -219,6 +222,7 @@ class LayeredBottomModel final : public BottomModel {
         first += slice->batch.rows;
       }
     }
+    // The embeddings' part is summed sparsely, over the rows that occur; the layers' part densely.
     std::vector<double> products = input_->GradientProducts(at_embedding);
     // The parameters' gradients are of the mean over the batch; those above are sums.
     const auto rows = static_cast<double>(cut_gradients.front().rows());
@@ -254,6 +258,7 @@ class LayeredBottomModel final : public BottomModel {
   NamedParameters Parameters() const override { return CopyParameters(Views(ParameterUse::kPrediction)); }
 
   absl::Status SetParameters(const NamedParameters& parameters) override {
+    // Averages of other weights would be wrong: they restart from these.
     SPLITVEIL_RETURN_IF_ERROR(AssignParameters(parameters, Views(ParameterUse::kTraining)));
     input_->RestartAverage();
     if (layers_ != nullptr) {

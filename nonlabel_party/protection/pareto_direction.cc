@@ -124,6 +124,7 @@ class BoxedLeastSquares {
 double LeastCombinationNorm(const std::vector<double>& products, size_t m) {
   const Eigen::MatrixXd all = ToMatrix(products, m);
   double least = std::numeric_limits<double>::infinity();
+  // The minimum lies inside one face of the simplex: try each, and keep those whose shares are not negative.
   for (size_t members = 1; members < size_t{1} << m; ++members) {
     std::vector<Eigen::Index> used;
     for (size_t i = 0; i < m; ++i) {
@@ -162,6 +163,7 @@ ParetoDirection FindParetoDirection(const Objectives& objectives, double station
   const Eigen::MatrixXd products = ToMatrix(objectives.products, m);
   const Eigen::VectorXd losses = ToVector(objectives.losses);
   ParetoDirection result;
+  // Relative to the longest gradient, since all of them shrink as training converges.
   const double longest = std::sqrt(std::max(products.diagonal().maxCoeff(), 0.0));
   const Eigen::VectorXd eigenvalues = Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(products).eigenvalues();
   result.at_front = LeastCombinationNorm(objectives.products, m) <= stationarity * longest ||

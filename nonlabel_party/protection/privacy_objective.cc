@@ -44,6 +44,7 @@ size_t Flipped(const std::vector<double>& probabilities) {
 ActivationLoss SoftmaxLoss(ConstMatrixView logits, const BatchAttribute& attribute, SimulatedAdversary::Target target) {
   ActivationLoss loss{0, Matrix(logits.rows(), logits.cols())};
   const auto is_known = [&](uint8_t number) { return number < attribute.values; };
+  // The mean is over known examples alone: those of unknown value must not dilute the loss.
   const auto known = static_cast<double>(std::count_if(attribute.numbers.begin(), attribute.numbers.end(), is_known));
   for (int64_t i = 0; i < logits.rows(); ++i) {
     const uint8_t own = attribute.numbers[static_cast<size_t>(i)];
@@ -52,6 +53,7 @@ ActivationLoss SoftmaxLoss(ConstMatrixView logits, const BatchAttribute& attribu
     }
     const std::vector<double> probabilities = Probabilities(logits.row(i));
     const size_t wanted = target == SimulatedAdversary::Target::kTrue ? own : Flipped(probabilities);
+    // Bounded, since a probability may underflow to 0.
     loss.value -= std::log(std::max(probabilities[wanted], 1e-300)) / known;
     for (size_t v = 0; v < probabilities.size(); ++v) {
       loss.gradient.row(i)[v] = static_cast<float>((probabilities[v] - (v == wanted ? 1 : 0)) / known);
@@ -115,6 +117,7 @@ DivergenceObjective::Loss DivergenceOf(const ActivationProtection& protection, i
       return MarginalPrivacyLoss(activations, attribute, sigma);
     };
   }
+  // Full covariances of a wide cut layer cost d^3 a step.
   if (width > 0 && width < cut_width) {
     return [=](ConstMatrixView activations, const BatchAttribute& attribute) {
       return KernelPrivacyLoss(activations, attribute, sigma, width);
@@ -142,6 +145,7 @@ absl::StatusOr<std::unique_ptr<SimulatedAdversary>> SimulatedAdversary::Create(i
   logits.set_name("logits");
   logits.set_units(static_cast<int32_t>(values));
   logits.set_activation(v1::LINEAR);
+  // Fixed and not the model's own: the strength of this adversary is part of the method.
   options.optimizer = OptimizerOptions();  // Adam at 0.001.
   options.seed = seed;
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<LayerStack> layers, LayerStack::Create(options));

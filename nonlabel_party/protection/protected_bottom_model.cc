@@ -61,6 +61,7 @@ absl::StatusOr<std::unique_ptr<ProtectedBottomModel>> ProtectedBottomModel::Crea
     int64_t cut_width, uint64_t seed) {
   std::unique_ptr<ProtectedBottomModel> result(new ProtectedBottomModel(model, protection, std::move(attributes)));
   SPLITVEIL_ASSIGN_OR_RETURN(result->noise_, ActivationNoise::Create(protection.noise_sigma(), protection.clip_norm()));
+  // A seed for each, or all simulated adversaries would start alike.
   for (const ProtectedAttribute& attribute : result->attributes_) {
     SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PrivacyObjective> objective,
                                CreateObjective(protection, cut_width, attribute.values, ++seed));
@@ -118,6 +119,7 @@ absl::Status ProtectedBottomModel::JudgePredicted(const FeatureBatch& batch, Con
     predicted_[i].attribute = attributes_[i].name;
     predicted_[i].privacy_loss = std::max(predicted_[i].privacy_loss, together.privacy[i].value);
   }
+  // What is evaluated is not trained on, so there is no step that could bring it below: the run ends.
   if (Largest(together) > Limit()) {
     return AsHalt(
         absl::ResourceExhaustedError(absl::StrCat("activation protection: privacy loss ", Largest(together),
@@ -160,6 +162,7 @@ absl::Status ProtectedBottomModel::Correct(Pending& pending) {
     }
     ++latest_.correction_steps;
     SPLITVEIL_RETURN_IF_ERROR(DescendPrivacy(pending));
+    // The update has changed the model: the batch is computed again, and judged again.
     SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView again, model_->Forward(pending.features));
     pending.activations = Matrix(again);
     SPLITVEIL_RETURN_IF_ERROR(ComputePrivacy(pending));
@@ -196,6 +199,7 @@ absl::StatusOr<int64_t> ProtectedBottomModel::Pretrain(const std::function<Featu
 }
 
 absl::StatusOr<ConstMatrixView> ProtectedBottomModel::Forward(FeatureBatch batch) {
+  // Without a protection nothing is copied.
   if (noise_->is_identity() && objectives_.empty()) {
     return model_->Forward(std::move(batch));
   }
@@ -239,6 +243,7 @@ absl::StatusOr<std::vector<ConstMatrixView>> ProtectedBottomModel::Backward(Cons
   current_.push_back(std::move(pending_.front()));
   pending_.pop_front();
   Pending& batch = *current_.back();
+  // A copy: the caller's gradient is gone by Update, when the weights of both losses are known.
   batch.utility = Matrix(cut_gradient);
   noise_->Backpropagate(batch.activations, batch.utility);
   return model_->Backward(batch.utility, layers);
@@ -281,10 +286,12 @@ absl::Status ProtectedBottomModel::Update() {
     return model_->Update();
   }
   if (learnt.size() != 1) {
+    // A privacy loss is an estimate of a whole batch: slices of it have none.
     return absl::FailedPreconditionError("protected bottom model: expected one whole batch since the last Update");
   }
   const Pending& batch = *learnt.front();
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<double> weights, Weights(batch));
+  // Backward has given the model the utility's gradient with weight 1, so only the difference is added.
   // The model has the utility's gradient already, once.
   Matrix added(batch.utility.rows(), batch.utility.cols());
   AddScaled(weights[0] - 1, batch.utility, added);

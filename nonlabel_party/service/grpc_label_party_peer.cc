@@ -63,6 +63,7 @@ class WatchedContext {
   }
 
  private:
+  // Only while a call is under way: an idle stream may wait for the next batch as long as it takes.
   template <typename Operation>
   static auto Watch(StreamWatchdog& watchdog, const Operation& operation) {
     watchdog.Arm();
@@ -89,6 +90,7 @@ class GrpcTrainingStream final : public TrainingStream {
         stream_(stub->Train(watched_.context())),
         reader_([this] { ReadAll(); }) {}
 
+  // A stream that is dropped without Finish, after an error: the reader must end before its members do.
   ~GrpcTrainingStream() override {
     if (reader_.joinable()) {
       watched_.context()->TryCancel();
@@ -107,6 +109,7 @@ class GrpcTrainingStream final : public TrainingStream {
       AwaitMessage();
       return true;
     });
+    // Nothing came: either the stream has ended or the watchdog has cancelled it.
     const absl::MutexLock lock(&mutex_);
     if (received_.empty()) {
       return watched_.Gone();
@@ -148,6 +151,7 @@ class GrpcTrainingStream final : public TrainingStream {
           received_.push_back(std::move(message));
         }
       }
+      // The old one may have been moved from.
       message = v1::CutGradients();
     }
     const absl::MutexLock lock(&mutex_);
@@ -188,6 +192,7 @@ class GrpcUploadStream final : public UploadStream<Response> {
   }
   absl::StatusOr<Response> Finish() override {
     stream_->WritesDone();
+    // The answer is there only if the label party was content with all messages.
     const grpc::Status status = watched_.Receiving([&] { return stream_->Finish(); });
     if (!status.ok()) {
       return watched_.Verdict(status);
@@ -296,6 +301,7 @@ absl::StatusOr<std::vector<v1::MeasureLinkResponse>> GrpcLabelPartyPeer::Measure
     under_way[i].reader = stub->AsyncMeasureLink(&under_way[i].context, request, &done);
     under_way[i].reader->Finish(&responses[i], &under_way[i].status, /*tag=*/nullptr);
   }
+  // Deadlines end every call, so the queue always empties.
   void* tag = nullptr;
   bool ok = false;
   for (size_t i = 0; i < count; ++i) {  // All of them, since they write into these; each by its deadline.

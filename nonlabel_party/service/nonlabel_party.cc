@@ -60,7 +60,9 @@ absl::Status RunSession(const NonLabelPartyPlan& plan, int& alignments_left, Run
   SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options, OwnSessionOptions(plan, status));
   options.alignments_left = alignments_left;
   const SteadyTime deadline = SteadyAfter(absl::Seconds(plan.agreement.deadlines().connect_seconds()));
+  // Reads renewed certificates from the disk: a run may outlast those it started with.
   ReloadedChannel channel(plan.config.peer_address(), plan.identity, MaxMessageBytes(plan.agreement));
+  // The name in the certificate is checked with every connection, so that nobody else answers after an outage.
   const auto reach = [&](SteadyTime until) {
     const TlsIdentity identity = channel.identity();
     return WaitForPeer(plan.config.peer_address(), identity, identity.peer_name, until, &StopRequested);
@@ -100,6 +102,7 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
   model.set_torchscript_path(ResolvePath(config_path, model.torchscript_path()));
   v1::PartyCommon& party = *plan.config.mutable_party();
   party.set_export_dir(ResolvePath(config_path, party.export_dir()));
+  // All that needs no data is checked before any are read, which takes minutes for large tables.
   absl::Status fits = CheckFitsMode(plan.agreement, plan.config);
   fits.Update(CheckBottomSpec(plan.config.model(), plan.agreement));
   fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
@@ -117,6 +120,7 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
 }
 
 absl::Status CheckNonLabelParty(const NonLabelPartyPlan& plan) {
+  // The same options as a run, without a peer: the check opens what the run would open.
   RunStatus status("nonlabel_party");
   SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options, OwnSessionOptions(plan, &status));
   SPLITVEIL_RETURN_IF_ERROR(NonLabelSession(std::move(options)).TryModel());
@@ -155,11 +159,13 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
         PlanCheckpoints("nonlabel_party", plan.config_path, part.config.party(), plan.config.model(), plan.agreement));
     outcome = RunSession(part, alignments_left, &status);
   }
+  // A second for a health check that is being answered.
   running.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(1))));
   return outcome;
 }
 
 DryRun DryRunNonLabelParty(const std::string& agreement_path, const std::string& config_path) {
+  // Each check stands alone, so that one problem does not hide the next.
   DryRun dry_run;
   const std::optional<v1::RunAgreement> agreement = DryRunAgreement(agreement_path, dry_run);
   v1::NonLabelPartyConfig config;

@@ -61,11 +61,13 @@ AttributeAuditRunner::AttributeAuditRunner(Options options, const Dataset& data,
                                            const TrainTestSplit& split)
     : options_(std::move(options)) {
   const v1::AttributeAuditAgreement& audit = options_.agreement.attribute_audit();
+  // Without attacks nothing is kept, and the ids need not be read.
   if (audit.attacks().empty()) {
     return;
   }
   auxiliary_ = split.auxiliary;
   const MarkRule rule(options_.agreement);
+  // The attacks know the attribute of marked examples, so guesses at those would not be a leak.
   std::vector<uint32_t> unmarked;
   for (const uint32_t position : split.train) {
     if (!rule.IsMarked(data.ids()[rows[position]])) {
@@ -113,6 +115,7 @@ absl::Status AttributeAuditRunner::Guess(uint32_t epoch) {
   Series series;
   std::vector<AttributeLeakRow> rows;
   while (const std::optional<v1::AttributeGuesses> message = stream->Receive()) {
+    // What still comes of a refused answer is dropped.
     if (absl::Status taken = Take(*message, series, rows); !taken.ok()) {
       stream->Finish().IgnoreError();
       return taken;
@@ -133,6 +136,7 @@ absl::Status AttributeAuditRunner::Guess(uint32_t epoch) {
 
 absl::Status AttributeAuditRunner::RecordMissing(uint32_t epoch, const std::vector<AttributeLeakRow>& rows) {
   const v1::AttributeAuditAgreement& audit = options_.agreement.attribute_audit();
+  // A label party may keep its guesses to itself; the ledger must not look as if its attacks had failed.
   std::vector<std::string> missing;
   for (const int number : audit.attacks()) {
     const AttributeAttackTraits attack = TraitsOf(static_cast<v1::AttributeAttack>(number));
@@ -174,7 +178,9 @@ absl::Status AttributeAuditRunner::Take(const v1::AttributeGuesses& message, Ser
     return Refusal(absl::StrCat("expected example ", series.rows, " of ", series.scores.rows(),
                                 " of the attack and attribute that has begun"));
   }
+  // The agreed rows of a message: a larger one is refused before its numbers are decoded.
   const int64_t count = std::min(kGuessRows, series.scores.rows() - series.rows), values = series.scores.cols();
+  // The width first, with a reason: schemas that list different values are a common mistake of the parties.
   const v1::Tensor& tensor = message.scores();
   if (tensor.shape_size() == 2 && tensor.shape(1) != values) {
     return Refusal(absl::StrCat("expected scores of the ", values, " values that ", attribute,
@@ -200,6 +206,7 @@ absl::StatusOr<AttributeAuditRunner::Series> AttributeAuditRunner::SeriesOf(cons
     return Refusal("the attack or the attribute is not agreed");
   }
   const bool training = message.examples() == v1::AttributeGuesses::TRAINING;
+  // Other attacks have not seen the training examples in any other way than the test examples.
   if (training ? !TraitsOf(message.attack()).reads_training() : message.examples() != v1::AttributeGuesses::TEST) {
     return Refusal("expected TEST examples, or TRAINING examples of an attack that reads the training");
   }
@@ -250,6 +257,8 @@ void AttributeAuditRunner::Keep(const AttributeLeakRow& row) {
     figures_.push_back(row);
     return;
   }
+  // An attack on the training has already seen what an earlier epoch showed, so its best epoch counts; others are
+  // judged by the model as it is now.
   const std::optional<v1::AttributeAttack> attack = AttributeAttackOfName(row.attack);
   const bool highest = attack.has_value() && TraitsOf(*attack).reads_training();
   if (!highest || row.accuracy > kept->accuracy) {

@@ -33,6 +33,7 @@ using Answer = AnswerProtocol::Answer;
 absl::StatusOr<AlignedIds> AlignUnlessStopped(RunPeer& peer, const IdList& ids, const AlignmentOptions& options,
                                               StopRequest& stop) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<AlignmentStream> stream, peer.Align());
+  // AlignIds blocks for minutes on large tables; only a cancelled stream ends it early.
   AlignmentStream* const cancelled_on_stop = stream.get();
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<StopWatcher> watcher,
                              StopWatcher::Create(&stop, [cancelled_on_stop] { cancelled_on_stop->Cancel(); }));
@@ -86,7 +87,9 @@ absl::StatusOr<absl::Duration> Shortest(const Turn& turn) {
 // keep the connection busy for some round trips: a connection that idles never shows how fast it is, above all if
 // packets are lost.
 absl::StatusOr<LinkFigures> MeasureLink(RunPeer& peer, const std::string& run_id, int64_t batch_bytes) {
+  // One direction at a time: on a full-duplex link the slower one decides.
   const int64_t bytes = std::min(batch_bytes, kMostBytes);
+  // An empty message gives the round trip, which is then taken off the times of the full ones.
   LinkFigures link;
   SPLITVEIL_ASSIGN_OR_RETURN(link.round_trip, Shortest([&] { return Turn(peer, run_id, 1, 0, 0); }));
   SPLITVEIL_ASSIGN_OR_RETURN(const absl::Duration there,
@@ -101,6 +104,7 @@ absl::StatusOr<LinkFigures> MeasureLink(RunPeer& peer, const std::string& run_id
 }  // namespace
 
 absl::Status NonLabelRunLifecycle::Prepare() const {
+  // Now, not after hours of training.
   const std::string& folder = options_.config.party().export_dir();
   return folder.empty() ? absl::OkStatus() : PrepareExport({folder, "nonlabel_party"});
 }
@@ -110,6 +114,7 @@ absl::Status NonLabelRunLifecycle::Open() {
       SeedExchange seed,
       SeedExchange::Create(SeedRole::kNonLabelParty,
                            SeedContribution(SeedRole::kNonLabelParty, options_.config.party().reproducible_seed())));
+  // The whole agreement beside its digest, so that a mismatch can be explained field by field.
   const Digest digest = AgreementSha256(options_.agreement);
   v1::OpenRequest request;
   *request.mutable_agreement() = options_.agreement;
@@ -143,6 +148,7 @@ absl::Status NonLabelRunLifecycle::Open() {
     return AsRefusal(
         absl::InvalidArgumentError("Open: the label party uses a different alignment than the one in our cache"));
   }
+  // The label party lost its copy, or has a different one: align again.
   if (response.alignment_cache().empty()) {
     kept_.reset();
   }
@@ -204,6 +210,7 @@ absl::StatusOr<AlignedIds> NonLabelRunLifecycle::AlignPersistently() {
         !counted.ok()) {
       return absl::IsResourceExhausted(counted) ? AsRefusal(counted) : counted;
     }
+    // New keys for each try: with the same ones, two transcripts could be compared.
     AlignmentOptions options = AgreedAlignment(options_.agreement.alignment(), run_id_);
     AlignmentProgress progress(options_.status);
     absl::Status reached;
@@ -266,6 +273,7 @@ absl::StatusOr<int64_t> NonLabelRunLifecycle::InFlightBatches(int64_t batches_pe
     return agreement.in_flight_batches();
   }
   const int64_t most = std::min<int64_t>(FreshBatches(batches_per_epoch), agreement.max_in_flight_batches());
+  // Nothing to choose, so the link is not measured.
   if (most == 1) {
     const char* const detail = "1 batch; more are not agreed, or more than a sixteenth of an epoch";
     SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent("in_flight_batches", detail));
@@ -318,6 +326,7 @@ absl::StatusOr<std::shared_ptr<const Checkpoint>> NonLabelRunLifecycle::Resume(M
     SPLITVEIL_ASSIGN_OR_RETURN(const NamedParameters state, from->State());
     SPLITVEIL_RETURN_IF_ERROR(model.SetTrainingState(state));
   }
+  // The weights are in the model: the file's memory is given back for the training.
   options_.checkpoints.initial.clear();
   return std::move(continued_);
 }
@@ -343,6 +352,7 @@ absl::Status NonLabelRunLifecycle::Close(const ModelState& model) {
 absl::Status NonLabelRunLifecycle::Export(const ModelState& model) const {
   const std::string& folder = options_.config.party().export_dir();
   absl::Status exported = folder.empty() ? absl::OkStatus() : model.ExportTo(folder);
+  // In the ledger, since the trained model exists nowhere else once the process ends.
   if (!exported.ok()) {
     exported.Update(ledger_->RecordEvent("export_failed", exported.message()));
   }
@@ -350,6 +360,7 @@ absl::Status NonLabelRunLifecycle::Export(const ModelState& model) const {
 }
 
 absl::Status NonLabelRunLifecycle::End(absl::Status outcome) {
+  // A stop between the last step and the end still means that the operator wanted the run to end.
   if (outcome.ok() && stop_.seen()) {
     outcome = StoppedOnRequest();
   }
@@ -363,6 +374,7 @@ absl::Status NonLabelRunLifecycle::End(absl::Status outcome) {
   if (ledger_ == nullptr) {
     return outcome;
   }
+  // The writer records an event when it is done: before the ledger is closed.
   absl::Status status = checkpoint_writer_ == nullptr ? absl::OkStatus() : checkpoint_writer_->Wait();
   status.Update(outcome.ok() ? absl::OkStatus() : ledger_->RecordEvent("ended", outcome.message()));
   status.Update(ledger_->Finish(ended_));

@@ -59,6 +59,7 @@ absl::Status NonLabelSession::Run() {
 
 absl::Status NonLabelSession::RunToEnd() {
   SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
+  // Everything that may fail here comes before the first message, so that a mistake costs the peer nothing.
   SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Prepare());
   SPLITVEIL_RETURN_IF_ERROR(CheckModel());
   SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
@@ -77,6 +78,7 @@ absl::Status NonLabelSession::Predict() {
   SPLITVEIL_RETURN_IF_ERROR(RecordActivationProtection(options_.config.protection(), *protected_model_, /*steps=*/0,
                                                        /*releases=*/1, *lifecycle_.ledger()));
   options_.status->Update([](v1::GetStatusResponse& status) { status.set_phase("predicting"); });
+  // One release of each example, without a schedule: the order is the aligned one, which both parties know.
   std::vector<uint32_t> all(aligned().rows.size());
   std::iota(all.begin(), all.end(), 0);
   SPLITVEIL_RETURN_IF_ERROR(
@@ -95,6 +97,7 @@ absl::Status NonLabelSession::Train() {
   SPLITVEIL_RETURN_IF_ERROR(TrainEpochs());
   SPLITVEIL_RETURN_IF_ERROR(CompleteModel());
   SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Close(*model_));
+  // Fewer than agreed after early stopping.
   const auto epochs = static_cast<uint32_t>(recorder_->totals().steps / schedule_->batches_per_epoch());
   return WriteCheckpoint(epochs, 0);  // As one of a run that is complete.
 }
@@ -102,6 +105,7 @@ absl::Status NonLabelSession::Train() {
 absl::Status NonLabelSession::CheckModel() const {
   SPLITVEIL_RETURN_IF_ERROR(AttributeAuditRunner::Check(options_.agreement, *options_.data));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<std::string> layers, BottomModel::Check(BottomOptions()));
+  // The agreement names layers of this party's model, which the label party cannot check.
   for (const std::string& audited : options_.agreement.audit().layers()) {
     if (std::find(layers.begin(), layers.end(), audited) == layers.end()) {
       return absl::InvalidArgumentError(absl::StrCat("audit.layers: expected layers of the bottom model, ",
@@ -126,6 +130,7 @@ absl::Status NonLabelSession::Start() {
   const v1::RunAgreement& agreement = options_.agreement;
   split_ = SplitRule(agreement).Split(*options_.data, aligned().rows);
   GatherFeatures();
+  // Split by ids, both parties compute the same parts; by tables, each has its own, and the digest compares them.
   const std::string split = IsSplitByTables(agreement) ? std::string(AsBytes(SplitDigest(split_))) : "";
   const int64_t batches = BatchesPerEpoch(static_cast<int64_t>(split_.train.size()), AgreedSchedule(agreement));
   SPLITVEIL_ASSIGN_OR_RETURN(const JointSeed seed, lifecycle_.Start(split, batches));
@@ -159,6 +164,7 @@ absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
                            model_.get(), lifecycle_.ledger()));
   attacks_ = std::make_unique<AttackRunner>(std::move(attacks));
   ConnectTraining();
+  // After all parts are made: a resumed run loads its progress into each of them.
   SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Checkpoint> continued, lifecycle_.Resume(*model_));
   if (continued != nullptr) {
     return LoadProgress(continued->progress(), stopped_early_, *attacks_, *recorder_, *step_, *protected_model_,
@@ -174,6 +180,7 @@ absl::Status NonLabelSession::WriteCheckpoint(uint32_t epochs, uint32_t batches)
   if (writer == nullptr) {
     return absl::OkStatus();
   }
+  // One at a time: a second gathered copy of the model would double the memory.
   SPLITVEIL_RETURN_IF_ERROR(writer->Wait());
   const SteadyTime since = SteadyNow();
   return writer->Write(
@@ -183,6 +190,7 @@ absl::Status NonLabelSession::WriteCheckpoint(uint32_t epochs, uint32_t batches)
 
 absl::Status NonLabelSession::BeginProtection() {
   uint32_t batch = 0;
+  // Batches of the first epoch in turn: they are this party's own rows, and nothing of these steps is sent.
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, protected_model_->Pretrain([&] {
     const absl::Span<const uint32_t> positions = schedule_->BatchRows(0, batch);
     batch = (batch + 1) % static_cast<uint32_t>(schedule_->batches_per_epoch());
@@ -219,6 +227,7 @@ absl::Status NonLabelSession::TrainEpochs() {
       SPLITVEIL_RETURN_IF_ERROR(stopped_early_ ? lifecycle_.RecordEarlyStop(epoch + 1) : absl::OkStatus());
       SPLITVEIL_RETURN_IF_ERROR(AuditAttributes(epoch));
     }
+    // After the evaluation, whose verdict (early stopping) is part of the progress.
     SPLITVEIL_RETURN_IF_ERROR(WriteCheckpoint(epoch + 1, 0));
   }
   return absl::OkStatus();
@@ -320,6 +329,7 @@ absl::Status NonLabelSession::CompleteModel() {
   completion.stop = &stop_;
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t labels,
                              CompletionAttackRunner(std::move(completion)).Report(model_->Parameters()));
+  // The operator has lowered the disclosure since the last batch.
   if (labels == 0) {
     return attacks_->RecordLowered("once it is trained");
   }
@@ -346,6 +356,7 @@ std::optional<RunFigures> NonLabelSession::figures() const {
   figures.seconds = totals.seconds;
   figures.bytes_sent = totals.bytes_sent;
   figures.bytes_received = totals.bytes_received;
+  // Only what the disclosure lets this party read; the label party's report has all of them.
   figures.attacks = StrongestFirst(attacks_->disclosed());
   figures.attribute_leaks = attribute_audit_->strongest();
   return figures;
@@ -358,6 +369,7 @@ BottomModelOptions NonLabelSession::BottomOptions() const {
   options.optimizer = options_.config.party().optimizer();
   options.features = options_.data->features();
   options.cut_width = options_.agreement.cut_width();
+  // Never shared: weights drawn from a joint seed would be known to the peer.
   options.seed = WeightSeed(SeedRole::kNonLabelParty, options_.config.party().reproducible_seed());
   return options;
 }

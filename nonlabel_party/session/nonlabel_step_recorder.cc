@@ -26,6 +26,7 @@ absl::Status NonLabelStepRecorder::Record(const std::string& leak) {
   if (!due_) {
     return absl::OkStatus();
   }
+  // Once: the ledger must have one row for a step however the run ends.
   due_ = false;
   const StepTimeRow times = stopwatch_.Finish(row_);
   absl::Status status = ledger_->Record(row_);
@@ -69,6 +70,7 @@ absl::Status RecordActivationProtection(const v1::ActivationProtection& protecti
     return absl::OkStatus();
   }
   LogInfo("activations are protected by ", name, steps > 0 ? absl::StrCat(", after ", steps, " steps alone") : "");
+  // Finite only with both clipping and noise: without either, nothing is promised, and nothing is recorded as a bound.
   const double mu = model.Mu(releases);
   const std::string promise =
       std::isfinite(mu) ? absl::StrCat("; mu ", mu, " of this run alone: further runs on the same rows add up") : "";

@@ -33,6 +33,7 @@ void NonLabelTrainingStep::Gather(const BatchAddress& address) {
 
 absl::Status NonLabelTrainingStep::Send(const BatchAddress& address, TrainingStream& stream) {
   Gather(address);
+  // Each part of the rows is computed by itself if the model allows it, so that the first slice is on its way early.
   std::vector<FeatureBatch> features = std::move(gathered_->features);
   gathered_.reset();
   const BatchSlices slices = Slices(address);
@@ -65,6 +66,7 @@ absl::Status NonLabelTrainingStep::SendRows(const BatchAddress& address, const R
     message.set_first_row(static_cast<uint32_t>(slice.first));
     parts_.recorder->Lap(&StepTimeRow::serialise);
     in_flight_.back().bytes += static_cast<int64_t>(message.ByteSizeLong());
+    // The time goes to the step also if the stream is broken.
     const absl::Status sent = stream.Send(message);
     parts_.recorder->Lap(&StepTimeRow::wire);
     SPLITVEIL_RETURN_IF_ERROR(sent);
@@ -77,13 +79,16 @@ absl::Status NonLabelTrainingStep::Learn(const BatchAddress& address, TrainingSt
   const int64_t rows = slices.rows();
   parts_.recorder->Begin(address.epoch, address.batch, rows, in_flight_.front().bytes);
   received_.step = parts_.recorder->step();
+  // Gradients belong to the examples of the schedule, by position: no message carries an id.
   received_.positions = parts_.schedule->BatchRows(address.epoch, address.batch);
+  // Refuses rows of other shapes, other numbers, or out of order, before the model sees any of them.
   SliceAssembler gradients({"gradients", wire_.dtype, wire_.cut_width}, slices, parts_.model->needs_whole_batch());
   // Slice by slice, so that this party back-propagates one while the label party computes the next.
   for (const RowRange& slice : slices.all()) {
     SPLITVEIL_ASSIGN_OR_RETURN(received_.message, Receive(address, slice.first, stream));
     const v1::CutGradients& message = received_.message;
     SPLITVEIL_RETURN_IF_ERROR(parts_.protocol->Take(AnswerProtocol::Classify(message, slice.end() == rows)));
+    // The disclosure is stated once for a batch, in its last answer.
     if (slice.end() == rows || message.frozen()) {
       parts_.recorder->AddTurn(SecondsSince(in_flight_.front().sent_at));
       SPLITVEIL_RETURN_IF_ERROR(parts_.attacks->TakeDisclosure(message));
@@ -131,6 +136,7 @@ absl::Status NonLabelTrainingStep::Backpropagate(SliceAssembler& gradients) {
     parts_.recorder->Lap(&StepTimeRow::backward);
     SPLITVEIL_RETURN_IF_ERROR(at_layers.status());
     for (size_t i = 0; i < layers.size(); ++i) {
+      // The widths of the layers are known once the first rows came back.
       if (rows->first == 0) {
         received_.gradients.push_back(
             {layers[i], Matrix::ToOverwrite(gradients.slices().rows(), (*at_layers)[i].cols())});
@@ -145,6 +151,7 @@ absl::Status NonLabelTrainingStep::Backpropagate(SliceAssembler& gradients) {
 absl::Status NonLabelTrainingStep::StayFrozen(const BatchSlices& slices) {
   if (!frozen_) {
     frozen_ = true;
+    // Once: every later answer is frozen, too.
     SPLITVEIL_RETURN_IF_ERROR(parts_.recorder->RecordFrozen());
   }
   // The model keeps a forward pass for each part that it computed: no gradient comes for any of them.

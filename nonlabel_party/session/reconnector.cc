@@ -62,6 +62,7 @@ class ResumingTrainingStream final : public TrainingStream {
     if (Reconnector::IsLost(status) && !reconnector_->given_up().ok()) {
       return reconnector_->given_up();  // Another call has waited for it.
     }
+    // Only the goodbye was lost, no answer: nothing has to be repeated.
     if (Reconnector::IsLost(status) && unanswered_.empty()) {
       reconnector_->Lost(status);  // All has been answered: the next call finds out.
       return absl::OkStatus();
@@ -90,6 +91,7 @@ class ResumingTrainingStream final : public TrainingStream {
   absl::Status Resume(absl::Status lost) {
     while (true) {
       absl::Status verdict = stream_->Finish();
+      // A server that ends a run cancels its streams: that is a decision, not a lost connection.
       if (absl::IsCancelled(verdict)) {
         return absl::CancelledError("training: the label party has ended the run");
       }
@@ -98,6 +100,8 @@ class ResumingTrainingStream final : public TrainingStream {
       }
       SPLITVEIL_RETURN_IF_ERROR(reconnector_->AwaitReturn(lost));
       SPLITVEIL_ASSIGN_OR_RETURN(stream_, peer_->Train());
+      // The label party answers the same activations with the same bytes (architecture rule 2), so slices that came
+      // before the break come again.
       answers_to_skip_ = unanswered_.empty() ? 0 : unanswered_.front().answers;
       broken_ = false;
       for (const Unanswered& batch : unanswered_) {
@@ -137,6 +141,7 @@ absl::Status Reconnector::AwaitReturn(const absl::Status& lost) {
     return lost;
   }
   Lost(lost);
+  // From the first failure, not from this attempt: many short failures must not add up to a longer outage than agreed.
   const SteadyTime deadline = SteadyAfter(options_.max_outage, *since_);
   Pause(deadline);
   SPLITVEIL_RETURN_IF_ERROR(options_.stop->Check());
@@ -171,6 +176,7 @@ absl::Status Reconnector::Waited(double seconds) {
 }
 
 void Reconnector::Pause(SteadyTime deadline) {
+  // In short sleeps, since a stop flag set by a signal wakes nobody.
   const SteadyTime end = std::min(SteadyAfter(Jittered(pause_)), deadline);
   while (SteadyNow() < end && !options_.stop->Asked()) {
     absl::SleepFor(std::min(absl::FromChrono(end - SteadyNow()), kStopPeriod));

@@ -19,7 +19,7 @@
 
 namespace splitveil {
 
-// Rides out interruptions: whoever finds the label party gone calls AwaitReturn and, on OK, does once more what failed;
+// Rides out interruptions: code that finds the label party gone calls AwaitReturn and, on OK, repeats what failed;
 // Reached once that has succeeded. From the first failure to the next success is one interruption, however many
 // attempts it takes; it is logged and recorded, and ends the run where it lasts longer than agreed. Pauses grow
 // exponentially up to a few seconds, and are random, so that parties that lost each other together do not come back
