@@ -168,7 +168,7 @@ TEST_F(AttackRunnerTest, RefusesAucsAndHintsThatAreSaidToHaveEnded) {
 TEST_F(AttackRunnerTest, RefusesADisclosureThatIsRaisedOrThatNothingIsBelow) {
   LowerAt(2);
   ExpectAnswersRefused([](v1::CutGradients& message) { message.set_disclosure_lowered(message.batch() == 3); },
-                       "disclosure_lowered: expected in every answer once it was in one");
+                       "disclosure_lowered: it must be in every answer after the first one that has it");
   lower_at_.reset();
   Agree(v1::LABEL_SIDE_ONLY, {v1::NORM, v1::SPECTRAL});
   ExpectAnswersRefused([](v1::CutGradients& message) { message.set_disclosure_lowered(true); },
