@@ -1,6 +1,5 @@
 // The non-label party's program.
 #include "common/operations/party_program.h"
-#include "nonlabel_party/service/nonlabel_dry_run.h"
 #include "nonlabel_party/service/nonlabel_party.h"
 
 int main(int argc, char** argv) {

@@ -30,6 +30,7 @@ absl::Status CheckConvolution(const std::string& field, const v1::Convolution& c
   absl::Status status = CheckRange(absl::StrCat(field, ".channels"), convolution.channels(), kMaxChannels);
   status.Update(CheckRange(absl::StrCat(field, ".kernel"), convolution.kernel(), kMaxKernel));
   status.Update(CheckRange(absl::StrCat(field, ".max_pool"), convolution.max_pool(), kMaxPool));
+  // Padding is half the kernel on each side, which keeps the size only for odd kernels.
   if (status.ok() && convolution.kernel() % 2 == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(field, ".kernel: expected an odd number, found ", convolution.kernel()));
@@ -38,9 +39,11 @@ absl::Status CheckConvolution(const std::string& field, const v1::Convolution& c
 }
 
 absl::Status CheckName(const std::string& field, const std::string& name, absl::flat_hash_set<std::string>& names) {
+  // Names are keys: of exported parameters, of audits and of the cut.
   if (name.empty() || !names.insert(name).second) {
     return absl::InvalidArgumentError(absl::StrCat(field, ".name: expected a name of its own, found \"", name, "\""));
   }
+  // OutputNames gives that name to the output before a pooling.
   if (absl::EndsWith(name, kUnpooled)) {
     return absl::InvalidArgumentError(
         absl::StrCat(field, ".name: expected one that does not end in ", kUnpooled, ", found \"", name, "\""));
@@ -61,12 +64,14 @@ absl::StatusOr<PlannedLayer> PlanConvolution(const std::string& field, const v1:
   layer.fan_in = input.channels * layer.kernel * layer.kernel;
   layer.units = convolution.channels();
   layer.unpooled = {layer.units, input.height, input.width};
+  // A larger window would leave no output.
   const int64_t side = std::min(input.height, input.width);
   if (layer.max_pool > side) {
     return absl::InvalidArgumentError(absl::StrCat(field, ".convolution.max_pool: expected at most ", side,
                                                    ", as the images are ", input.height, " x ", input.width,
                                                    " pixels there, found ", layer.max_pool));
   }
+  // Pooling drops what is left over at the edges.
   layer.output_image = {layer.units, input.height / layer.max_pool, input.width / layer.max_pool};
   return layer;
 }
@@ -87,6 +92,7 @@ absl::Status CheckInput(const LayerChain& chain) {
     return absl::InvalidArgumentError(
         absl::StrCat(LayerField(chain.field, 0), ".convolution: expected images as its input, found none"));
   }
+  // Other numbers beside the pixels have no place in an image.
   if (image.pixels() != chain.input_width) {
     return absl::InvalidArgumentError(absl::StrCat(LayerField(chain.field, 0),
                                                    ".convolution: expected an input of nothing but the ",
@@ -131,6 +137,7 @@ absl::StatusOr<std::vector<PlannedLayer>> PlanLayers(const LayerChain& chain) {
   int64_t width = chain.input_width;
   for (const v1::Layer& spec : chain.layers) {
     const std::string field = LayerField(chain.field, plan.size());
+    // Own features of the label party join one fully connected layer.
     const bool takes_side = chain.side_width > 0 && static_cast<int64_t>(plan.size()) == chain.side_layer;
     PlannedLayer layer;
     if (spec.has_convolution()) {

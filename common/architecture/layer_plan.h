@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "common/dataset/feature_shape.h"
+#include "common/dataset/features.h"
 
 #include "splitveil/v1/model.pb.h"
 

@@ -81,9 +81,10 @@ absl::Status Mismatch(absl::string_view field, absl::string_view expected, absl:
 
 std::string Quoted(absl::string_view name) { return absl::StrCat("\"", name, "\""); }
 
-// `spec` with its preset written out.
+// `spec` with its preset written out, and its layers checked.
 absl::StatusOr<v1::ModelSpec> Expand(const v1::ModelSpec& spec, const std::string& field,
                                      const std::string& cut_layer) {
+  // A file or preset is a whole description: what stands beside it would be ignored.
   const bool is_preset = spec.preset() != v1::ModelSpec::PRESET_NONE;
   const std::string preset = v1::ModelSpec::Preset_Name(spec.preset());
   if (!spec.torchscript_path().empty() && (is_preset || spec.layers_size() > 0 || spec.has_wide())) {
@@ -96,14 +97,17 @@ absl::StatusOr<v1::ModelSpec> Expand(const v1::ModelSpec& spec, const std::strin
                     v1::ModelSpec::Initialization_Name(spec.initialization()));
   }
   if (!is_preset) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckLayers(field, LayersOf(spec)));
     return spec;
   }
   if (spec.layers_size() > 0 || spec.has_embedding() || spec.has_wide()) {
     return Mismatch(absl::StrCat(field, ".preset"), "none beside an embedding, layers or a wide part", preset);
   }
+  // A preset is a whole model: each party takes its half, so both must know where it is cut.
   if (cut_layer.empty()) {
     return Mismatch(absl::StrCat(field, ".preset"), "none where the agreement has no cut_layer", preset);
   }
+  // What depends on the data or the party is the user's also with a preset.
   v1::ModelSpec expanded = PresetModel(spec.preset());
   if (spec.has_own_features()) {
     *expanded.mutable_own_features() = spec.own_features();
@@ -122,6 +126,7 @@ absl::StatusOr<int> CutIndex(const v1::ModelSpec& whole, const std::string& fiel
     names.push_back(layer.name());
   }
   const auto found = std::find(names.begin(), names.end(), cut_layer);
+  // A layer may be named so, and then is meant.
   if (found == names.end() && cut_layer == kEmbeddingCut) {
     return whole.has_embedding() ? absl::StatusOr<int>(0)
                                  : Mismatch(absl::StrCat(field, ".embedding"),
@@ -132,8 +137,9 @@ absl::StatusOr<int> CutIndex(const v1::ModelSpec& whole, const std::string& fiel
                     absl::StrCat("one named ", Quoted(cut_layer), ", the agreement's cut_layer"),
                     names.empty() ? "none" : absl::StrJoin(names, ", "));
   }
+  // The label party must have a layer to train.
   if (found + 1 == names.end()) {
-    return Mismatch("cut_layer", "a layer with another behind it, for the label party",
+    return Mismatch("cut_layer", "a layer with at least one behind it, for the label party",
                     absl::StrCat(Quoted(cut_layer), ", the last one of ", field));
   }
   return static_cast<int>(found - names.begin()) + 1;
@@ -142,6 +148,7 @@ absl::StatusOr<int> CutIndex(const v1::ModelSpec& whole, const std::string& fiel
 absl::Status CheckNames(const std::string& field, const v1::ModelSpec& half, int allowed_cut) {
   for (int l = 0; l < half.layers_size(); ++l) {
     const std::string& name = half.layers(l).name();
+    // In audits and ledgers these names have a meaning of their own.
     if ((name == kCutName && l != allowed_cut) || name == kLogitName || name == kWideName) {
       return absl::InvalidArgumentError(absl::StrCat(field, ".layers[", l, "].name: ", Quoted(name), " is reserved"));
     }
@@ -168,6 +175,7 @@ absl::StatusOr<ImageShape> CutImage(const v1::ModelSpec& whole, int cut, int64_t
     SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<PlannedLayer> plan, PlanFromImage(kModel, whole));
     return plan[cut - 1].output_image;
   }
+  // The label party has no images: without an explicit shape it takes them for square.
   const int64_t channels = whole.layers(cut - 1).convolution().channels();
   const int64_t pixels = cut_width / channels;
   const auto side = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(pixels))));
@@ -191,6 +199,7 @@ absl::Status DropBottom(int cut, int64_t cut_width, v1::ModelSpec& model) {
     SPLITVEIL_ASSIGN_OR_RETURN(image, CutImage(model, cut, cut_width));
   }
   model.mutable_layers()->DeleteSubrange(0, cut);
+  // They belong to the bottom half.
   model.clear_embedding();
   model.clear_input_image();
   if (image.channels > 0) {
@@ -203,6 +212,7 @@ absl::Status CheckCutImage(const v1::ModelSpec& half, int64_t cut_width) {
   if (half.layers_size() == 0 || !half.layers(0).has_convolution()) {
     return absl::OkStatus();
   }
+  // Only a convolution reads the cut activations as images.
   const std::string field = absl::StrCat(kModel, ".input_image");
   if (!half.has_input_image()) {
     return Mismatch(field, "the shape of the cut activations, as the first layer is a convolution", "none");
@@ -247,6 +257,7 @@ absl::Status CheckCutWidth(const v1::ModelSpec& half, int64_t cut_width) {
                : Mismatch(field + " output", expected,
                           absl::StrCat(cut.channels, " x ", cut.height, " x ", cut.width, " = ", cut.pixels()));
   }
+  // Without an image shape only divisibility can be checked before the data are read.
   const int64_t channels = last.convolution().channels();
   return cut_width % channels == 0 ? absl::OkStatus()
                                    : Mismatch(field + ".convolution.channels", absl::StrCat("a divisor of ", expected),
@@ -266,10 +277,7 @@ absl::StatusOr<v1::ModelSpec> BottomHalf(const v1::ModelSpec& spec, const std::s
   if (!half.ok() || !half->torchscript_path().empty()) {
     return half;
   }
-  absl::Status status = CheckLayers(kModel, LayersOf(*half));
-  if (!status.ok()) {
-    return status;
-  }
+  // Without a cut_layer each party's file describes its own half.
   if (cut_layer.empty()) {
     if (half->has_wide() || half->has_own_features()) {
       return Mismatch(absl::StrCat(kModel, half->has_wide() ? ".wide" : ".own_features"),
@@ -278,13 +286,11 @@ absl::StatusOr<v1::ModelSpec> BottomHalf(const v1::ModelSpec& spec, const std::s
   } else {
     SPLITVEIL_ASSIGN_OR_RETURN(const int cut, CutIndex(*half, kModel, cut_layer));
     half->mutable_layers()->DeleteSubrange(cut, half->layers_size() - cut);
+    // The label party's: the bottom half has no use for them.
     half->clear_wide();
     half->clear_own_features();
   }
-  status = CheckNames(kModel, *half, half->layers_size() - 1);
-  if (!status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckNames(kModel, *half, half->layers_size() - 1));
   return half;
 }
 
@@ -292,10 +298,6 @@ absl::StatusOr<v1::ModelSpec> TopHalf(const v1::ModelSpec& spec, const std::stri
   absl::StatusOr<v1::ModelSpec> half = Expand(spec, kModel, cut_layer);
   if (!half.ok() || !half->torchscript_path().empty()) {
     return half;
-  }
-  absl::Status status = CheckLayers(kModel, LayersOf(*half));
-  if (!status.ok()) {
-    return status;
   }
   if (cut_layer.empty()) {
     if (half->has_embedding()) {
@@ -305,17 +307,11 @@ absl::StatusOr<v1::ModelSpec> TopHalf(const v1::ModelSpec& spec, const std::stri
     }
   } else {
     SPLITVEIL_ASSIGN_OR_RETURN(const int cut, CutIndex(*half, kModel, cut_layer));
-    status = DropBottom(cut, cut_width, *half);
-    if (!status.ok()) {
-      return status;
-    }
+    SPLITVEIL_RETURN_IF_ERROR(DropBottom(cut, cut_width, *half));
   }
-  status = CheckNames(kModel, *half, -1);
-  status.Update(CheckCutImage(*half, cut_width));
-  status.Update(CheckOwnFeatures(*half));
-  if (!status.ok()) {
-    return status;
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckNames(kModel, *half, -1));
+  SPLITVEIL_RETURN_IF_ERROR(CheckCutImage(*half, cut_width));
+  SPLITVEIL_RETURN_IF_ERROR(CheckOwnFeatures(*half));
   return half;
 }
 
@@ -334,11 +330,13 @@ absl::Status CheckBottomSpec(const v1::ModelSpec& spec, const v1::RunAgreement& 
   if (!half.ok() || !half->torchscript_path().empty()) {
     return half.status();
   }
+  // Embeddings alone are a bottom half, too: their width is known with the data.
   if (half->layers_size() > 0) {
     SPLITVEIL_RETURN_IF_ERROR(CheckCutWidth(*half, agreement.cut_width()));
   } else if (!half->has_embedding()) {
     return Mismatch(absl::StrCat(kModel, ".layers"), "at least one, or an embedding", "none");
   }
+  // Before the data are read, so that a mistyped layer costs no time.
   const std::vector<std::string> names = AuditedNames(*half);
   for (const std::string& audited : agreement.audit().layers()) {
     if (std::find(names.begin(), names.end(), audited) == names.end()) {

@@ -31,7 +31,7 @@ Digest BindingOf(const Dataset& data, const Digest& identities, const v1::RunAgr
 }
 
 absl::Status NotKept(const std::string& path) {
-  return absl::InvalidArgumentError(absl::StrCat(path, ": expected a cached alignment, found something else"));
+  return absl::InvalidArgumentError(absl::StrCat(path, ": it is not a cached alignment, or is damaged"));
 }
 
 // Each a row of the data, none twice.
@@ -62,8 +62,9 @@ absl::StatusOr<Kept> Read(const std::string& path, const Dataset& data, const Di
       kept.header.order_sha256().size() != sizeof(Digest) || rows.size() % sizeof(uint32_t) != 0) {
     return NotKept(path);
   }
+  // Bound to data, peer and terms: rows of other data would align the wrong examples.
   if (kept.header.binding_sha256() != AsBytes(binding)) {
-    return absl::NotFoundError(absl::StrCat(path, ": of other data, another peer or other terms"));
+    return absl::NotFoundError(absl::StrCat(path, ": it is for different data, a different peer or different terms"));
   }
   std::memcpy(kept.aligned.order_sha256.data(), kept.header.order_sha256().data(), sizeof(Digest));
   kept.aligned.peer_ids = kept.header.peer_ids();
@@ -94,11 +95,13 @@ std::optional<AlignmentStore::Found> AlignmentStore::Find(const Dataset& data, c
   }
   absl::StatusOr<Kept> kept = Read(path_, data, BindingOf(data, identities_, agreement));
   if (!kept.ok()) {
+    // A damaged cache costs one alignment, not the run.
     if (!absl::IsNotFound(kept.status())) {
       LogWarning(kept.status().message(), "; it is passed over");
     }
     return std::nullopt;
   }
+  // A time in the future means a changed clock: its age is unknown, so it is too old.
   const absl::Duration age = now - absl::FromUnixSeconds(kept->header.unix_seconds());
   if (age < absl::ZeroDuration() || age > max_age_) {
     return std::nullopt;
@@ -124,6 +127,7 @@ absl::Status AlignmentStore::Keep(const AlignedIds& aligned, const Dataset& data
 }
 
 std::string AlignmentName(const AlignedIds& aligned) {
+  // A hash of the order's digest, so that offering a name does not reveal the digest itself.
   const Digest digest = Sha256(absl::StrCat("splitveil cached alignment", AsBytes(aligned.order_sha256)));
   return absl::BytesToHexString(AsBytes(digest).substr(0, 16));
 }

@@ -47,9 +47,11 @@ absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& 
   if (!bytes.ok() || !header.ParseFromArray(bytes->data(), static_cast<int>(bytes->size()))) {
     return NoCheckpoint(path, "a file without its header");
   }
+  // An empty message parses, too.
   if (header.run_id().empty()) {
     return NoCheckpoint(path, "a header without a run");
   }
+  // Sizes are checked once here, so that State can copy without a further check.
   SPLITVEIL_RETURN_IF_ERROR(CheckSections(*file, header));
   const absl::StatusOr<absl::string_view> progress = file->section(kProgress);
   if (!progress.ok()) {
@@ -71,6 +73,7 @@ absl::Status Checkpoint::Write(const std::string& path, v1::CheckpointHeader hea
         absl::StrCat(kStatePrefix, name),
         absl::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
   }
+  // After the sections are listed in it.
   const std::string header_bytes = header.SerializeAsString();
   sections[0] = {kHeader, header_bytes};
   sections[1] = {kProgress, progress};
@@ -91,6 +94,7 @@ absl::StatusOr<NamedParameters> Checkpoint::State() const {
     if (!values.empty()) {  // Else there is no memory to point to.
       std::memcpy(values.data(), bytes.data(), bytes.size());
     }
+    // A diverged model would resume as if nothing were wrong and fail steps later.
     if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); })) {
       return NoCheckpoint(path(), absl::StrCat("a value that is not finite in ", section.name()));
     }

@@ -37,6 +37,7 @@ bool ReadDigest(const std::string& bytes, Digest& digest) {
 // Whether each is a row of the data, and none comes twice.
 bool AreRows(const google::protobuf::RepeatedField<uint32_t>& rows, int64_t of) {
   std::vector<bool> seen(static_cast<size_t>(of), false);
+  // A row twice would be trained on twice, and its label released twice.
   for (const uint32_t row : rows) {
     if (row >= of || seen[row]) {
       return false;
@@ -71,12 +72,14 @@ absl::StatusOr<std::optional<Continuation>> ContinuationOf(const Checkpoint& che
   continuation.epochs = header.epochs();
   continuation.batches = header.batches();
   continuation.in_flight_batches = proto.in_flight_batches();
+  // The file is this party's own, but may be damaged or edited: nothing of it is believed.
   if (header.epochs() > static_cast<uint32_t>(agreement.epochs()) || continuation.in_flight_batches < 1 ||
       continuation.in_flight_batches > MostInFlight(agreement) || !ReadDigest(proto.joint_seed(), continuation.seed) ||
       !ReadDigest(proto.order_sha256(), continuation.aligned.order_sha256) ||
       !AreRows(proto.aligned_rows(), static_cast<int64_t>(data.rows()))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(checkpoint.path(), ": continuation: expected digests and rows of the data, found something else"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        checkpoint.path(),
+        ": continuation: expected digests and rows of the data: the file is damaged, or from a different version"));
   }
   continuation.aligned.rows.assign(proto.aligned_rows().begin(), proto.aligned_rows().end());
   continuation.aligned.peer_ids = proto.peer_ids();
@@ -101,6 +104,7 @@ v1::CheckpointHeader WhatMustFit(const v1::CheckpointHeader& header) {
   fit.set_role(header.role());
   *fit.mutable_model() = header.model();
   fit.mutable_model()->clear_torchscript_path();  // A file may move; its parameters say whether it fits.
+  // Epochs, run and data may differ: a new run may start from these weights.
   fit.set_cut_layer(header.cut_layer());
   fit.set_cut_width(header.cut_width());
   fit.set_optimizer(header.optimizer());
@@ -134,6 +138,7 @@ absl::StatusOr<std::vector<std::shared_ptr<const Checkpoint>>> OpenInitial(const
     if (!fits.ok() && found.empty()) {
       return fits;  // A good file of something else: one before it would be no substitute.
     }
+    // The first error is of the latest, the one that the user asked for.
     latest.Update(checkpoint.status());
     if (checkpoint.ok() && fits.ok()) {
       found.push_back(*std::move(checkpoint));
@@ -165,6 +170,7 @@ std::vector<std::shared_ptr<const Checkpoint>> OpenLatest(const std::string& pat
 }  // namespace
 
 absl::Status CheckpointPlan::UseData(const Dataset& data, const v1::RunAgreement& agreement) {
+  // A model may go on with more rows of the same kind: their vocabulary is that of the data they extend.
   const std::string own(AsBytes(data.digest()));
   const auto fits = [&](const std::shared_ptr<const Checkpoint>& checkpoint) {
     const std::string& trained_on = checkpoint->header().dataset_sha256();
@@ -173,7 +179,7 @@ absl::Status CheckpointPlan::UseData(const Dataset& data, const v1::RunAgreement
   if (resumes() && !fits(initial.front())) {
     return absl::InvalidArgumentError(
         absl::StrCat(data.path(), ": expected the data that ", initial.front()->path(),
-                     " was trained on, or data that extend them (`splitveil prepare --extend`), found others"));
+                     " was trained on, or data that extend them (`splitveil prepare --extend`)"));
   }
   initial.erase(std::remove_if(initial.begin(), initial.end(), [&](const auto& each) { return !fits(each); }),
                 initial.end());
@@ -181,6 +187,7 @@ absl::Status CheckpointPlan::UseData(const Dataset& data, const v1::RunAgreement
   for (const std::shared_ptr<const Checkpoint>& checkpoint : unfinished) {
     SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<Continuation> continuation,
                                ContinuationOf(*checkpoint, agreement, data));
+    // A complete run must not be offered again: its account is closed.
     if (continuation.has_value() && !IsComplete(checkpoint->header().run_id(), unfinished)) {
       continuable.push_back(checkpoint);
     }
@@ -212,11 +219,12 @@ absl::Status CheckpointPlan::GoBackTo(const Checkpoint& chosen) const {
   if (chosen.path() != middle && chosen.path() != oldest) {
     return absl::OkStatus();  // It is the latest.
   }
+  // The peer lacks the newer ones: both parties go on from the same place.
   if (chosen.path() == oldest && std::remove(middle.c_str()) != 0 && errno != ENOENT) {
     return absl::InternalError(absl::StrCat(middle, ": cannot be removed: ", std::strerror(errno)));
   }
   SPLITVEIL_RETURN_IF_ERROR(Rename(chosen.path(), path));
-  SPLITVEIL_RETURN_IF_ERROR(Rename(oldest, middle));  // Where the middle one was chosen, the oldest stays.
+  SPLITVEIL_RETURN_IF_ERROR(Rename(oldest, middle));  // Nothing if the oldest was chosen.
   return SyncFolderOf(path);
 }
 
@@ -229,6 +237,7 @@ absl::Status CheckpointPlan::MarkComplete(const std::string& run_id) const {
   if (header.run_id() != run_id || !header.has_continuation()) {
     return absl::OkStatus();
   }
+  // Without the continuation the file is a model to start from, not a run to resume.
   header.clear_continuation();
   SPLITVEIL_ASSIGN_OR_RETURN(const NamedParameters state, latest->State());
   return Checkpoint::Write(path, std::move(header), state, latest->progress());
@@ -289,6 +298,7 @@ absl::StatusOr<CheckpointPlan> PlanCheckpoints(const std::string& role, const st
   if (!plan.path.empty() && !party.restart()) {
     std::vector<std::shared_ptr<const Checkpoint>> latest = OpenLatest(plan.path);
     if (!latest.empty() && !IsComplete(latest.front()->header().run_id(), latest)) {
+      // Also if it does not fit: the operator is told which run is given up.
       plan.interrupted = latest.front();
     }
     std::copy_if(latest.begin(), latest.end(), std::back_inserter(plan.unfinished),

@@ -24,9 +24,12 @@ std::string Detail(const CheckpointWriter::Place& place, double seconds) {
 
 absl::Status CheckpointWriter::Write(Place place, NamedParameters model, std::string progress, SteadyTime since) {
   SPLITVEIL_RETURN_IF_ERROR(Wait());
+  // Events after the checkpoint are dropped when the run resumes from it.
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t last_event, ledger_->LastEvent());
   const auto gathered = std::make_shared<const Gathered>(
       Gathered{std::move(place), last_event, std::move(model), std::move(progress), since});
+  // The first one and those between epochs are waited for: the peer relies on them, and the first shows whether the
+  // disk can be written at all.
   const bool is_first = !std::exchange(has_written_, true);
   if (is_first || gathered->place.batches == 0) {
     return WriteNow(*gathered, Priority::kUsual);

@@ -134,7 +134,8 @@ absl::Status LoadProgress(absl::string_view bytes, Parts&... parts) {
     archive(parts...);
     return absl::OkStatus();
   } catch (const std::exception&) {
-    return absl::InvalidArgumentError("progress: expected what this party's runs gather, found something else");
+    return absl::InvalidArgumentError(
+        "progress: the checkpoint has a different run's progress, or is from a different version");
   }
 }
 

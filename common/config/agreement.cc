@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -49,27 +48,37 @@ absl::Status ValidateName(absl::string_view field, absl::string_view name) {
   return absl::OkStatus();
 }
 
-absl::Status ValidateLayers(const v1::AuditAgreement& audit) {
-  if (audit.layers_size() > kMaxAuditedLayers) {
-    return Invalid("audit.layers", absl::StrCat("at most ", kMaxAuditedLayers), absl::StrCat(audit.layers_size()));
-  }
-  std::set<std::string> layers;
-  for (int i = 0; i < audit.layers_size(); ++i) {
-    const std::string field = absl::StrCat("audit.layers[", i, "]");
-    SPLITVEIL_RETURN_IF_ERROR(ValidateName(field, audit.layers(i)));
-    if (!layers.insert(audit.layers(i)).second) {
-      return Invalid(field, "each layer once", absl::StrCat("\"", audit.layers(i), "\" again"));
+// Refuses an element that is listed twice. `once`: "each attack once"; `text`: of an element, for the error.
+template <typename List, typename Text>
+absl::Status ValidateOnce(absl::string_view list, const List& elements, absl::string_view once, const Text& text) {
+  for (auto element = elements.begin(); element != elements.end(); ++element) {
+    if (std::find(elements.begin(), element, *element) != element) {
+      return Invalid(absl::StrCat(list, "[", element - elements.begin(), "]"), once,
+                     absl::StrCat(text(*element), " again"));
     }
   }
   return absl::OkStatus();
 }
 
+absl::Status ValidateNames(absl::string_view list, const google::protobuf::RepeatedPtrField<std::string>& names,
+                           int most, absl::string_view once) {
+  if (names.size() > most) {
+    return Invalid(list, absl::StrCat("at most ", most), absl::StrCat(names.size()));
+  }
+  for (int i = 0; i < names.size(); ++i) {
+    SPLITVEIL_RETURN_IF_ERROR(ValidateName(absl::StrCat(list, "[", i, "]"), names[i]));
+  }
+  return ValidateOnce(list, names, once, [](const std::string& name) { return absl::StrCat("\"", name, "\""); });
+}
+
 // One attack, at any place of the list.
 absl::Status ValidateAttack(const std::string& field, v1::Attack attack, const v1::AuditAgreement& audit) {
   const AttackTraits traits = TraitsOf(attack);
+  // Those need what only the label party has, or a whole run: the attack module could never score a batch.
   if (traits.label_side_only() || traits.once_per_run()) {
     return Invalid(field, "an attack on every batch that needs no true class moments", v1::Attack_Name(attack));
   }
+  // Refused here rather than skipped: a report without that attack would look as if it had found nothing.
   if (traits.needs_oracle() && audit.disclosure() != v1::ORACLE) {
     return Invalid(field, absl::StrCat(v1::Attack_Name(attack), " under audit.disclosure ORACLE only"),
                    absl::StrCat("audit.disclosure ", v1::DisclosureLevel_Name(audit.disclosure())));
@@ -86,21 +95,12 @@ absl::Status ValidateAttacks(const v1::AuditAgreement& audit) {
     return Invalid("audit.auxiliary_labels", "0 unless audit.disclosure is ORACLE",
                    absl::StrCat(audit.auxiliary_labels()));
   }
-  std::set<int> hint_counts;
-  for (int i = 0; i < audit.hint_counts_size(); ++i) {
-    if (!hint_counts.insert(audit.hint_counts(i)).second) {
-      return Invalid(absl::StrCat("audit.hint_counts[", i, "]"), "each number once",
-                     absl::StrCat(audit.hint_counts(i), " again"));
-    }
-  }
-  std::set<int> attacks;
+  SPLITVEIL_RETURN_IF_ERROR(
+      ValidateOnce("audit.hint_counts", audit.hint_counts(), "each number once", [](int count) { return count; }));
+  SPLITVEIL_RETURN_IF_ERROR(ValidateOnce("audit.attacks", audit.attacks(), "each attack once",
+                                         [](int attack) { return v1::Attack_Name(static_cast<v1::Attack>(attack)); }));
   for (int i = 0; i < audit.attacks_size(); ++i) {
-    const std::string field = absl::StrCat("audit.attacks[", i, "]");
-    const v1::Attack attack = audit.attacks(i);
-    if (!attacks.insert(attack).second) {
-      return Invalid(field, "each attack once", absl::StrCat(v1::Attack_Name(attack), " again"));
-    }
-    SPLITVEIL_RETURN_IF_ERROR(ValidateAttack(field, attack, audit));
+    SPLITVEIL_RETURN_IF_ERROR(ValidateAttack(absl::StrCat("audit.attacks[", i, "]"), audit.attacks(i), audit));
   }
   return absl::OkStatus();
 }
@@ -109,18 +109,8 @@ bool ReadsAuxiliary(int attack) { return attack == v1::BASIC || attack == v1::LI
 bool ReadsMarked(int attack) { return attack == v1::POISON || attack == v1::CUMULATIVE_POISON; }
 
 absl::Status ValidateAttributes(const v1::AttributeAuditAgreement& audit) {
-  if (audit.attributes_size() > kMaxAttackedAttributes) {
-    return Invalid("attribute_audit.attributes", absl::StrCat("at most ", kMaxAttackedAttributes),
-                   absl::StrCat(audit.attributes_size()));
-  }
-  std::set<std::string> attributes;
-  for (int i = 0; i < audit.attributes_size(); ++i) {
-    const std::string field = absl::StrCat("attribute_audit.attributes[", i, "]");
-    SPLITVEIL_RETURN_IF_ERROR(ValidateName(field, audit.attributes(i)));
-    if (!attributes.insert(audit.attributes(i)).second) {
-      return Invalid(field, "each attribute once", absl::StrCat("\"", audit.attributes(i), "\" again"));
-    }
-  }
+  SPLITVEIL_RETURN_IF_ERROR(
+      ValidateNames("attribute_audit.attributes", audit.attributes(), kMaxAttackedAttributes, "each attribute once"));
   if (audit.attributes().empty() != audit.attacks().empty()) {
     return Invalid("attribute_audit.attributes, attribute_audit.attacks", "both or neither",
                    audit.attributes().empty() ? "attacks and no attributes" : "attributes and no attacks");
@@ -129,13 +119,12 @@ absl::Status ValidateAttributes(const v1::AttributeAuditAgreement& audit) {
 }
 
 absl::Status ValidateAttributeAttacks(const v1::AttributeAuditAgreement& audit) {
-  std::set<int> attacks;
+  SPLITVEIL_RETURN_IF_ERROR(
+      ValidateOnce("attribute_audit.attacks", audit.attacks(), "each attack once",
+                   [](int attack) { return v1::AttributeAttack_Name(static_cast<v1::AttributeAttack>(attack)); }));
   for (int i = 0; i < audit.attacks_size(); ++i) {
     const std::string field = absl::StrCat("attribute_audit.attacks[", i, "]");
     const v1::AttributeAttack attack = audit.attacks(i);
-    if (!attacks.insert(attack).second) {
-      return Invalid(field, "each attack once", absl::StrCat(v1::AttributeAttack_Name(attack), " again"));
-    }
     if (ReadsAuxiliary(attack) && !audit.embed_auxiliary()) {
       return Invalid(field,
                      absl::StrCat(v1::AttributeAttack_Name(attack), " beside attribute_audit.embed_auxiliary only"),
@@ -148,7 +137,8 @@ absl::Status ValidateAttributeAttacks(const v1::AttributeAuditAgreement& audit) 
           "marked_fraction 0");
     }
   }
-  if (audit.embed_auxiliary() && std::none_of(attacks.begin(), attacks.end(), ReadsAuxiliary)) {
+  // Activations that no attack reads would be disclosed for nothing.
+  if (audit.embed_auxiliary() && std::none_of(audit.attacks().begin(), audit.attacks().end(), ReadsAuxiliary)) {
     return Invalid("attribute_audit.embed_auxiliary", "false unless an attack (BASIC, LINEAR_PROBE) reads them",
                    "true");
   }
@@ -156,6 +146,7 @@ absl::Status ValidateAttributeAttacks(const v1::AttributeAuditAgreement& audit) 
 }
 
 absl::Status ValidateSplit(const v1::RunAgreement& agreement) {
+  // With test_after the dates decide how much is held out, not the fraction.
   const double test = agreement.test_after().empty() ? agreement.test_fraction() : 0;
   const double auxiliary = agreement.attribute_audit().auxiliary_fraction();
   if (test + auxiliary + agreement.validation_fraction() > kMaxHeldOutFraction) {
@@ -172,6 +163,7 @@ absl::Status ValidateSplit(const v1::RunAgreement& agreement) {
   if (!agreement.progressive_validation()) {
     return absl::OkStatus();
   }
+  // Every training example is evaluated once before it is trained on: a test part would have no meaning beside that.
   if (HasTestPart(agreement)) {
     return Invalid("progressive_validation", "false unless test_fraction is 0 and there is no test_after",
                    absl::StrCat("true beside test_fraction ", agreement.test_fraction()));
@@ -309,7 +301,8 @@ absl::Status ValidateAgreement(const v1::RunAgreement& agreement) {
   if (agreement.mode() == v1::RunAgreement::PREDICT) {
     SPLITVEIL_RETURN_IF_ERROR(RefuseOfTraining(agreement, kAgreementOfTraining));
   }
-  SPLITVEIL_RETURN_IF_ERROR(ValidateLayers(agreement.audit()));
+  SPLITVEIL_RETURN_IF_ERROR(
+      ValidateNames("audit.layers", agreement.audit().layers(), kMaxAuditedLayers, "each layer once"));
   SPLITVEIL_RETURN_IF_ERROR(ValidateAttacks(agreement.audit()));
   SPLITVEIL_RETURN_IF_ERROR(ValidateSplit(agreement));
   SPLITVEIL_RETURN_IF_ERROR(ValidateAttributeAudit(agreement));
@@ -329,7 +322,8 @@ absl::Status ValidateAgreement(const v1::RunAgreement& agreement) {
     return Invalid("minimum_batch_size", absl::StrCat("at most batch_size ", agreement.batch_size()),
                    absl::StrCat(agreement.minimum_batch_size()));
   }
-  // gRPC and Protobuf count the bytes of a message in an int32.
+  // Refused now: in the run it would be an error of the wire, on the first batch. gRPC and Protobuf count the bytes of
+  // a message in an int32.
   const int64_t message_bytes = MaxMessageBytes(agreement);
   if (message_bytes > std::numeric_limits<int32_t>::max()) {
     return Invalid("batch_size",
@@ -362,7 +356,7 @@ Digest AgreementSha256(const v1::RunAgreement& canonical) {
   {
     google::protobuf::io::StringOutputStream stream(&bytes);
     google::protobuf::io::CodedOutputStream coded(&stream);
-    coded.SetSerializationDeterministic(true);
+    coded.SetSerializationDeterministic(true);  // The parties compare digests, and may have different builds.
     canonical.SerializeToCodedStream(&coded);
   }
   return Sha256(bytes);
@@ -378,6 +372,7 @@ int64_t MaxMessageBytes(const v1::RunAgreement& agreement) {
   const int64_t max_rows = int64_t{agreement.batch_size()} + agreement.minimum_batch_size() - 1;
   const int64_t hint_bytes = int64_t{4} * agreement.cut_width() + int64_t{kMaxHints} * 10;
   const int64_t batch_bytes = max_rows * agreement.cut_width() * element_bytes + hint_bytes;
+  // Of ScoreBatch: the scores of every agreed attack in one message.
   const int64_t scores_bytes = static_cast<int64_t>(AgreedScores(agreement.audit()).size()) *
                                (4 * max_rows + static_cast<int64_t>(kMaxNameBytes) + 64);
   const int64_t auxiliary_bytes = int64_t{agreement.audit().auxiliary_labels()} * 6;  // A varint and a byte each.

@@ -5,9 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
+#include "google/protobuf/text_format.h"
 #include "google/protobuf/unknown_field_set.h"
 
 #include "common/config/message_validator.h"
+#include "common/crypto/invariant.h"
 
 namespace splitveil {
 namespace {
@@ -16,32 +18,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
-
-void SetToDefault(Message& message, const FieldDescriptor& field) {
-  const Reflection& reflection = *message.GetReflection();
-  switch (field.cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32:
-      return reflection.SetInt32(&message, &field, field.default_value_int32());
-    case FieldDescriptor::CPPTYPE_INT64:
-      return reflection.SetInt64(&message, &field, field.default_value_int64());
-    case FieldDescriptor::CPPTYPE_UINT32:
-      return reflection.SetUInt32(&message, &field, field.default_value_uint32());
-    case FieldDescriptor::CPPTYPE_UINT64:
-      return reflection.SetUInt64(&message, &field, field.default_value_uint64());
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-      return reflection.SetDouble(&message, &field, field.default_value_double());
-    case FieldDescriptor::CPPTYPE_FLOAT:
-      return reflection.SetFloat(&message, &field, field.default_value_float());
-    case FieldDescriptor::CPPTYPE_BOOL:
-      return reflection.SetBool(&message, &field, field.default_value_bool());
-    case FieldDescriptor::CPPTYPE_ENUM:
-      return reflection.SetEnum(&message, &field, field.default_value_enum());
-    case FieldDescriptor::CPPTYPE_STRING:
-      return reflection.SetString(&message, &field, field.default_value_string());
-    case FieldDescriptor::CPPTYPE_MESSAGE:
-      reflection.MutableMessage(&message, &field);
-  }
-}
+using google::protobuf::TextFormat;
 
 std::string FieldText(const Message& message, const FieldDescriptor& field) {
   if (!field.is_repeated()) {
@@ -61,9 +38,11 @@ std::string FirstDifferenceWithin(const Message& ours, const Message& theirs, co
   for (int i = 0; i < type.field_count(); ++i) {
     fields.push_back(type.field(i));
   }
+  // By number, the order of the bytes: by it both parties report the same first difference.
   std::sort(fields.begin(), fields.end(),
             [](const FieldDescriptor* a, const FieldDescriptor* b) { return a->number() < b->number(); });
   for (const FieldDescriptor* field : fields) {
+    // As people write it: "audit.layers".
     const std::string path = prefix + field->name();
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field->is_repeated()) {
       std::string nested = FirstDifferenceWithin(ours.GetReflection()->GetMessage(ours, field),
@@ -80,6 +59,7 @@ std::string FirstDifferenceWithin(const Message& ours, const Message& theirs, co
                           Shortened(their_text));
     }
   }
+  // A later version may send fields that this one cannot name.
   const int our_unknown = ours.GetReflection()->GetUnknownFields(ours).field_count();
   const int their_unknown = theirs.GetReflection()->GetUnknownFields(theirs).field_count();
   if (our_unknown + their_unknown > 0) {
@@ -108,7 +88,12 @@ void SetDefaults(Message& message) {
       if (field.real_containing_oneof() != nullptr) {
         continue;  // A oneof has no default member.
       }
-      SetToDefault(message, field);
+      // An unset field reads as its default: write out what it reads, so that both parties hash the same bytes whether
+      // a file states a default or not.
+      if (!is_message) {
+        CheckInvariant(TextFormat::ParseFieldValueFromString(ValueText(message, field, -1), &field, &message),
+                       "SetDefaults: a value reads back as it was written");
+      }
     }
     if (is_message) {
       SetDefaults(*reflection.MutableMessage(&message, &field));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -32,6 +33,7 @@ constexpr size_t kMaxValueText = 80;
 // Shortest decimal that reads back as `value`.
 std::string NumberText(double value) {
   std::string text;
+  // 17 digits give every double, but 0.1 should read as 0.1.
   for (int digits = 6; digits <= 17; ++digits) {
     text = absl::StrFormat("%.*g", digits, value);
     if (std::stod(text) == value) {
@@ -62,27 +64,11 @@ std::string Alternatives(const std::vector<std::string>& names) {
   return absl::StrCat(absl::StrJoin(names.begin(), names.end() - 1, ", "), " or ", names.back());
 }
 
+// Through the text, in which Protobuf writes every number exactly. NaN if the field is no number: a range on it fails
+// for every value, so that the schema's author notices.
 double NumberOf(const Message& message, const FieldDescriptor& field, int index) {
-  const Reflection& reflection = *message.GetReflection();
-  const bool repeated = field.is_repeated();
-  switch (field.cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32:
-      return repeated ? reflection.GetRepeatedInt32(message, &field, index) : reflection.GetInt32(message, &field);
-    case FieldDescriptor::CPPTYPE_INT64:
-      return static_cast<double>(repeated ? reflection.GetRepeatedInt64(message, &field, index)
-                                          : reflection.GetInt64(message, &field));
-    case FieldDescriptor::CPPTYPE_UINT32:
-      return repeated ? reflection.GetRepeatedUInt32(message, &field, index) : reflection.GetUInt32(message, &field);
-    case FieldDescriptor::CPPTYPE_UINT64:
-      return static_cast<double>(repeated ? reflection.GetRepeatedUInt64(message, &field, index)
-                                          : reflection.GetUInt64(message, &field));
-    case FieldDescriptor::CPPTYPE_FLOAT:
-      return repeated ? reflection.GetRepeatedFloat(message, &field, index) : reflection.GetFloat(message, &field);
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-      return repeated ? reflection.GetRepeatedDouble(message, &field, index) : reflection.GetDouble(message, &field);
-    default:
-      return std::nan("");  // A range on a field that is no number: every value fails, so the schema's author notices.
-  }
+  double number = 0;
+  return absl::SimpleAtod(ValueText(message, field, index), &number) ? number : std::nan("");
 }
 
 bool IsReal(const FieldDescriptor& field) {
@@ -108,6 +94,7 @@ class Validator {
   absl::Status ValidateFields(const Message& message, const Place& place) const {
     const Descriptor& type = *message.GetDescriptor();
     const auto& unknown = message.GetReflection()->GetUnknownFields(message);
+    // A peer with a later schema may send settings that this version would silently not apply.
     if (!unknown.empty()) {
       return Error(place.start, place.prefix.empty() ? type.name() : place.prefix.substr(0, place.prefix.size() - 1),
                    "fields and values of the schema only",
@@ -180,10 +167,11 @@ class Validator {
         return Error(location, path, TextOf(range, above_min), found());
       }
     }
-    // The bounds of a field may be open, and it may have none.
+    // Also without a range: no setting means infinity or NaN, and every comparison with NaN is false later.
     if (IsReal(field) && !std::isfinite(NumberOf(message, field, index))) {
       return Error(location, path, "a finite number", found());
     }
+    // A switch whose number is 0 would silently do nothing.
     if (field.options().HasExtension(v1::needs) && reflection.GetBool(message, &field)) {
       const FieldDescriptor& needed =
           *message.GetDescriptor()->FindFieldByName(field.options().GetExtension(v1::needs));

@@ -21,6 +21,7 @@ constexpr const char* kFormats[] = {"%E4Y-%m-%d",
 }  // namespace
 
 std::optional<RowTime> ParseRowTime(absl::string_view text) {
+  // Numbers first: "2020" is a number in a column of numbers, and no format below takes a bare year.
   double number = 0;
   const absl::from_chars_result result = absl::from_chars(text.data(), text.data() + text.size(), number);
   if (result.ec == std::errc() && result.ptr == text.data() + text.size() && std::isfinite(number)) {

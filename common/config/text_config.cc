@@ -38,6 +38,7 @@ constexpr size_t kMaxFoundText = 60;
 class FirstError : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, ColumnNumber column, const std::string& message) override {
+    // Later errors follow from the first one and only confuse.
     if (message_.empty()) {
       line_ = line;
       column_ = column;
@@ -68,6 +69,7 @@ ErrorPlace FindPlace(const std::string& text, const FirstError& error) {
   google::protobuf::io::ArrayInputStream input(text.data(), static_cast<int>(text.size()));
   Tokenizer tokens(&input, &ignored);
   tokens.set_allow_f_after_float(true);
+  // The same settings as the text format's own parser, or the places would differ.
   tokens.set_comment_style(Tokenizer::SH_COMMENT_STYLE);
   tokens.set_require_space_after_number(false);
   ErrorPlace place;
@@ -161,6 +163,7 @@ absl::Status TextError(absl::string_view name, const std::string& text, const Fi
                     absl::StartsWith(message, "Invalid value for boolean") ||
                     absl::StartsWith(message, "Non-repeated field") || absl::StartsWith(message, "Field ");
   const Tokenizer::Token& token = late ? place.before : place.at;
+  // Whether the error is about a value: then the field says which values it takes.
   const bool value = field != nullptr && (late || place.before.text == ":" || place.before.text == "[" ||
                                           place.before.text == "-" || place.before.text == place.field);
   std::string what;
@@ -182,6 +185,7 @@ absl::Status TextError(absl::string_view name, const std::string& text, const Fi
   }
   const std::string where = path.empty() ? "" : absl::StrCat(absl::StrJoin(path, "."), ": ");
   std::string line = absl::StrCat(where, what);
+  // The text may be any file: no control characters may reach the terminal.
   std::replace_if(
       line.begin(), line.end(), [](char c) { return absl::ascii_iscntrl(c); }, '?');
   const int row = late ? token.line : error.line(), column = late ? token.column : error.column();
@@ -213,6 +217,7 @@ absl::StatusOr<std::string> ReadTextConfig(const std::string& path) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": expected a configuration file, found a folder"));
   }
   const std::uintmax_t bytes = std::filesystem::is_regular_file(file) ? std::filesystem::file_size(path, error) : 0;
+  // Only regular files have a size; a pipe (`<(...)`) is read to its end.
   if (!error && bytes > kMaxConfigBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": expected a configuration of at most ", kMaxConfigBytes, " bytes, found ", bytes));

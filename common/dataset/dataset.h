@@ -22,11 +22,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 #include "common/crypto/digest.h"
-#include "common/dataset/dataset_contents.h"
-#include "common/dataset/feature_shape.h"
+#include "common/dataset/features.h"
 #include "common/dataset/id_list.h"
 #include "common/dataset/task.h"
 #include "common/dataset/vocabulary.h"
@@ -38,17 +38,37 @@ namespace splitveil {
 
 struct FeatureBatch;  // common/dataset/features.h
 
+// What a file of prepared data holds: views into the mapped file, which must outlive them. r: rows, n: numeric columns
+// without pixels, c: categorical ones, a: attributes.
+struct DatasetContents {
+  v1::Preprocessing preprocessing;
+  FeatureShape features;
+  IdList ids{absl::Span<const std::string>()};  // [r]
+  absl::Span<const uint64_t> id_ends;           // [r]
+  absl::string_view id_bytes;                   // Back to back.
+  Task task;                                    // Binary where there are no labels.
+  absl::Span<const uint8_t> labels;             // [r], or empty.
+  absl::Span<const float> targets;              // [r], or empty.
+  absl::Span<const float> numeric;              // [r, n]
+  absl::Span<const int32_t> categories;         // [r, c]
+  absl::Span<const uint8_t> pixels;             // [r, channels, height, width]
+  absl::Span<const uint8_t> attributes;         // [r, a]
+  absl::Span<const uint8_t> parts;              // [r], or empty.
+  absl::Span<const uint64_t> vocabulary_ends;   // Of the values seen in training, column by column.
+  absl::string_view vocabulary;                 // Back to back.
+};
+
 // Memory-mapped and read-only: a row is read from the disk, or the system's page cache, when it is gathered.
 // Thread-safe.
 class Dataset {
  public:
   // Data up to this size, 2.6 million rows of Criteo, stay in the process's memory as far as they have been gathered;
-  // of larger data each row is read anew.
+  // of larger data each row is read again each time.
   static constexpr int64_t kMaxResidentBytes = int64_t{512} << 20;
 
   // `max_resident_bytes`: other than the default for tests. Checks the file's SHA-256 and that every index, length and
-  // number in it is in range: nothing fails later. Errors: NotFound; InvalidArgument for another file, a damaged one,
-  // or one whose parts contradict each other.
+  // number in it is in range: nothing fails later. Errors: NotFound; InvalidArgument with the file and what is wrong
+  // with it: a different kind, damage, or parts that contradict each other.
   static absl::StatusOr<std::shared_ptr<const Dataset>> Open(const std::string& path,
                                                              int64_t max_resident_bytes = kMaxResidentBytes);
 

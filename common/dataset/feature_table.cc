@@ -10,6 +10,7 @@ namespace splitveil {
 
 FeatureTable::FeatureTable(std::shared_ptr<const Dataset> dataset, std::vector<uint32_t> rows)
     : dataset_(std::move(dataset)), rows_(std::move(rows)) {
+  // Once, so that Gather need not check each row of each batch.
   CheckInvariant(std::all_of(rows_.begin(), rows_.end(), [&](uint32_t row) { return row < dataset_->rows(); }),
                  "FeatureTable: every row is one of the dataset");
 }

@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 
 #include "common/dataset/dataset.h"
-#include "common/dataset/feature_shape.h"
+#include "common/dataset/features.h"
 
 namespace splitveil {
 

@@ -25,6 +25,7 @@ absl::Status CheckOwner(const Dataset& data, const v1::RunAgreement& agreement, 
 // By group or time: what the data were split by is what is agreed.
 absl::Status CheckSplitByTables(const Dataset& data, const v1::RunAgreement& agreement) {
   const v1::Preprocessing& prepared = data.preprocessing();
+  // A part that was drawn by group or time is in the file; otherwise both parties compute it from the ids.
   if (prepared.split_by_group() != agreement.split_by_group()) {
     return absl::InvalidArgumentError(absl::StrCat(
         data.path(), ": split_by_group: expected data prepared from a table ",
@@ -49,6 +50,8 @@ absl::Status CheckSplit(const Dataset& data, const v1::RunAgreement& agreement) 
                                                    agreement.test_fraction(), " as in the run agreement, found ",
                                                    prepared.test_fraction()));
   }
+  // Scaling and vocabularies were learnt from the training part alone: a different split would leak test rows into
+  // them.
   if (prepared.split_salt() != agreement.split_salt()) {
     return absl::InvalidArgumentError(absl::StrCat(data.path(), ": split_salt: expected data prepared for \"",
                                                    agreement.split_salt(), "\" as in the run agreement, found \"",
@@ -75,6 +78,7 @@ absl::StatusOr<std::shared_ptr<const Dataset>> OpenPreparedData(const v1::PartyC
   if (!data.ok()) {
     return data;
   }
+  // The most common mix-up first: the file of the other party.
   absl::Status fits = CheckOwner(**data, agreement, owner);
   if (IsSplit(agreement)) {
     fits.Update(CheckSplit(**data, agreement));

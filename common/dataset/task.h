@@ -1,10 +1,15 @@
-// What is predicted of an example.
+// What an example is for, and what is predicted of it.
 #ifndef SPLITVEIL_COMMON_DATASET_TASK_H_
 #define SPLITVEIL_COMMON_DATASET_TASK_H_
 
 #include <cstdint>
 
 namespace splitveil {
+
+// What an example is for. Auxiliary ones are an adversary's: they neither train nor test. By validation ones training
+// is stopped and its best epoch chosen. The numbers are those of prepared data.
+enum class SplitPart : uint8_t { kTraining = 0, kTest = 1, kAuxiliary = 2, kValidation = 3 };
+inline constexpr uint8_t kSplitParts = 4;
 
 struct Task {
   enum class Kind {

@@ -8,6 +8,7 @@ bool Vocabulary::Add(absl::string_view value) {
   if (numbers_.contains(value)) {
     return true;
   }
+  // Numbers of values are stored as int32 in the data.
   if (size() == std::numeric_limits<int32_t>::max()) {
     return false;
   }

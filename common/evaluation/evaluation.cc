@@ -35,6 +35,7 @@ absl::Status CheckPredictions(absl::Span<const float> logits, absl::Span<const u
 }
 
 double Sigmoid(double logit) {
+  // The exponent is never positive, so that nothing overflows.
   const double decay = std::exp(-std::abs(logit));
   return (logit >= 0 ? 1 : decay) / (1 + decay);
 }
@@ -43,6 +44,7 @@ double CheckedLogLoss(absl::Span<const float> logits, absl::Span<const uint8_t> 
   double sum = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     const double z = logits[i];
+    // log(1 + e^z) - y z, written so that e^z cannot overflow.
     sum += std::max(z, 0.0) - z * labels[i] + std::log1p(std::exp(-std::abs(z)));
   }
   return sum / static_cast<double>(logits.size());
@@ -65,6 +67,7 @@ std::vector<double> SortedResiduals(absl::Span<const float> logits, absl::Span<c
   }
   std::sort(ranked.begin(), ranked.end());
   std::vector<double> residuals(ranked.size());
+  // Equal logits share their mean, or the order among them would change the bins.
   for (size_t begin = 0; begin < ranked.size();) {
     size_t end = begin;
     double positives = 0;
@@ -82,9 +85,11 @@ std::vector<double> SortedResiduals(absl::Span<const float> logits, absl::Span<c
 double CheckedCalibrationError(absl::Span<const float> logits, absl::Span<const uint8_t> labels, int64_t bins) {
   const std::vector<double> residuals = SortedResiduals(logits, labels);
   const int64_t rows = static_cast<int64_t>(residuals.size());
+  // No empty bins for few examples.
   bins = std::min(bins, rows);
   double error = 0;
   for (int64_t bin = 0; bin < bins; ++bin) {
+    // Bins of equal size (adaptive): equal widths would leave most bins empty for rare positives.
     const int64_t begin = rows * bin / bins;
     const int64_t end = rows * (bin + 1) / bins;
     double sum = 0;
@@ -94,6 +99,85 @@ double CheckedCalibrationError(absl::Span<const float> logits, absl::Span<const 
     error += std::abs(sum) / static_cast<double>(end - begin);
   }
   return error / static_cast<double>(bins);
+}
+
+absl::Status CheckClassPredictions(ConstMatrixView logits, absl::Span<const uint8_t> labels) {
+  if (logits.rows() < 1 || static_cast<size_t>(logits.rows()) != labels.size() || logits.cols() < 2) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "evaluation: expected logits of as many rows as labels, at least one, and of at least two classes, "
+        "found ",
+        logits.rows(), " x ", logits.cols(), " and ", labels.size()));
+  }
+  const absl::Span<const float> values = logits.values();
+  if (!std::all_of(values.begin(), values.end(), [](float logit) { return std::isfinite(logit); })) {
+    return absl::InvalidArgumentError("evaluation: expected finite logits, found one that is not finite");
+  }
+  if (std::any_of(labels.begin(), labels.end(), [&](uint8_t label) { return label >= logits.cols(); })) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("evaluation: expected labels below ", logits.cols(), ", found a larger one"));
+  }
+  return absl::OkStatus();
+}
+
+// Logarithms of a row's softmax probabilities, each precise however close its probability is to 0 or 1: the largest
+// logit's is -log(1 + rest), where `rest` is what the others add to it.
+class LogSoftmax {
+ public:
+  explicit LogSoftmax(absl::Span<const float> logits)
+      : logits_(logits), best_(std::max_element(logits.begin(), logits.end()) - logits.begin()) {
+    double rest = 0;
+    for (size_t i = 0; i < logits_.size(); ++i) {
+      rest += i == best_ ? 0 : std::exp(Below(i));
+    }
+    log_total_ = std::log1p(rest);
+  }
+
+  // The class of the largest logit, the first of those that tie.
+  size_t best() const { return best_; }
+  double at(size_t label) const { return Below(label) - log_total_; }
+
+ private:
+  double Below(size_t i) const { return static_cast<double>(logits_[i]) - static_cast<double>(logits_[best_]); }
+
+  absl::Span<const float> logits_;
+  size_t best_;
+  double log_total_ = 0;  // Of all exponentials over the largest.
+};
+
+// Exact AUC of scores against membership, ties counted half. NaN where there are no members or no others.
+double RankedAuc(std::vector<std::pair<double, bool>>& ranked) {
+  std::sort(ranked.begin(), ranked.end());
+  double right = 0, members = 0, others = 0;
+  for (size_t begin = 0; begin < ranked.size();) {
+    double tied_members = 0, tied_others = 0;
+    size_t end = begin;
+    for (; end < ranked.size() && ranked[end].first == ranked[begin].first; ++end) {
+      (ranked[end].second ? tied_members : tied_others) += 1;
+    }
+    // Ties count half (Mann-Whitney).
+    right += tied_members * (others + tied_others / 2);
+    members += tied_members;
+    others += tied_others;
+    begin = end;
+  }
+  return members > 0 && others > 0 ? right / (members * others) : Evaluation::kNone;
+}
+
+double MacroAuc(const std::vector<LogSoftmax>& rows, absl::Span<const uint8_t> labels, int64_t classes) {
+  std::vector<std::pair<double, bool>> ranked(rows.size());
+  double sum = 0;
+  int64_t counted = 0;
+  for (int64_t label = 0; label < classes; ++label) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      ranked[i] = {rows[i].at(static_cast<size_t>(label)), labels[i] == label};
+    }
+    // A class that the examples lack, or that is all of them, has no AUC and is left out of the mean.
+    if (const double auc = RankedAuc(ranked); !std::isnan(auc)) {
+      sum += auc;
+      ++counted;
+    }
+  }
+  return counted > 0 ? sum / static_cast<double>(counted) : Evaluation::kNone;
 }
 
 }  // namespace
@@ -126,6 +210,57 @@ absl::StatusOr<double> AdaptiveCalibrationError(absl::Span<const float> logits, 
     return absl::InvalidArgumentError(absl::StrCat("calibration error: expected at least one bin, found ", bins));
   }
   return CheckedCalibrationError(logits, labels, bins);
+}
+
+absl::StatusOr<Evaluation> EvaluateClasses(ConstMatrixView logits, absl::Span<const uint8_t> labels) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckClassPredictions(logits, labels));
+  std::vector<LogSoftmax> rows;
+  rows.reserve(labels.size());
+  double loss = 0;
+  int64_t right = 0;
+  for (int64_t i = 0; i < logits.rows(); ++i) {
+    rows.emplace_back(logits.row(i));
+    loss -= rows.back().at(labels[i]);
+    right += rows.back().best() == labels[i] ? 1 : 0;
+  }
+  Evaluation evaluation;
+  evaluation.examples = logits.rows();
+  evaluation.log_loss = loss / static_cast<double>(logits.rows());
+  evaluation.auc = MacroAuc(rows, labels, logits.cols());
+  evaluation.accuracy = static_cast<double>(right) / static_cast<double>(logits.rows());
+  return evaluation;
+}
+
+absl::StatusOr<Evaluation> EvaluateRegression(absl::Span<const float> predictions, absl::Span<const float> targets) {
+  if (predictions.empty() || predictions.size() != targets.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("evaluation: expected as many targets as predictions and at least one, found ", targets.size(),
+                     " and ", predictions.size()));
+  }
+  const auto rows = static_cast<double>(targets.size());
+  double mean = 0;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (!std::isfinite(predictions[i]) || !std::isfinite(targets[i])) {
+      return absl::InvalidArgumentError(
+          "evaluation: expected finite predictions and targets, found one that is not finite");
+    }
+    mean += targets[i] / rows;
+  }
+  // R^2 compares with the best constant, the mean of these targets.
+  double errors = 0, spread = 0;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const double error = static_cast<double>(predictions[i]) - static_cast<double>(targets[i]);
+    const double distance = static_cast<double>(targets[i]) - mean;
+    errors += error * error;
+    spread += distance * distance;
+  }
+  Evaluation evaluation;
+  evaluation.examples = static_cast<int64_t>(targets.size());
+  evaluation.rmse = std::sqrt(errors / rows);
+  // The mean is rounded, so that equal targets may seem to lie next to it.
+  const bool varies = std::any_of(targets.begin(), targets.end(), [&](float target) { return target != targets[0]; });
+  evaluation.r_squared = varies ? 1 - errors / spread : Evaluation::kNone;
+  return evaluation;
 }
 
 }  // namespace splitveil

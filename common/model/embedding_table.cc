@@ -65,6 +65,7 @@ absl::StatusOr<EmbeddingTable> EmbeddingTable::Create(const Options& options) {
   try {
     EmbeddingTable table(options, HugePageVector<float>(parts * size, InitialMoment(options.optimizer)));
     FillUniform(options.initial_range, options.seed, table.values());
+    // The average starts at the values, not at 0.
     table.RestartAverage();
     return table;
   } catch (const std::exception&) {  // bad_alloc or length_error
@@ -96,6 +97,7 @@ absl::StatusOr<int64_t> EmbeddingTable::CheckLookup(absl::Span<const int64_t> in
         absl::StrCat("embedding indices: expected a multiple of ", matrix_rows, " rows, found ", count));
   }
   const int64_t columns = count / matrix_rows;
+  // By division: a product of two large numbers could overflow.
   if (columns > matrix_cols / dimension_) {
     return absl::InvalidArgumentError(absl::StrCat("embedding matrix: expected at least ", columns, " x ", dimension_,
                                                    " columns, found ", matrix_cols));
@@ -135,6 +137,7 @@ int32_t EmbeddingTable::FindOrInsert(int64_t row) {
     }
     slot = (slot + 1) & mask;
   }
+  // New rows are numbered as they come, so that their sums lie back to back.
   const int32_t position = static_cast<int32_t>(occurring_rows_.size());
   hash_table_[slot] = position;
   occurring_rows_.push_back(row);
@@ -147,6 +150,7 @@ void EmbeddingTable::SumByRow(absl::Span<const LookupGradient> lookups) {
     count += lookup.indices.size();
   }
   int bits = 4;
+  // At most half full, so that linear probing stays short.
   while ((size_t{1} << bits) < 2 * count) {
     ++bits;
   }
@@ -154,6 +158,7 @@ void EmbeddingTable::SumByRow(absl::Span<const LookupGradient> lookups) {
   hash_table_.assign(size_t{1} << bits, -1);
   occurring_rows_.clear();
   occurring_rows_.reserve(count);
+  // Summed by row first, as a sparse optimiser step is not linear in the gradient.
   gradient_sums_.assign(count * static_cast<size_t>(dimension_), 0.0f);
 
   for (const auto& [indices, gradient] : lookups) {
@@ -191,6 +196,7 @@ void EmbeddingTable::StepOccurringRows(double gradient_scale) {
 }
 
 absl::Status EmbeddingTable::Update(absl::Span<const LookupGradient> lookups, double gradient_scale) {
+  // All indices first: a bad one must not leave the table half updated.
   for (const auto& [indices, gradient] : lookups) {
     SPLITVEIL_RETURN_IF_ERROR(CheckLookup(indices, gradient.rows(), gradient.cols()).status());
   }

@@ -44,6 +44,7 @@ class ModuleTree {
     const auto [owner, name] = Split(parameter.name);
     const auto& [data, rows, width, stride] = parameter.values;
     // Copied where there is more between the rows: a file holds all that a tensor's memory does.
+    // A table keeps moments between its rows, which are not part of the model.
     const at::Tensor values = at::from_blob(data, {rows, width}, {stride, 1}, at::kFloat).contiguous();
     Find(owner).register_parameter(name, values.view(parameter.shape).requires_grad_(), /*is_buffer=*/false);
   }
@@ -78,6 +79,7 @@ absl::StatusOr<std::unique_ptr<PendingFile>> Create(const ExportTarget& target, 
 absl::Status WriteModule(const Module& module, PendingFile& file) {
   absl::Status status;
   torch::jit::ExportModule(module, [&](const void* bytes, size_t size) -> size_t {
+    // LibTorch has no way to report a failed write but a short count.
     status.Update(file.Append({static_cast<const char*>(bytes), size}));
     return status.ok() ? size : 0;
   });
@@ -96,6 +98,7 @@ absl::Status WriteStateDict(const Module& module, PendingFile& file) {
 absl::Status Write(const Module& module, const ExportTarget& target) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PendingFile> module_file, Create(target, ".pt"));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PendingFile> state_file, Create(target, ".state_dict.pt"));
+  // Both files or neither: a module beside the state of a different run would mislead.
   absl::Status status = WriteModule(module, *module_file);
   if (status.ok()) {
     status = WriteStateDict(module, *state_file);
@@ -128,6 +131,7 @@ absl::Status PrepareExport(const ExportTarget& target) {
         absl::StrCat("export_dir: ", target.folder, ": expected a folder, or a place for one: ", error.message()));
   }
   // Left without a trace.
+  // A trial: shows now whether the folder can be written, not after the training.
   const absl::Status status = Create(target, ".pt").status();
   return status.ok() ? status : absl::InvalidArgumentError(absl::StrCat("export_dir: ", status.message()));
 }

@@ -43,6 +43,7 @@ std::string Activate(const std::string& value, v1::Activation activation) {
 
 // A layer's forward; its argument has the shape that the layer reads.
 std::string LayerSource(const PlannedLayer& layer) {
+  // As the layer computes here: the size stays, pooling alone shrinks it.
   const int64_t padding = layer.kernel / 2;
   std::string value = layer.is_convolution() ? absl::StrCat("torch.conv2d(x, self.weight, self.bias, padding=[",
                                                             padding, ", ", padding, "])")
@@ -73,6 +74,7 @@ void HalfScript::Assemble(const std::string& variable, InputLayer& input, const 
     Add(absl::StrCat(variable, " = numeric"));
     return;
   }
+  // The averaged values if there are any: an export predicts.
   const ParameterView table = input.parameters(AttributeName(prefix), ParameterUse::kPrediction).front();
   parameters_.push_back({table.name, {table.values.rows, table.values.width}, table.values});
   Add(absl::StrCat(variable, " = torch.cat([torch.flatten(torch.embedding(", Read(table.name),
@@ -93,6 +95,7 @@ void HalfScript::Apply(const std::string& variable, LayerStack& layers, const st
     } else {
       Add(absl::StrCat(variable, " = torch.flatten(", variable, ", 1)"));
     }
+    // Own features join before this layer, behind the cut's numbers.
     if (static_cast<int64_t>(l) == layers.side_layer()) {
       Add(absl::StrCat(variable, " = torch.cat([", variable, ", ", side, "], 1)"));
     }

@@ -114,11 +114,13 @@ InputLayer::InputLayer(const FeatureShape& features, std::optional<EmbeddingTabl
 absl::StatusOr<ConstMatrixView> InputLayer::Assemble(const FeatureBatch& batch, ParameterUse use,
                                                      Matrix& storage) const {
   SPLITVEIL_RETURN_IF_ERROR(CheckBatch(batch, features_));
+  // No copy if there is nothing to put before the numbers.
   if (!table_.has_value()) {
     return ConstMatrixView(batch.numeric);
   }
   storage = Matrix::ToOverwrite(batch.rows, width_);
   SPLITVEIL_RETURN_IF_ERROR(table_->Gather(batch.categories, use, storage));
+  // Embeddings first, then the numbers: the order in which exported models concatenate them.
   const int64_t embedded = width_ - features_.numeric;
   for (int64_t b = 0; b < batch.rows && features_.numeric > 0; ++b) {
     const absl::Span<const float> numeric = batch.numeric.row(b);
@@ -131,6 +133,7 @@ absl::Status InputLayer::Update(absl::Span<const LookupGradient> parts) {
   if (!table_.has_value()) {
     return absl::OkStatus();
   }
+  // Gradients come per example; the step is of their mean.
   return table_->Update(parts, 1.0 / static_cast<double>(RowsOf(parts)));
 }
 
@@ -145,6 +148,7 @@ std::vector<double> InputLayer::GradientProducts(absl::Span<const std::vector<Lo
     sums.push_back(SumByEmbedding(parts, table_->dimension()));
   }
   const auto rows = static_cast<double>(RowsOf(objectives.front()));
+  // Symmetric, so half of it is computed.
   for (size_t i = 0; i < m; ++i) {
     for (size_t j = 0; j <= i; ++j) {
       products[i * m + j] = products[j * m + i] = InnerProductOf(sums[i], sums[j]) / (rows * rows);

@@ -70,6 +70,7 @@ at::Tensor AtInput(const PlannedLayer& layer, const at::Tensor& input, const at:
 }  // namespace
 
 StackParameters::StackParameters(at::Tensor values, const std::vector<PlannedLayer>& layers) : flat(std::move(values)) {
+  // In the order of the names of exported parameters: weight, then bias, layer by layer.
   int64_t start = 0;
   for (const PlannedLayer& layer : layers) {
     const std::vector<int64_t> shape =
@@ -94,6 +95,7 @@ LayerNetwork::LayerNetwork(LayerChain chain, std::vector<PlannedLayer> layers)
     : chain_(std::move(chain)),
       layers_(std::move(layers)),
       outputs_(static_cast<int64_t>(OutputNames(chain_.layers).size())) {
+  // The plan has all of them.
   chain_.layers.clear();
 }
 
@@ -147,6 +149,7 @@ NetworkGradients LayerNetwork::Backward(const std::vector<ComputedLayer>& comput
   for (size_t l = layers_.size(); l-- > 0;) {
     const PlannedLayer& layer = layers_[l];
     const ComputedLayer& here = computed[l];
+    // A fully connected layer behind a convolution sees it flattened.
     gradient = gradient.reshape(here.output.sizes());
     if (at::Tensor* const kept = next_wanted()) {
       *kept = gradient;
@@ -160,6 +163,7 @@ NetworkGradients LayerNetwork::Backward(const std::vector<ComputedLayer>& comput
       }
       linear = BeforePooling(layer, linear, here.unpooled, here.maxima);
     }
+    // The first layer's input gradient is a product as large as its forward: only on request.
     if (l > 0 || wanted.input || (wanted.side && reads_side(l))) {
       gradient = AtInput(layer, here.input, linear, views[2 * l]);
       if (reads_side(l)) {
@@ -189,6 +193,7 @@ void LayerNetwork::AddAtParameters(size_t l, const ComputedLayer& computed, cons
     at_weight = at::mm(gradient.t(), computed.input);
     at_bias = gradient.sum(0);
   }
+  // Slices of a batch add up; the first one sets, which saves a pass over zeros.
   for (const auto& [sum, part] : {std::pair(&weight, &at_weight), std::pair(&bias, &at_bias)}) {
     *sum = sum->defined() ? sum->add_(*part) : part->contiguous();
   }

@@ -32,6 +32,7 @@ void DrawParameters(const PlannedLayer& layer, v1::ModelSpec::Initialization ini
                     const at::Generator& generator, const at::Tensor& weight, const at::Tensor& bias) {
   const auto fan_in = static_cast<double>(layer.fan_in);
   if (initialization == v1::ModelSpec::HE_UNIFORM) {
+    // He et al., ICCV 2015: a ReLU halves the variance, so its weights have twice as much.
     const double bound = std::sqrt((layer.activation == v1::RELU ? 6 : 3) / fan_in);
     weight.uniform_(-bound, bound, generator);
     bias.zero_();
@@ -175,6 +176,7 @@ struct LayerStack::State {
 
   void Step(double scale) {
     Unshare();
+    // Of the step about to be taken: Step counts it.
     const double average_rate = optimizer->options().AverageRate(optimizer->steps());
     std::vector<absl::Span<const float>> pieces;
     for (const at::Tensor& gradient : gradients) {
@@ -188,6 +190,7 @@ struct LayerStack::State {
   }
 
   void Forget() {
+    // Also unfinished Backwards, whose pass may be gone.
     ends.clear();
     gradients.clear();
     gradient_rows = 0;
@@ -241,6 +244,7 @@ absl::StatusOr<LayerPass> LayerStack::Forward(ConstMatrixView input, ConstMatrix
     if (state_->network.has_side()) {
       computing.side = WrapMatrix(side);
     }
+    // Shared until the next update, which makes a copy if passes are still under way (Unshare).
     computing.parameters = state_->parameters;
     computing.layers = state_->network.ComputeAll(computing.input, computing.side, computing.parameters->views);
     return pass;
@@ -271,6 +275,7 @@ absl::StatusOr<StackGradients> LayerStack::Backward(LayerPass& pass, ConstMatrix
   return CatchTorchErrors<Result>("backward", [&]() -> Result {
     const c10::InferenceMode no_autograd;
     LayerPass::State& computed = *pass.state_;
+    // The pass's gradients would be counted twice.
     computed.served = true;
     const NetworkGradients found =
         state_->network.Backward(computed.layers, WrapMatrix(output_gradient), state_->Wanted(outputs),
@@ -285,6 +290,7 @@ absl::StatusOr<StackGradients> LayerStack::Backward(LayerPass& pass, ConstMatrix
     state_->gradient_rows += batch;
 
     StackGradients result;
+    // The views stay valid as long as the result does, whatever becomes of the pass.
     const auto memory = std::make_shared<std::vector<at::Tensor>>();
     const auto keep = [&](const at::Tensor& tensor) { return ViewOf(memory->emplace_back(tensor.contiguous())); };
     for (const int64_t index : outputs) {
@@ -339,6 +345,7 @@ absl::StatusOr<Matrix> LayerStack::AddGradient(const LayerPass& pass, ConstMatri
   }
   return CatchTorchErrors<absl::StatusOr<Matrix>>("added gradient", [&]() -> absl::StatusOr<Matrix> {
     const c10::InferenceMode no_autograd;
+    // What a Backward left for the update comes first, so that sums are added in the same order in every run.
     state_->FinishBackward();
     return state_->AddObjective(*pass.state_, output_gradient, state_->gradients);
   });
@@ -359,9 +366,7 @@ absl::StatusOr<std::vector<std::vector<float>>> LayerStack::BackwardRow(const La
     // The row's forward computation again costs less than keeping the batch's layers for a second use.
     const LayerPass::State& whole = *pass.state_;
     const std::vector<at::Tensor>& views = whole.parameters->views;
-    const auto row_of = [row](const at::Tensor& matrix) {
-      return matrix.defined() ? matrix.narrow(0, row, 1) : matrix;
-    };
+    const auto row_of = [row](const at::Tensor& all) { return all.defined() ? all.narrow(0, row, 1) : all; };
     WantedGradients wanted = state_->Wanted(outputs);
     wanted.input = wanted.side = false;
     const NetworkGradients found =
@@ -377,6 +382,7 @@ absl::StatusOr<std::vector<std::vector<float>>> LayerStack::BackwardRow(const La
 }
 
 absl::Status LayerStack::Update(absl::Span<LayerStack* const> stacks) {
+  // All or none: stacks of one model take their steps together.
   for (const LayerStack* stack : stacks) {
     if (stack->state_->gradient_rows == 0) {
       return absl::FailedPreconditionError("update: expected a backward since the last update, found none");
@@ -384,9 +390,11 @@ absl::Status LayerStack::Update(absl::Span<LayerStack* const> stacks) {
   }
   return CatchTorchErrors<absl::Status>("update", [&]() -> absl::Status {
     const c10::InferenceMode no_autograd;
+    // Put off until here, so that the activations' gradients reach the peer earlier.
     for (LayerStack* stack : stacks) {
       stack->state_->FinishBackward();
     }
+    // One norm over all stacks: to the optimiser they are one model.
     const double clip_norm = stacks.front()->state_->optimizer->options().clip_norm;
     double scale = 1;
     if (clip_norm > 0) {
@@ -407,6 +415,7 @@ absl::Status LayerStack::Update(absl::Span<LayerStack* const> stacks) {
 }
 
 std::vector<ParameterView> LayerStack::parameters(const std::string& prefix, ParameterUse use) {
+  // The caller may write through the views; passes in flight must keep what they were computed with.
   state_->Unshare();
   return state_->Split(state_->For(use).flat.data_ptr<float>(),
                        [&](const std::string& parameter) { return prefix + parameter; });

@@ -24,6 +24,7 @@ void ReadMethod(const v1::Optimizer& optimizer, OptimizerOptions& options) {
     case v1::Optimizer::kAdam:
       return read_adam(optimizer.adam());
     case v1::Optimizer::kAdamw:
+      // AdamW is Adam with decoupled decay (Loshchilov and Hutter, ICLR 2019).
       options.weight_decay = optimizer.adamw().weight_decay();
       return read_adam(optimizer.adamw());
     case v1::Optimizer::kSgd:
@@ -56,6 +57,7 @@ void ReadSchedule(const v1::LearningRateSchedule& schedule, OptimizerOptions& op
 
 double OptimizerOptions::LearningRate(int64_t step) const {
   double rate = learning_rate;
+  // From 1 / warmup_steps up: a first step of 0 would be lost.
   if (step < warmup_steps) {
     rate *= static_cast<double>(step + 1) / static_cast<double>(warmup_steps);
   }
@@ -65,6 +67,7 @@ double OptimizerOptions::LearningRate(int64_t step) const {
   }
   if (cosine_steps > 0) {
     const double progress = static_cast<double>(std::min(step, cosine_steps)) / static_cast<double>(cosine_steps);
+    // Loshchilov and Hutter, ICLR 2017, without restarts; stays at the floor afterwards.
     rate *= cosine_floor + (1 - cosine_floor) * 0.5 * (1 + std::cos(kPi * progress));
   }
   return rate;
@@ -72,6 +75,8 @@ double OptimizerOptions::LearningRate(int64_t step) const {
 
 double OptimizerOptions::AverageRate(int64_t step) const {
   const auto t = static_cast<double>(step);
+  // Early steps weigh more, or the average would remember the random start (as TensorFlow's ExponentialMovingAverage
+  // with num_updates).
   return 1 - std::min(average_decay, (1 + t) / (10 + t));
 }
 

@@ -10,6 +10,7 @@ ParameterOptimizer::ParameterOptimizer(const OptimizerOptions& options, size_t s
 
 void ParameterOptimizer::Step(absl::Span<const absl::Span<const float>> gradients, double gradient_scale,
                               float* values) {
+  // A method without moments never touches these; they only have to point somewhere.
   float* first = moments_[0].empty() ? values : moments_[0].data();
   float* second = moments_[1].empty() ? values : moments_[1].data();
   WithRule(options_, steps_++, /*dense=*/true, gradient_scale, [&](const auto& rule) {

@@ -41,6 +41,7 @@ absl::Status CheckFits(const std::vector<float>& numbers, const ParameterView& p
   if (found == values.size()) {
     return absl::OkStatus();
   }
+  // A table may have grown since the state was saved: rows of new categories keep their start values.
   if (!fewer_rows || values.rows == 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("parameter ", parameter.name, ": expected ", values.size(), " values, found ", found));
@@ -80,7 +81,7 @@ absl::StatusOr<int64_t> ReadSteps(const std::vector<float>& numbers) {
   const auto is_digit = [](float number) { return number >= 0 && number < kStepsBase && number == std::floor(number); };
   if (numbers.size() != 2 || !std::all_of(numbers.begin(), numbers.end(), is_digit)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("parameter ", kSteps, ": expected two whole numbers below ", kStepsBase, ", found others"));
+        absl::StrCat("parameter ", kSteps, ": must be two whole numbers below ", kStepsBase));
   }
   return static_cast<int64_t>(numbers[0]) + static_cast<int64_t>(numbers[1]) * kStepsBase;
 }
@@ -132,6 +133,7 @@ absl::Status AssignParameters(const NamedParameters& values, absl::Span<const Pa
 
 NamedParameters CopyTrainingState(absl::Span<const ParameterView> state, int64_t steps) {
   NamedParameters copies = CopyParameters(state);
+  // Two digits, since a float holds whole numbers exactly only up to 2^24.
   const int64_t high = steps / kStepsBase;
   copies.emplace_back(kSteps, std::vector<float>{static_cast<float>(steps % kStepsBase), static_cast<float>(high)});
   return copies;
@@ -141,6 +143,7 @@ absl::StatusOr<int64_t> AssignTrainingState(const NamedParameters& values, absl:
   SPLITVEIL_ASSIGN_OR_RETURN(const ValuesByName by_name, IndexByName(values));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float>* numbers, Find(by_name, kSteps));
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, ReadSteps(*numbers));
+  // As many as expected: a name too many would be silently dropped.
   absl::Status status = CheckCount(state.size() + 1, by_name.size());
   if (status.ok()) {
     status = Assign(by_name, state, /*fewer_rows=*/true);

@@ -13,6 +13,7 @@ namespace splitveil {
 
 void SetComputeThreads(int threads) {
   at::set_num_threads(threads);
+  // OpenBLAS has threads of its own, which would multiply with LibTorch's.
   SetBlasThreads(threads);
 }
 
@@ -44,6 +45,7 @@ class TensorMemory final : public c10::Allocator {
   }
   // What malloc gave stands right before the block.
   static void* Aligned(size_t bytes) {
+    // Room for the alignment and for the pointer before the block; the bound keeps the sum from overflowing.
     void* const given = bytes <= SIZE_MAX / 2 ? std::malloc(bytes + kAlignment + sizeof(void*)) : nullptr;
     TORCH_CHECK(given != nullptr, "not enough memory for a tensor of ", bytes, " bytes");
     const uintptr_t first = reinterpret_cast<uintptr_t>(given) + sizeof(void*);

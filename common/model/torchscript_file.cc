@@ -60,6 +60,7 @@ absl::Status ReadEntry(zip_t* archive, zip_uint64_t index, std::array<char, kRea
   if (stat.size > 0 && IsFolder(archive, stat)) {
     return Damaged("a part is marked as a folder");
   }
+  // Read to the end, as the checksum is compared with the last byte.
   zip_uint64_t length = 0;
   zip_int64_t read = 0;
   while ((read = zip_fread(entry.get(), buffer.data(), buffer.size())) > 0) {
@@ -78,7 +79,7 @@ absl::Status CheckTorchScriptArchive(const std::string& path) {
                                                          zip_discard);
   if (archive == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat("expected a TorchScript file, found something else or a damaged one: ", OpenError(code)));
+        absl::StrCat("expected a TorchScript file, found something else, or a damaged file: ", OpenError(code)));
   }
   const auto buffer = std::make_unique<std::array<char, kReadBytes>>();
   const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
@@ -124,6 +125,7 @@ absl::Status TieParameters(Module& module) {
 
 absl::Status CheckParameters(const Module& module) {
   for (const auto& parameter : module.named_parameters()) {
+    // The optimiser works on plain arrays of float32.
     if (parameter.value.scalar_type() != at::kFloat || !parameter.value.is_contiguous()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "parameter ", parameter.name, ": expected contiguous float32, found ",
@@ -140,9 +142,11 @@ absl::Status NoTorchScript(const char* why) {
 
 absl::StatusOr<Module> Load(const std::string& path) {
   std::error_code error;
+  // A folder or a device would give LibTorch's error, which names no field.
   if (!std::filesystem::is_regular_file(path, error)) {
     return absl::InvalidArgumentError("expected a TorchScript file, found none of that name");
   }
+  // LibTorch does not compare checksums: damaged weights would train without a word.
   SPLITVEIL_RETURN_IF_ERROR(CheckTorchScriptArchive(path));
   try {
     return torch::jit::load(path, at::Device(at::kCPU));
@@ -222,6 +226,7 @@ std::vector<at::Tensor> TrainedParameters(const Module& module) {
 Module CopyModule(const Module& module, bool train) {
   const at::NoGradGuard no_grad;  // Or the copies would be results of an operation instead of leaves.
   Module copy = module.deepcopy();
+  // deepcopy forgets which parameters are frozen: restored below.
   copy.train(train);
   const auto originals = module.parameters();
   const auto copies = copy.parameters();

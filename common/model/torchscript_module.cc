@@ -16,7 +16,6 @@
 #include "common/model/torch_boundary.h"
 #include "common/model/torchscript_file.h"
 #include "common/model/torchscript_run.h"
-#include "common/model/torchscript_trial.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -116,7 +115,7 @@ struct TorchScriptModule::State {
     return found;
   }
 
-  // What OptimizerOptions::clip_norm leaves of the gradients.
+  // The factor by which OptimizerOptions::clip_norm scales the gradients.
   absl::StatusOr<double> ClippingScale() const {
     if (options.optimizer.clip_norm == 0) {
       return 1.0;
@@ -143,6 +142,7 @@ struct TorchScriptModule::State {
     }
     if (part == Part::kTraining) {
       for (size_t i = 0; i < parameters.size(); ++i) {
+        // Tied parameters have several names in the state dict; the first one names their moments.
         const auto owner = std::find_if(tensors.begin(), tensors.end(),
                                         [&](const auto& named) { return named.second.is_same(parameters[i]); });
         const std::string name = owner->first;
@@ -197,10 +197,14 @@ TorchScriptModule::~TorchScriptModule() = default;
 absl::StatusOr<TorchScriptPass> TorchScriptModule::Forward(const TorchScriptInput& input) {
   SPLITVEIL_RETURN_IF_ERROR(state_->CheckInput(input));
   return CatchTorchErrors<absl::StatusOr<TorchScriptPass>>("forward", [&]() -> absl::StatusOr<TorchScriptPass> {
+    // A copy, whose parameters the pass keeps: batches in flight are differentiated with those they were computed with.
     const torch::jit::Module copy = CopyModule(state_->module, /*train=*/true);
+    // Dropout draws from LibTorch's global generator: seeded for each pass, so that a repeated batch gives the same
+    // bytes.
     SeedDefaultGenerator(state_->draws.seed + state_->draws.passes);
     const at::AutoGradMode grad(true);
     SPLITVEIL_ASSIGN_OR_RETURN(TorchScriptRun run, RunTorchScript(state_->options, *state_->forward, copy, input));
+    // Running statistics (BatchNorm) count with the next batch already, as in Python.
     AssignAttributes(copy, state_->module);
     ++state_->draws.passes;
     TorchScriptPass pass;
@@ -226,10 +230,12 @@ absl::StatusOr<TorchScriptGradients> TorchScriptModule::Backward(TorchScriptPass
     return absl::FailedPreconditionError("backward: expected a pass that has not been back-propagated yet");
   }
   const int64_t rows = pass.state_->run.output.size(0);
+  // A refused call leaves the pass usable.
   SPLITVEIL_RETURN_IF_ERROR(state_->CheckOutputGradient(output_gradient, rows));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<const LayerOutput*> outputs, state_->FindLayers(pass, layers));
   using Result = absl::StatusOr<TorchScriptGradients>;
   return CatchTorchErrors<Result>("backward", [&]() -> Result {
+    // One pass through the graph for parameters, layers and inputs: in this order, as they are read below.
     std::vector<Edge> edges = EdgesOf(pass.state_->parameters);
     for (const LayerOutput* output : outputs) {
       edges.push_back(output->edge);
@@ -239,6 +245,7 @@ absl::StatusOr<TorchScriptGradients> TorchScriptModule::Backward(TorchScriptPass
         edges.push_back(torch::autograd::impl::gradient_edge(input));
       }
     }
+    // Before the computation: a pass that failed half-way cannot be trusted for a second try.
     pass.state_->served = true;
     const std::vector<at::Tensor> gradients =
         Differentiate(pass.state_->run.output, WrapMatrix(output_gradient), edges);
@@ -293,6 +300,7 @@ absl::StatusOr<std::vector<std::vector<float>>> TorchScriptModule::BackwardRow(
       edges.push_back(output->edge);
     }
     // Through the batch's own graph: a row computed alone would be another one where the batch is normalised.
+    // The other rows get no gradient, but stay part of the computation.
     const at::Tensor only_row = at::zeros({rows, state_->options.output_width});
     only_row[row].copy_(WrapMatrix(gradient)[0]);
     const std::vector<at::Tensor> gradients = Differentiate(pass.state_->run.output, only_row, edges);
@@ -310,6 +318,7 @@ absl::Status TorchScriptModule::Update() {
     return absl::FailedPreconditionError("update: expected a backward since the last update, found none");
   }
   return CatchTorchErrors<absl::Status>("update", [&]() -> absl::Status {
+    // Before any parameter moves: a gradient that is not finite changes nothing.
     SPLITVEIL_ASSIGN_OR_RETURN(const double scale, state_->ClippingScale());
     for (size_t i = 0; i < state_->parameters.size(); ++i) {
       at::Tensor& parameter = state_->parameters[i];
@@ -321,6 +330,7 @@ absl::Status TorchScriptModule::Update() {
     }
     const at::NoGradGuard no_grad;
     for (size_t i = 0; i < state_->averages.size(); ++i) {
+      // The averages move after the step, towards the new parameters.
       state_->averages[i].lerp_(state_->parameters[i], state_->options.optimizer.AverageRate(state_->steps));
     }
     state_->has_gradient = false;
@@ -344,12 +354,13 @@ NamedParameters TorchScriptModule::Values(Part part) const {
 absl::Status TorchScriptModule::SetValues(Part part, const NamedParameters& values) {
   const at::NoGradGuard no_grad;
   const std::vector<std::pair<std::string, at::Tensor>> tensors = state_->Tensors(part);
+  // All names and sizes first: a state that does not fit changes nothing.
   const bool fits =
       std::equal(tensors.begin(), tensors.end(), values.begin(), values.end(), [](const auto& own, const auto& other) {
         return own.first == other.first && own.second.numel() == static_cast<int64_t>(other.second.size());
       });
   if (!fits) {
-    return absl::InvalidArgumentError("values: expected the module's names and sizes in its order, found others");
+    return absl::InvalidArgumentError("values: names and sizes must be the module's, in its order");
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
     at::Tensor tensor = tensors[i].second;
@@ -360,6 +371,7 @@ absl::Status TorchScriptModule::SetValues(Part part, const NamedParameters& valu
 
 torch::jit::Module TorchScriptModule::ScriptToPredict() const {
   const at::NoGradGuard no_grad;
+  // A copy: prediction must not move running statistics.
   torch::jit::Module copy = CopyModule(state_->module, /*train=*/false);
   std::vector<at::Tensor> parameters = TrainedParameters(copy);
   for (size_t i = 0; i < state_->averages.size(); ++i) {

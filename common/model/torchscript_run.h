@@ -85,6 +85,15 @@ absl::StatusOr<TorchScriptRun> RunTorchScript(const TorchScriptOptions& options,
 std::vector<at::Tensor> Differentiate(const at::Tensor& output, const at::Tensor& output_gradient,
                                       const std::vector<torch::autograd::Edge>& edges);
 
+// What can be found out about a TorchScript module by running it, before a run begins.
+// Runs copies of `module` on made-up batches of 2 and 3 rows, in train mode and back and in eval mode. Returns the
+// layers whose gradients can be told: the names TorchScriptModule::layers has. Errors: InvalidArgument with expected
+// and found where forward fails or gives another shape, nothing in it can be trained, or in eval mode a row's output
+// depends on other rows or on chance (a module traced in train mode).
+absl::StatusOr<std::vector<std::string>> TryTorchScript(const TorchScriptOptions& options,
+                                                        const LayeredForward& forward,
+                                                        const torch::jit::Module& module);
+
 // Seeds what Dropout and its like draw from: LibTorch's default generator.
 void SeedDefaultGenerator(uint64_t seed);
 

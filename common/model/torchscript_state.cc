@@ -36,8 +36,8 @@ absl::StatusOr<Draws> ReadDraws(const std::vector<float>& digits) {
     return number >= 0 && number < (1 << kBits) && number == static_cast<float>(static_cast<int>(number));
   };
   if (digits.size() != 2 * kDigits || !std::all_of(digits.begin(), digits.end(), is_digit)) {
-    return absl::InvalidArgumentError(absl::StrCat("parameter ", kDraws, ": expected ", 2 * kDigits,
-                                                   " whole numbers below ", 1 << kBits, ", found others"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("parameter ", kDraws, ": must be ", 2 * kDigits, " whole numbers below ", 1 << kBits));
   }
   std::array<uint64_t, 2> numbers = {};
   for (size_t i = 0; i < digits.size(); ++i) {
@@ -91,9 +91,11 @@ absl::Status TorchScriptState::SetTrainingState(const NamedParameters& state) {
     return absl::InvalidArgumentError(absl::StrCat("parameter ", kDraws, ": expected, not found"));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const Draws draws, ReadDraws(kept->second));
+  // What is not the module's own must not be among the names that it compares.
   learnt.erase(kept);
   NamedParameters module = module_->Values(Part::kTraining);
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, AssignTrainingState(learnt, Views(Part::kTraining, module)));
+  // Nothing is set before all of the state is known to fit.
   module_->set_steps(steps);
   module_->set_draws(draws);
   if (embedding_ != nullptr) {

@@ -18,6 +18,7 @@ namespace {
 // `purpose` keeps the two draws of one seed apart.
 Digest Draw(const char* purpose, SeedRole role, uint64_t reproducible_seed) {
   Digest digest;
+  // 0 is the default: only a test or an experiment may have a peer that can guess the seed.
   if (reproducible_seed == 0) {
     FillSecureRandom(absl::MakeSpan(digest));
     return digest;
@@ -92,9 +93,11 @@ absl::StatusOr<JointSeed> SeedExchange::Combine(absl::string_view peer_commitmen
   SPLITVEIL_RETURN_IF_ERROR(CheckLength("peer's commitment", peer_commitment));
   SPLITVEIL_RETURN_IF_ERROR(CheckLength("peer's reveal", peer_reveal));
   const Digest expected = Commitment(PeerOf(role_), peer_reveal);
+  // A peer that saw this party's seed first could choose its own to fit: the commitment binds it (architecture rule 1).
   if (CRYPTO_memcmp(expected.data(), peer_commitment.data(), expected.size()) != 0) {
     return absl::PermissionDeniedError("joint seed: the peer revealed a seed that does not match its commitment");
   }
+  // The label party's first, so that both parties hash the same bytes.
   const bool own_first = role_ == SeedRole::kLabelParty;
   return Sha256(
       absl::StrCat(kSeedTag, own_first ? contribution_ : peer_reveal, own_first ? peer_reveal : contribution_));

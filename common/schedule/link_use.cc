@@ -10,6 +10,7 @@ int64_t BatchBytes(int64_t examples, int64_t cut_width, v1::DataType wire_dtype)
 }
 
 int64_t BatchesInFlight(const LinkFigures& link, int64_t most) {
+  // A lost packet holds up what follows for about a round trip: more must be in flight than one round trip needs.
   constexpr int64_t kMoreRoundTrips = 8;
   const absl::Duration between = std::max(link.batch, kLeastBatchWork);
   const double under_way = absl::FDivDuration((1 + kMoreRoundTrips) * link.round_trip + 2 * link.batch, between);
@@ -17,6 +18,7 @@ int64_t BatchesInFlight(const LinkFigures& link, int64_t most) {
 }
 
 int64_t FreshBatches(int64_t batches_per_epoch) {
+  // Gradients of older activations than this cost accuracy.
   constexpr int64_t kShareOfAnEpoch = 16;
   return std::max<int64_t>(1, batches_per_epoch / kShareOfAnEpoch);
 }

@@ -29,6 +29,7 @@ ScheduleOptions AgreedSchedule(const v1::RunAgreement& agreement) {
 
 int64_t BatchesPerEpoch(int64_t examples, const ScheduleOptions& options) {
   const int64_t rest = examples % options.batch_size;
+  // A rest that is too small joins the batch before it: a small batch would expose its examples.
   const bool rest_stands_alone = rest >= options.minimum_batch_size;
   return std::max<int64_t>(1, examples / options.batch_size + (rest_stands_alone ? 1 : 0));
 }
@@ -44,6 +45,7 @@ absl::StatusOr<Schedule> Schedule::Create(const JointSeed& seed, std::vector<uin
         absl::StrCat("schedule: expected at least minimum_batch_size = ", options.minimum_batch_size,
                      " training examples, found ", train.size()));
   }
+  // Sorted input makes the permutation depend on the seed and the set only.
   if (std::adjacent_find(train.begin(), train.end(), std::greater_equal<>()) != train.end()) {
     return absl::InvalidArgumentError("schedule: expected strictly ascending training positions");
   }
@@ -74,6 +76,7 @@ absl::Span<const uint32_t> Schedule::BatchRows(uint32_t epoch, int64_t batch) {
 void Schedule::Permute(uint32_t epoch) {
   SeededStream stream = EpochStream(seed_, epoch);
   permutation_ = train_;
+  // Fisher-Yates over an unbiased stream: std::shuffle differs between standard libraries, and the parties must agree.
   for (size_t i = permutation_.size(); i > 1; --i) {
     std::swap(permutation_[i - 1], permutation_[stream.UniformBelow(static_cast<uint32_t>(i))]);
   }

@@ -20,6 +20,7 @@ constexpr int64_t kSlicesOfOneInFlight = 3;
 
 BatchSlices::BatchSlices(int64_t rows, int64_t in_flight_batches) {
   const int64_t wanted = in_flight_batches == 1 ? kSlicesOfOneInFlight : 1;
+  // Both parties compute the same cuts from agreed numbers, so a message says only where it starts.
   const int64_t slice_rows = std::clamp((rows + wanted - 1) / wanted, kLeastSliceRows, kMostSliceRows);
   for (int64_t first = 0; first < rows; first += slice_rows) {
     slices_.push_back({first, std::min(slice_rows, rows - first)});
@@ -49,6 +50,7 @@ absl::Status SliceAssembler::Add(int64_t first_row, const v1::Tensor& tensor) {
         absl::StrCat(format_.field, ": this batch is complete, but more rows came, from row ", first_row));
   }
   const RowRange& due = slices_.all()[received_];
+  // Any other order would let the peer choose which rows are computed together.
   if (first_row != due.first) {
     return absl::InvalidArgumentError(
         absl::StrCat(format_.field, ".first_row: expected ", due.first, ", found ", first_row));
@@ -61,6 +63,7 @@ absl::Status SliceAssembler::Add(int64_t first_row, const v1::Tensor& tensor) {
 }
 
 std::optional<RowRange> SliceAssembler::NextReady() {
+  // In order, and only whole parts: the model takes rows as it computed them.
   if (ready_ == computed_.size() || computed_[ready_].end() > received_rows()) {
     return std::nullopt;
   }
@@ -73,6 +76,7 @@ ConstMatrixView SliceAssembler::block(const RowRange& rows) const {
 }
 
 Matrix SliceAssembler::Take() {
+  // Rows that have not come hold whatever was in the memory.
   CheckInvariant(complete(), "SliceAssembler: the whole batch received");
   return std::move(rows_);
 }

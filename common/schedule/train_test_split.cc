@@ -60,6 +60,7 @@ std::vector<uint32_t>& PositionsOf(SplitPart part, TrainTestSplit& split) {
 // `own_rows`: how many the party has; `part_of` is asked about each of `rows` once.
 TrainTestSplit SplitBy(size_t own_rows, absl::Span<const uint32_t> rows,
                        absl::FunctionRef<SplitPart(uint32_t)> part_of) {
+  // Only shared rows are asked about: ids of the others need not be read.
   std::vector<bool> aligned(own_rows);
   for (const uint32_t row : rows) {
     aligned[row] = true;
@@ -107,6 +108,7 @@ SplitPart SplitRule::PartOf(absl::string_view key) const {
   if (validation_end_ == 0) {
     return SplitPart::kTraining;
   }
+  // By the hash of the key alone: a row stays in its part when the data grow, and both parties agree without a message.
   const uint64_t hash = HashOf(kSplitTag, salt_, key);
   if (hash < test_end_) {
     return SplitPart::kTest;
@@ -134,6 +136,7 @@ bool IsSplitByTables(const v1::RunAgreement& agreement) {
 }
 
 Digest SplitDigest(const TrainTestSplit& split) {
+  // A byte for each position. Training is 0, which the string is filled with.
   std::string parts(split.train.size() + split.test.size() + split.auxiliary.size() + split.validation.size(), '\0');
   const auto mark = [&](const std::vector<uint32_t>& positions, SplitPart part) {
     for (const uint32_t position : positions) {

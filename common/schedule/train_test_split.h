@@ -12,7 +12,7 @@
 #include "common/crypto/digest.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/id_list.h"
-#include "common/dataset/split_part.h"
+#include "common/dataset/task.h"
 
 #include "splitveil/v1/agreement.pb.h"
 

@@ -14,6 +14,7 @@ AttackModule::AttackModule(const v1::AuditAgreement& audit, int64_t examples) : 
     remembers_ = remembers_ || traits.cumulative() || traits.learns();
     needs_activations_ = needs_activations_ || traits.needs_activations();
     needs_oracle_ = needs_oracle_ || traits.needs_oracle();
+    // One adversary a layer: what it remembers of earlier epochs is of that layer's gradients.
     adversaries_.try_emplace(score.layer, examples);
   }
 }
@@ -36,6 +37,7 @@ absl::Status AttackModule::Begin(const AttackedBatch& batch) {
     if (i == batch.gradients.size()) {
       return absl::InvalidArgumentError(absl::StrCat("attack: expected a gradient of layer ", layer, ", found none"));
     }
+    // Begin may remember the batch, so every adversary sees every batch, audited or not.
     input.gradients = batch.gradients[i].gradient;
     if (!batch.clean_positives.empty()) {
       input.clean_positive = batch.clean_positives[i];
@@ -60,6 +62,7 @@ absl::Status AttackModule::Remember(const AttackedBatch& batch) {
   absl::Status status = Begin(batch);
   for (const AgreedScore& agreed : agreed_) {
     const AttackTraits traits = TraitsOf(agreed.attack.attack);
+    // Scores are dropped: computing them is how these attacks take a batch in.
     if (status.ok() && (traits.cumulative() || traits.learns())) {
       status = adversaries_.at(agreed.layer).Score(agreed.attack).status();
     }

@@ -29,7 +29,9 @@ absl::StatusOr<std::unique_ptr<LayerStack>> CreateHead(const BottomModelOptions&
   logit.set_units(1);
   logit.set_activation(v1::LINEAR);
   options.optimizer = optimizer;
+  // A seed of its own, or the head would repeat the first draws of the bottom model.
   options.seed = bottom.seed + 1;
+  // Completion trains through the head into the bottom model (Fu et al., USENIX Security 2022).
   options.input_gradient = true;
   return LayerStack::Create(options);
 }
@@ -67,6 +69,7 @@ Discriminant Discriminate(ConstMatrixView activations, absl::Span<const uint8_t>
   }
   double spread = 0;
   for (size_t j = 0; j < labels.size(); ++j) {
+    // Distance from the middle along the line between the means, in units of its length.
     const double along = InnerProduct(activations.row(static_cast<int64_t>(j)), discriminant.weights) - middle;
     const double from_mean = along - (labels[j] == 1 ? 0.5 : -0.5) * distance_squared;
     spread += from_mean * from_mean / static_cast<double>(labels.size());
@@ -106,6 +109,8 @@ absl::Status ModelCompletion::StartHead() {
   if (means[0].empty() || means[1].empty() || means[0] == means[1]) {
     return absl::OkStatus();  // Nothing to tell apart: the head stays random.
   }
+  // With a handful of labels a random head first spoils the trained bottom model; a discriminant starts where the
+  // classes already differ.
   const Discriminant discriminant = Discriminate(activations, options_.labels, means);
   absl::Status status = AssignParameters({{"logit.weight", discriminant.weights}, {"logit.bias", {discriminant.bias}}},
                                          head_->parameters(""));
@@ -115,6 +120,7 @@ absl::Status ModelCompletion::StartHead() {
 
 int64_t ModelCompletion::Steps(int passes) const {
   const auto steps_per_pass = static_cast<int64_t>((options_.positions.size() + kBatch - 1) / kBatch);
+  // Bounded, so that many auxiliary labels do not hold up the end of the run.
   return std::min(passes * steps_per_pass, kMaxCompletionSteps);
 }
 
@@ -123,6 +129,7 @@ absl::Status ModelCompletion::Train(int64_t steps) {
     if (next_ >= order_.size()) {
       order_.resize(options_.positions.size());
       std::iota(order_.begin(), order_.end(), 0);
+      // A new order for each pass, as in ordinary training.
       std::shuffle(order_.begin(), order_.end(), random_);
       next_ = 0;
     }

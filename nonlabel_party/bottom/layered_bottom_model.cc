@@ -1,5 +1,5 @@
-#include "nonlabel_party/bottom/layered_bottom_model.h"
-
+// The built-in bottom model, and which implementation a BottomModel is: apart from bottom_model.h, so that it need not
+// know them.
 #include <algorithm>
 #include <cstddef>
 #include <deque>
@@ -12,11 +12,15 @@
 #include "absl/strings/str_join.h"
 
 #include "common/architecture/model_spec.h"
+#include "common/model/export.h"
+#include "common/model/half_script.h"
 #include "common/model/input_layer.h"
 #include "common/model/layer_stack.h"
 #include "common/model/optimizer_options.h"
 #include "common/status/status_macros.h"
-#include "nonlabel_party/bottom/bottom_export.h"
+#include "common/telemetry/log.h"
+#include "nonlabel_party/bottom/bottom_model.h"
+#include "nonlabel_party/bottom/torchscript_bottom_model.h"
 
 namespace splitveil {
 namespace {
@@ -30,6 +34,7 @@ absl::StatusOr<LayerChain> ChainOf(const BottomModelOptions& options, int64_t in
   chain.input_image = options.features.image;
   chain.layers = LayersOf(options.spec);
   chain.initialization = options.spec.initialization();
+  // An explicit input_image lets the label party plan the cut; it must be that of the data.
   const ImageShape told = ImageOf(options.spec);
   const ImageShape& found = chain.input_image;
   if (options.spec.has_input_image() &&
@@ -51,14 +56,23 @@ absl::Status CheckCutWidth(const std::vector<PlannedLayer>& plan, int64_t cut_wi
   return absl::OkStatus();
 }
 
-// A slice of a batch between its Forward and the Update that learns from it. It stays where it is made: `pass` reads
-// `batch` or `input`.
+absl::Status CheckGradient(int64_t rows, int64_t cols, ConstMatrixView gradient) {
+  if (gradient.rows() != rows || gradient.cols() != cols) {
+    return absl::InvalidArgumentError(absl::StrCat("output gradient: expected ", rows, " x ", cols, ", found ",
+                                                   gradient.rows(), " x ", gradient.cols()));
+  }
+  return absl::OkStatus();
+}
+
+// A slice of a batch between its Forward and the Update that learns from it. It stays where it is made: `pass` and
+// `output` read `batch` or `input`.
 struct PendingSlice {
   FeatureBatch batch;
   Matrix input;
-  LayerPass pass;
+  LayerPass pass;          // Unused without layers.
+  ConstMatrixView output;  // At the cut.
   StackGradients gradients;
-  Matrix added;  // At the input, by AddGradient; empty: none.
+  Matrix added;  // At the input, by AddGradient or without layers; empty: none.
 
   // At the input, all together.
   ConstMatrixView at_input() const { return added.size() > 0 ? ConstMatrixView(added) : gradients.input; }
@@ -69,8 +83,10 @@ void AddTo(Matrix& values, ConstMatrixView more) {
   std::transform(values.data(), values.data() + values.size(), more.data(), values.data(), std::plus<>());
 }
 
+// Without layers the activations are the assembled input, and the gradient at the cut is that at the input.
 class LayeredBottomModel final : public BottomModel {
  public:
+  // `layers`: null if the cut is directly behind the embeddings.
   LayeredBottomModel(const FeatureShape& features, std::unique_ptr<InputLayer> input,
                      std::unique_ptr<LayerStack> layers, std::vector<std::string> layer_names)
       : features_(features),
@@ -85,17 +101,20 @@ class LayeredBottomModel final : public BottomModel {
     pending->batch = std::move(batch);
     SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView input,
                                input_->Assemble(pending->batch, ParameterUse::kTraining, pending->input));
-    SPLITVEIL_ASSIGN_OR_RETURN(LayerPass pass, layers_->Forward(input));
-    pending->pass = std::move(pass);
+    pending->output = input;
+    if (layers_ != nullptr) {
+      SPLITVEIL_ASSIGN_OR_RETURN(pending->pass, layers_->Forward(input));
+      pending->output = pending->pass.output();
+    }
     pending_.push_back(std::move(pending));
-    return pending_.back()->pass.output();
+    return pending_.back()->output;
   }
 
   absl::StatusOr<Matrix> Predict(const FeatureBatch& batch) override {
     Matrix storage;
     SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView input,
                                input_->Assemble(batch, ParameterUse::kPrediction, storage));
-    return layers_->Predict(input);
+    return layers_ == nullptr ? Matrix(input) : layers_->Predict(input);
   }
 
   absl::StatusOr<std::vector<ConstMatrixView>> Backward(ConstMatrixView cut_gradient,
@@ -103,18 +122,22 @@ class LayeredBottomModel final : public BottomModel {
     if (pending_.empty()) {
       return absl::FailedPreconditionError("bottom model: expected a pending forward, found none");
     }
+    // Names first: a refused call must leave the pending forward as it is.
     SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<int64_t> below_cut, LayersBelowCut(layers));
-    SPLITVEIL_ASSIGN_OR_RETURN(StackGradients gradients,
-                               layers_->Backward(pending_.front()->pass, cut_gradient, below_cut));
+    PendingSlice& slice = *pending_.front();
+    if (layers_ != nullptr) {
+      SPLITVEIL_ASSIGN_OR_RETURN(slice.gradients, layers_->Backward(slice.pass, cut_gradient, below_cut));
+    } else {
+      SPLITVEIL_RETURN_IF_ERROR(CheckGradient(slice.batch.rows, slice.output.cols(), cut_gradient));
+      slice.added = Matrix(cut_gradient);  // A copy: the caller's may be gone by the Update.
+    }
     current_.push_back(std::move(pending_.front()));
     pending_.pop_front();
-    StackGradients& kept = current_.back()->gradients;
-    kept = std::move(gradients);
 
     std::vector<ConstMatrixView> result;
     size_t next = 0;
     for (const std::string& layer : layers) {
-      result.push_back(layer == kCutName ? cut_gradient : kept.outputs[next++]);
+      result.push_back(layer == kCutName ? cut_gradient : slice.gradients.outputs[next++]);
     }
     return result;
   }
@@ -124,13 +147,21 @@ class LayeredBottomModel final : public BottomModel {
     if (current_.empty()) {
       return absl::FailedPreconditionError("bottom model: expected a hint between Backward and Update");
     }
+    // The row counts over the whole batch, the passes are of its slices.
     auto slice = current_.begin();
     while (row >= (*slice)->batch.rows && std::next(slice) != current_.end()) {
       row -= (*slice++)->batch.rows;
     }
     SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<int64_t> below_cut, LayersBelowCut(layers));
-    SPLITVEIL_ASSIGN_OR_RETURN(std::vector<std::vector<float>> gradients,
-                               layers_->BackwardRow((*slice)->pass, row, clean_gradient, below_cut));
+    std::vector<std::vector<float>> gradients;
+    if (layers_ != nullptr) {
+      SPLITVEIL_ASSIGN_OR_RETURN(gradients, layers_->BackwardRow((*slice)->pass, row, clean_gradient, below_cut));
+    } else if (row < 0 || row >= (*slice)->batch.rows) {
+      return absl::InvalidArgumentError(absl::StrCat("row: expected a row of the batch, found ", row));
+    } else {
+      SPLITVEIL_RETURN_IF_ERROR(CheckGradient(1, (*slice)->output.cols(),
+                                              {clean_gradient.data(), 1, static_cast<int64_t>(clean_gradient.size())}));
+    }
     std::vector<std::vector<float>> result;
     size_t next = 0;
     for (const std::string& layer : layers) {
@@ -152,6 +183,7 @@ class LayeredBottomModel final : public BottomModel {
     if (current_.empty()) {
       return absl::FailedPreconditionError("bottom model: expected a Backward since the last Update, found none");
     }
+    // Taken first: after an error the batch is gone, and the next Backward starts a new one.
     const std::vector<std::unique_ptr<PendingSlice>> learnt = std::move(current_);
     current_.clear();
     std::vector<LookupGradient> at_input;
@@ -159,31 +191,40 @@ class LayeredBottomModel final : public BottomModel {
       slice->pass = LayerPass();  // The parameters are free to change where they lie.
       at_input.push_back({slice->batch.categories, slice->at_input()});
     }
-    SPLITVEIL_RETURN_IF_ERROR(LayerStack::Update({layers_.get()}));
-    return input_->Update(at_input);
+    if (layers_ != nullptr) {
+      SPLITVEIL_RETURN_IF_ERROR(LayerStack::Update({layers_.get()}));
+    }
+    SPLITVEIL_RETURN_IF_ERROR(input_->Update(at_input));
+    ++steps_;
+    return absl::OkStatus();
   }
 
   absl::StatusOr<std::vector<double>> GradientProducts(absl::Span<const ConstMatrixView> cut_gradients) override {
     const size_t m = cut_gradients.size();
-    std::vector<std::vector<double>> dense(m);   // Of each objective, at the layers.
-    std::vector<std::vector<Matrix>> inputs(m);  // At the input, slice by slice.
+    std::vector<std::vector<double>> dense(m);  // Of each objective, at the layers.
+    std::deque<Matrix> inputs;                  // At the input, slice by slice.
     std::vector<std::vector<LookupGradient>> at_embedding(m);
     for (size_t i = 0; i < m; ++i) {
       SPLITVEIL_RETURN_IF_ERROR(CheckWholeBatch(cut_gradients[i]));
       int64_t first = 0;
       for (const std::unique_ptr<PendingSlice>& slice : current_) {
-        SPLITVEIL_ASSIGN_OR_RETURN(LayerStack::ObjectiveGradient gradient,
-                                   layers_->GradientOf(slice->pass, cut_gradients[i].block(first, slice->batch.rows)));
-        dense[i].resize(gradient.parameters.size());
-        std::transform(dense[i].begin(), dense[i].end(), gradient.parameters.begin(), dense[i].begin(), std::plus<>());
-        inputs[i].push_back(std::move(gradient.input));
+        ConstMatrixView at_input = cut_gradients[i].block(first, slice->batch.rows);
+        if (layers_ != nullptr) {
+          SPLITVEIL_ASSIGN_OR_RETURN(LayerStack::ObjectiveGradient gradient,
+                                     layers_->GradientOf(slice->pass, at_input));
+          // The sum over the slices is in double: products of many small gradients are what decides.
+          dense[i].resize(gradient.parameters.size());
+          std::transform(dense[i].begin(), dense[i].end(), gradient.parameters.begin(), dense[i].begin(),
+                         std::plus<>());
+          at_input = inputs.emplace_back(std::move(gradient.input));
+        }
+        at_embedding[i].push_back({slice->batch.categories, at_input});
         first += slice->batch.rows;
       }
-      for (size_t part = 0; part < current_.size(); ++part) {
-        at_embedding[i].push_back({current_[part]->batch.categories, inputs[i][part]});
-      }
     }
+    // The embeddings' part is summed sparsely, over the rows that occur; the layers' part densely.
     std::vector<double> products = input_->GradientProducts(at_embedding);
+    // The parameters' gradients are of the mean over the batch; those above are sums.
     const auto rows = static_cast<double>(cut_gradients.front().rows());
     for (size_t i = 0; i < m; ++i) {
       for (size_t j = 0; j < m; ++j) {
@@ -198,8 +239,11 @@ class LayeredBottomModel final : public BottomModel {
     SPLITVEIL_RETURN_IF_ERROR(CheckWholeBatch(cut_gradient));
     int64_t first = 0;
     for (const std::unique_ptr<PendingSlice>& slice : current_) {
-      SPLITVEIL_ASSIGN_OR_RETURN(Matrix at_input,
-                                 layers_->AddGradient(slice->pass, cut_gradient.block(first, slice->batch.rows)));
+      const ConstMatrixView own = cut_gradient.block(first, slice->batch.rows);
+      Matrix at_input(own);
+      if (layers_ != nullptr) {
+        SPLITVEIL_ASSIGN_OR_RETURN(at_input, layers_->AddGradient(slice->pass, own));
+      }
       if (at_input.size() > 0) {
         AddTo(at_input, slice->at_input());
         slice->added = std::move(at_input);
@@ -214,23 +258,33 @@ class LayeredBottomModel final : public BottomModel {
   NamedParameters Parameters() const override { return CopyParameters(Views(ParameterUse::kPrediction)); }
 
   absl::Status SetParameters(const NamedParameters& parameters) override {
+    // Averages of other weights would be wrong: they restart from these.
     SPLITVEIL_RETURN_IF_ERROR(AssignParameters(parameters, Views(ParameterUse::kTraining)));
     input_->RestartAverage();
-    layers_->RestartAverage();
+    if (layers_ != nullptr) {
+      layers_->RestartAverage();
+    }
     return absl::OkStatus();
   }
 
-  NamedParameters TrainingState() const override { return CopyTrainingState(StateViews(), layers_->steps()); }
+  NamedParameters TrainingState() const override { return CopyTrainingState(StateViews(), steps_); }
 
   absl::Status SetTrainingState(const NamedParameters& state) override {
-    SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, AssignTrainingState(state, StateViews()));
-    layers_->set_steps(steps);
-    input_->set_steps(steps);
+    SPLITVEIL_ASSIGN_OR_RETURN(steps_, AssignTrainingState(state, StateViews()));
+    input_->set_steps(steps_);
+    if (layers_ != nullptr) {
+      layers_->set_steps(steps_);
+    }
     return absl::OkStatus();
   }
 
   absl::Status ExportTo(const std::string& folder) const override {
-    return ExportBottomModel(features_, *input_, layers_.get(), folder);
+    HalfScript script({}, &features_);
+    script.Assemble("x", *input_, "");
+    if (layers_ != nullptr) {
+      script.Apply("x", *layers_);
+    }
+    return ExportHalf(script, "x", {folder, "nonlabel_party"});
   }
 
  private:
@@ -259,50 +313,104 @@ class LayeredBottomModel final : public BottomModel {
       return absl::FailedPreconditionError(absl::StrCat("bottom model: expected a gradient for the ", rows,
                                                         " rows since the last Update, found ", cut_gradient.rows()));
     }
-    return absl::OkStatus();
+    return CheckGradient(rows, current_.front()->output.cols(), cut_gradient);
   }
 
   std::vector<ParameterView> Views(ParameterUse use) const {
-    return Joined({input_->parameters("", use), layers_->parameters("", use)});
+    return layers_ == nullptr ? input_->parameters("", use)
+                              : Joined({input_->parameters("", use), layers_->parameters("", use)});
   }
 
   std::vector<ParameterView> StateViews() const {
-    return Joined({Views(ParameterUse::kTraining), input_->optimizer_state(""), layers_->optimizer_state("")});
+    const std::vector<ParameterView> views = Joined({Views(ParameterUse::kTraining), input_->optimizer_state("")});
+    return layers_ == nullptr ? views : Joined({views, layers_->optimizer_state("")});
   }
 
   FeatureShape features_;
   std::unique_ptr<InputLayer> input_;
   std::unique_ptr<LayerStack> layers_;
   std::vector<std::string> layer_names_;
+  int64_t steps_ = 0;  // Of the optimiser.
   std::deque<std::unique_ptr<PendingSlice>> pending_;
   std::vector<std::unique_ptr<PendingSlice>> current_;  // Between Backward and Update.
 };
 
-}  // namespace
+// What can be said against a bottom half without layers before its table is made.
+absl::Status CheckWithoutLayers(const BottomModelOptions& options) {
+  const FeatureShape& features = options.features;
+  if (features.categorical == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kField,
+        ".layers: a bottom model without categories to embed needs at least one, as it would send the features "
+        "as they are"));
+  }
+  const int64_t dimension = options.spec.embedding().dimension();
+  const int64_t width = features.categorical * dimension + features.numeric;
+  if (options.spec.has_embedding() && width != options.cut_width) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cut_width: expected ", width, ", the ", features.categorical, " embeddings of ", dimension, " and ",
+        features.numeric, " numeric columns of a bottom model without layers, found ", options.cut_width));
+  }
+  return absl::OkStatus();
+}
 
-absl::StatusOr<std::unique_ptr<BottomModel>> CreateLayeredBottomModel(const BottomModelOptions& options) {
+// `options.spec` is a bottom half.
+absl::StatusOr<std::unique_ptr<BottomModel>> CreateLayered(const BottomModelOptions& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(const OptimizerOptions optimizer, ReadOptimizerOptions(options.optimizer));
+  // The embeddings start alike wherever the model is cut.
   std::mt19937_64 seeds(options.seed);
-
-  InputLayer::Options input_options;
-  input_options.field = kField;
-  input_options.features = options.features;
-  input_options.embedding = options.spec.has_embedding() ? &options.spec.embedding() : nullptr;
-  input_options.optimizer = optimizer;
-  input_options.seed = seeds();
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<InputLayer> input, InputLayer::Create(input_options));
-
-  LayerStack::Options stack_options;
-  SPLITVEIL_ASSIGN_OR_RETURN(LayerChain chain, ChainOf(options, input->width()));
-  stack_options.chain = std::move(chain);
-  stack_options.optimizer = optimizer;
-  stack_options.seed = seeds();
-  stack_options.input_gradient = input->has_embedding();
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<PlannedLayer> plan, PlanLayers(stack_options.chain));
-  SPLITVEIL_RETURN_IF_ERROR(CheckCutWidth(plan, options.cut_width));
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<LayerStack> layers, LayerStack::Create(stack_options));
+  const v1::Embedding* const embedding = options.spec.has_embedding() ? &options.spec.embedding() : nullptr;
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<InputLayer> input,
+                             InputLayer::Create({kField, options.features, embedding, optimizer, seeds()}));
+  std::unique_ptr<LayerStack> layers;
+  if (options.spec.layers_size() == 0) {
+    // The peer should not be the first to notice.
+    LogWarning("the model is cut behind its embeddings: the label party gets ", options.features.numeric,
+               " numeric columns as they are, and sees which examples share a category");
+  } else {
+    LayerStack::Options stack;
+    SPLITVEIL_ASSIGN_OR_RETURN(stack.chain, ChainOf(options, input->width()));
+    stack.optimizer = optimizer;
+    stack.seed = seeds();
+    stack.input_gradient = input->has_embedding();
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<PlannedLayer> plan, PlanLayers(stack.chain));
+    SPLITVEIL_RETURN_IF_ERROR(CheckCutWidth(plan, options.cut_width));
+    SPLITVEIL_ASSIGN_OR_RETURN(layers, LayerStack::Create(stack));
+  }
   return std::make_unique<LayeredBottomModel>(options.features, std::move(input), std::move(layers),
                                               AuditedNames(options.spec));
+}
+
+// `options` with the bottom half for specification.
+absl::StatusOr<BottomModelOptions> Resolve(const BottomModelOptions& options) {
+  SPLITVEIL_ASSIGN_OR_RETURN(v1::ModelSpec half, BottomHalf(options.spec, options.cut_layer));
+  BottomModelOptions resolved = options;
+  resolved.spec = std::move(half);
+  return resolved;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BottomModel>> BottomModel::Create(const BottomModelOptions& options) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const BottomModelOptions resolved, Resolve(options));
+  if (!resolved.spec.torchscript_path().empty()) {
+    return CreateTorchScriptBottomModel(resolved);
+  }
+  if (resolved.spec.layers_size() == 0) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckWithoutLayers(resolved));
+  }
+  return CreateLayered(resolved);
+}
+
+absl::StatusOr<std::vector<std::string>> BottomModel::Check(const BottomModelOptions& options) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const BottomModelOptions resolved, Resolve(options));
+  if (!resolved.spec.torchscript_path().empty()) {
+    return CheckTorchScriptBottomModel(resolved);
+  }
+  if (resolved.spec.layers_size() == 0) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckWithoutLayers(resolved));
+  }
+  return AuditedNames(resolved.spec);
 }
 
 }  // namespace splitveil

@@ -69,6 +69,7 @@ class TorchScriptBottomModel final : public BottomModel {
     if (pending_.empty()) {
       return absl::FailedPreconditionError("bottom model: expected a pending forward, found none");
     }
+    // Whole batches only: the module may normalise over the batch, so it has no slices to sum up.
     if (current_ != nullptr) {
       return absl::FailedPreconditionError("bottom model: expected an Update since the last Backward, found none");
     }
@@ -113,6 +114,7 @@ class TorchScriptBottomModel final : public BottomModel {
     if (current_ == nullptr) {
       return absl::FailedPreconditionError("bottom model: expected a Backward since the last Update, found none");
     }
+    // Taken first: after an error the batch is gone, and the next Backward starts a new one.
     const std::unique_ptr<PendingBatch> learnt = std::move(current_);
     if (absl::Status status = module_->Update(); !status.ok() || embedding_ == nullptr) {
       return status;
@@ -149,6 +151,7 @@ class TorchScriptBottomModel final : public BottomModel {
       SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView numbers, embedding_->Assemble(batch, use, storage));
       return TorchScriptInput{{numbers}, {}};
     }
+    // Checked here, since a reshape inside the module would accept any total.
     if (batch.numeric.size() != batch.rows * features_.numeric) {
       return absl::InvalidArgumentError(absl::StrCat("feature batch, numeric: expected ", batch.rows, " x ",
                                                      features_.numeric, ", found ", batch.numeric.rows(), " x ",
@@ -203,6 +206,7 @@ absl::StatusOr<std::vector<int64_t>> NumbersShape(const BottomModelOptions& opti
 absl::StatusOr<TorchScriptModule::Options> ModuleOptions(const BottomModelOptions& options,
                                                          const OptimizerOptions& optimizer, uint64_t seed) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::vector<int64_t> shape, NumbersShape(options));
+  // With an embedding of ours the module gets numbers only, and gives back the gradient at them.
   const bool embeds = HasEmbedding(options);
   TorchScriptModule::Options module;
   module.field = absl::StrCat(kField, ".torchscript_path");

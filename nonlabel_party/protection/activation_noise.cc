@@ -71,6 +71,7 @@ absl::Status ActivationNoise::Apply(Matrix& activations) {
   if (is_identity()) {
     return absl::OkStatus();
   }
+  // Clipping would make 0 or NaN of an infinite row and hide that the training has diverged.
   for (int64_t i = 0; i < activations.rows(); ++i) {
     if (!std::isfinite(Norm(activations.row(i)))) {
       return absl::InternalError("activations: expected finite numbers: the training has diverged");
@@ -78,6 +79,7 @@ absl::Status ActivationNoise::Apply(Matrix& activations) {
   }
   Clip(activations);
   if (sigma_ > 0) {
+    // The same activations get the same noise, others independent noise: a repeated batch has nothing to average.
     gaussian_->Bind(ContextOf(activations, sigma_));
     std::vector<float> noise(static_cast<size_t>(activations.size()));
     gaussian_->Fill({}, 0, absl::MakeSpan(noise));
@@ -94,6 +96,7 @@ void ActivationNoise::Backpropagate(ConstMatrixView before, Matrix& gradients) c
     if (norm <= clip_norm_) {
       continue;
     }
+    // The Jacobian of f -> clip_norm f / ||f|| is clip_norm / ||f|| (I - u u'), u = f / ||f||.
     const absl::Span<float> gradient = gradients.row(i);
     double along = 0;
     for (size_t k = 0; k < row.size(); ++k) {

@@ -25,7 +25,7 @@ class ActivationNoise {
   static absl::StatusOr<std::unique_ptr<ActivationNoise>> Create(double sigma, double clip_norm);
   ~ActivationNoise();  // Wipes the key.
 
-  // Scales rows down to clip_norm where they are longer: the mean of what leaves.
+  // Scales longer rows down to clip_norm: the mean of what is sent.
   void Clip(Matrix& activations) const;
   // Clip, then adds the noise. `activations`: finite. Errors: Internal where they are not.
   absl::Status Apply(Matrix& activations);

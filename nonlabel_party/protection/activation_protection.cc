@@ -38,18 +38,21 @@ absl::StatusOr<ProtectedAttribute> Find(const std::string& name, const v1::Prepr
 
 absl::Status CheckMethod(const ActivationProtection& protection, const v1::RunAgreement& agreement,
                          const v1::ModelSpec& model) {
+  // There would be nothing to lower.
   if (HasObjective(protection) && protection.attributes().empty()) {
     return Expected("attributes", "at least one column of kind ATTRIBUTE", "none");
   }
   if (!HasObjective(protection) && !protection.attributes().empty()) {
     return Expected("attributes", "none, as the method is the same for every attribute", protection.attributes(0));
   }
+  // L_p is the divergence of noised activations: without noise it is infinite or a matter of rounding.
   if (NeedsNoise(protection) && protection.noise_sigma() < kLeastSigma) {
     return Expected("noise_sigma", absl::StrCat("at least ", kLeastSigma), absl::StrCat(protection.noise_sigma()));
   }
   if (protection.has_gaussian() && protection.clip_norm() == 0) {
     return Expected("clip_norm", "above 0: noise on activations of any length has no bound", "0");
   }
+  // Refused rather than ignored: the user expects what the file sets to be applied.
   if (protection.has_none() && (protection.noise_sigma() > 0 || protection.clip_norm() > 0)) {
     return Expected("none", "no noise and no clipping, or gaussian in its place", "some");
   }
@@ -100,6 +103,7 @@ absl::StatusOr<std::vector<ProtectedAttribute>> CheckActivationProtection(const 
   if (absl::Status status = CheckMethod(protection, agreement, model); !status.ok()) {
     return status;
   }
+  // The data must know every attribute: one that is misspelt would stay unprotected.
   std::vector<ProtectedAttribute> attributes;
   for (const std::string& name : protection.attributes()) {
     absl::StatusOr<ProtectedAttribute> attribute = Find(name, data);
@@ -117,6 +121,7 @@ std::string ActivationProtectionName(const ActivationProtection& protection) {
 }
 
 int64_t ActivationReleases(const v1::RunAgreement& agreement) {
+  // At most: early stopping makes it fewer, and a repeated step sends the same bytes.
   return int64_t{agreement.epochs()} + (agreement.progressive_validation() ? 1 : 0);
 }
 

@@ -40,6 +40,8 @@ PrincipalComponents Analyse(const Eigen::MatrixXd& rows, int64_t width) {
 // turn among themselves changes nothing: the loss depends on distances only. So those with the rest of the space count.
 Eigen::MatrixXd ByRows(const PrincipalComponents& components, const Eigen::MatrixXd& by_projected) {
   const Eigen::Index rest = components.directions.cols() - components.width;
+  // First-order perturbation of eigenvectors: each turns towards another by their coupling over the gap of their
+  // eigenvalues.
   const Eigen::MatrixXd turned = components.directions.leftCols(rest).transpose() *
                                  (components.centred.transpose() * by_projected);  // [rest, width]
   Eigen::MatrixXd scaled = turned;
@@ -51,9 +53,11 @@ Eigen::MatrixXd ByRows(const PrincipalComponents& components, const Eigen::Matri
   }
   const Eigen::MatrixXd by_covariance =
       components.directions.leftCols(rest) * scaled * components.components().transpose();
+  // Through the projection, and through the directions, which turn with the covariance.
   const Eigen::MatrixXd by_centred =
       by_projected * components.components().transpose() +
       components.centred * (by_covariance + by_covariance.transpose()) / static_cast<double>(components.centred.rows());
+  // The rows were centred: a common shift of all rows changes nothing.
   return by_centred.rowwise() - by_centred.colwise().mean();
 }
 
@@ -73,6 +77,7 @@ KernelDensity Estimate(const Eigen::MatrixXd& projected, std::vector<int64_t> ro
   const auto width = static_cast<double>(projected.cols());
   density.rows = std::move(rows);
   density.mean = own.colwise().mean();
+  // Scott's rule for the square of the bandwidth: N^(-2 / (width + 4)).
   density.scott = std::pow(count, -2 / (width + 4));
   density.variance = noise_sigma * noise_sigma +
                      density.scott * (own.rowwise() - density.mean.transpose()).squaredNorm() / (count * width);
@@ -91,6 +96,7 @@ double AddLogDensity(const Eigen::MatrixXd& projected, const std::vector<int64_t
     const Eigen::MatrixXd away = centres.rowwise() - projected.row(i);
     const Eigen::VectorXd squared = away.rowwise().squaredNorm();
     const Eigen::VectorXd exponents = -squared / (2 * variance);
+    // Log-sum-exp relative to the largest term: far samples would underflow to log 0.
     const double largest = exponents.maxCoeff();
     Eigen::VectorXd share = (exponents.array() - largest).exp();
     const double total = share.sum();
@@ -100,6 +106,7 @@ double AddLogDensity(const Eigen::MatrixXd& projected, const std::vector<int64_t
     const Eigen::MatrixXd pulled = share.asDiagonal() * away * (weight / variance);
     gradient.row(i) += pulled.colwise().sum();
     by_centres -= pulled;
+    // d log N(x; c, v I) / dv = |x - c|^2 / (2 v^2) - width / (2 v), weighted by each kernel's share.
     density.by_variance += weight * (share.dot(squared) / (2 * variance * variance) - width / (2 * variance));
   }
   for (size_t j = 0; j < density.rows.size(); ++j) {
@@ -110,6 +117,7 @@ double AddLogDensity(const Eigen::MatrixXd& projected, const std::vector<int64_t
 
 // Adds what the bandwidth's derivative is by the rows that it is taken from.
 void AddByBandwidth(const Eigen::MatrixXd& projected, const KernelDensity& density, Eigen::MatrixXd& gradient) {
+  // d variance / d row = 2 scott (row - mean) / (count width).
   const double scale = density.by_variance * density.scott * 2 /
                        (static_cast<double>(density.rows.size()) * static_cast<double>(projected.cols()));
   for (const int64_t row : density.rows) {
@@ -132,6 +140,8 @@ ActivationLoss KernelPrivacyLoss(ConstMatrixView activations, const BatchAttribu
   Eigen::MatrixXd gradient = Eigen::MatrixXd::Zero(projected.rows(), projected.cols());
   double value = 0;
   for (KernelDensity& a : densities) {
+    // The sum over b of (N_a N_b / N^2) E_a[log p(z|a) - log p(z|b)]: the first term once with the weight of all
+    // others.
     const double others = known - static_cast<double>(a.rows.size());
     value += AddLogDensity(projected, a.rows, others / (known * known), a, gradient);
     for (KernelDensity& b : densities) {

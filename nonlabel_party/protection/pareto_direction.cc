@@ -70,7 +70,7 @@ class BoxedLeastSquares {
         met.push_back(floors_[k]);
       }
     }
-    if (met.size() > free.size()) {
+    if (met.size() > free.size()) {  // More equations than unknowns.
       return;
     }
     const Eigen::VectorXd left = target_ - products_ * beta;
@@ -101,6 +101,7 @@ class BoxedLeastSquares {
     }
     const Eigen::VectorXd clipped = beta.cwiseMax(-1).cwiseMin(1);
     const Eigen::VectorXd change = products_ * clipped;
+    // Rounding grows with C, and so must what it may cost.
     const double least = -kFeasible * products_.cwiseAbs().maxCoeff();
     const bool feasible =
         std::all_of(floors_.begin(), floors_.end(), [&](Eigen::Index floor) { return change(floor) >= least; });
@@ -123,6 +124,7 @@ class BoxedLeastSquares {
 double LeastCombinationNorm(const std::vector<double>& products, size_t m) {
   const Eigen::MatrixXd all = ToMatrix(products, m);
   double least = std::numeric_limits<double>::infinity();
+  // The minimum lies inside one face of the simplex: try each, and keep those whose shares are not negative.
   for (size_t members = 1; members < size_t{1} << m; ++members) {
     std::vector<Eigen::Index> used;
     for (size_t i = 0; i < m; ++i) {
@@ -146,6 +148,7 @@ double LeastCombinationNorm(const std::vector<double>& products, size_t m) {
 
 std::vector<double> AnchorDirection(const std::vector<double>& losses) {
   const Eigen::VectorXd l = ToVector(losses);
+  // Equation 7: the part of the ray for r = (1, 0, ..., 0) that is orthogonal to l.
   Eigen::VectorXd anchor = Eigen::VectorXd::Zero(l.size());
   if (const double norm = l.norm(); norm > 0) {
     Eigen::VectorXd ray = Eigen::VectorXd::Constant(l.size(), 1 / std::sqrt(static_cast<double>(l.size() - 1)));
@@ -160,15 +163,18 @@ ParetoDirection FindParetoDirection(const Objectives& objectives, double station
   const Eigen::MatrixXd products = ToMatrix(objectives.products, m);
   const Eigen::VectorXd losses = ToVector(objectives.losses);
   ParetoDirection result;
+  // Relative to the longest gradient, since all of them shrink as training converges.
   const double longest = std::sqrt(std::max(products.diagonal().maxCoeff(), 0.0));
   const Eigen::VectorXd eigenvalues = Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(products).eigenvalues();
   result.at_front = LeastCombinationNorm(objectives.products, m) <= stationarity * longest ||
                     eigenvalues(0) <= kLeastEigenvalue * eigenvalues(eigenvalues.size() - 1);
   Eigen::VectorXd weights;
   if (!result.at_front) {
+    // Equation 11: every loss falls in proportion to itself. Scaled into the box, not clipped, which would turn it.
     weights = products.ldlt().solve(losses);
     weights /= std::max(1.0, weights.cwiseAbs().maxCoeff());
   } else {
+    // Equation 12: along the front toward less L_u, but no loss at its threshold may rise.
     std::vector<Eigen::Index> floors;
     for (size_t i = 0; i < m; ++i) {
       if (objectives.at_threshold[i]) {

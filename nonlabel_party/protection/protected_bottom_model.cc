@@ -61,6 +61,7 @@ absl::StatusOr<std::unique_ptr<ProtectedBottomModel>> ProtectedBottomModel::Crea
     int64_t cut_width, uint64_t seed) {
   std::unique_ptr<ProtectedBottomModel> result(new ProtectedBottomModel(model, protection, std::move(attributes)));
   SPLITVEIL_ASSIGN_OR_RETURN(result->noise_, ActivationNoise::Create(protection.noise_sigma(), protection.clip_norm()));
+  // A seed for each, or all simulated adversaries would start alike.
   for (const ProtectedAttribute& attribute : result->attributes_) {
     SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PrivacyObjective> objective,
                                CreateObjective(protection, cut_width, attribute.values, ++seed));
@@ -85,10 +86,10 @@ absl::Status ProtectedBottomModel::ComputePrivacy(Pending& pending) {
                                objectives_[i]->Of(clipped, pending.sent.size() > 0 ? pending.sent : clipped,
                                                   {numbers, attributes_[i].values}));
     if (!std::isfinite(loss.value)) {  // Compares with no threshold.
-      return AsHalt(
-          absl::ResourceExhaustedError(absl::StrCat("activation protection: expected a finite privacy loss of ",
-                                                    attributes_[i].name, ", found none: the batch does not leave")));
+      return AsHalt(absl::ResourceExhaustedError(absl::StrCat("activation protection: no finite privacy loss of ",
+                                                              attributes_[i].name, ": the batch is not sent")));
     }
+    // The loss is of the clipped activations; the model learns from the gradient before the clipping.
     noise_->Backpropagate(pending.activations, loss.gradient);
     pending.privacy.push_back(std::move(loss));
   }
@@ -100,6 +101,7 @@ absl::Status ProtectedBottomModel::JudgePredicted(const FeatureBatch& batch, Con
   judged.features.rows = batch.rows;
   judged.features.attributes = batch.attributes;
   judged.activations = Matrix(activations);
+  // A short last batch is judged together with the one before: alone its estimate shows little but its own size.
   Pending together = judged;
   if (batch.rows < judged_.activations.rows()) {
     together.features.rows += judged_.features.rows;
@@ -117,12 +119,13 @@ absl::Status ProtectedBottomModel::JudgePredicted(const FeatureBatch& batch, Con
     predicted_[i].attribute = attributes_[i].name;
     predicted_[i].privacy_loss = std::max(predicted_[i].privacy_loss, together.privacy[i].value);
   }
+  // What is evaluated is not trained on, so there is no step that could bring it below: the run ends.
   if (Largest(together) > Limit()) {
-    return AsHalt(absl::ResourceExhaustedError(absl::StrCat("activation protection: privacy loss ", Largest(together),
-                                                            " of a batch to evaluate is above the "
-                                                            "threshold ",
-                                                            protection_.pareto().threshold(),
-                                                            " and its slack: it does not leave")));
+    return AsHalt(
+        absl::ResourceExhaustedError(absl::StrCat("activation protection: privacy loss ", Largest(together),
+                                                  " of a batch to evaluate is above the "
+                                                  "threshold ",
+                                                  protection_.pareto().threshold(), " and its slack: it is not sent")));
   }
   return absl::OkStatus();
 }
@@ -137,6 +140,7 @@ double ProtectedBottomModel::Largest(const Pending& pending) {
 
 absl::Status ProtectedBottomModel::DescendPrivacy(const Pending& pending) {
   Matrix sum(pending.activations.rows(), pending.activations.cols());
+  // Only what is above the threshold is lowered: the rest would cost utility for nothing.
   for (const ActivationLoss& loss : pending.privacy) {
     if (loss.value > protection_.pareto().threshold()) {
       AddScaled(1, PerExample(loss), sum);
@@ -154,10 +158,11 @@ absl::Status ProtectedBottomModel::Correct(Pending& pending) {
       return AsHalt(absl::ResourceExhaustedError(absl::StrCat("activation protection: privacy loss ", Largest(pending),
                                                               " of a batch is above the threshold ", pareto.threshold(),
                                                               " and its slack after ", latest_.correction_steps,
-                                                              " steps on it alone: it does not leave")));
+                                                              " steps on it alone: it is not sent")));
     }
     ++latest_.correction_steps;
     SPLITVEIL_RETURN_IF_ERROR(DescendPrivacy(pending));
+    // The update has changed the model: the batch is computed again, and judged again.
     SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView again, model_->Forward(pending.features));
     pending.activations = Matrix(again);
     SPLITVEIL_RETURN_IF_ERROR(ComputePrivacy(pending));
@@ -168,6 +173,7 @@ absl::Status ProtectedBottomModel::Correct(Pending& pending) {
 absl::StatusOr<int64_t> ProtectedBottomModel::Pretrain(const std::function<FeatureBatch()>& next) {
   const ActivationProtection::Pareto& pareto = protection_.pareto();
   int64_t steps = 0;
+  // Algorithm 1, lines 2 to 7: several in a row, since one batch may be below by chance.
   for (int below = 0; has_threshold() && below < kBelowInARow;) {
     Pending pending;
     pending.features = next();
@@ -185,7 +191,7 @@ absl::StatusOr<int64_t> ProtectedBottomModel::Pretrain(const std::function<Featu
       return AsHalt(absl::ResourceExhaustedError(
           absl::StrCat("activation protection: expected a privacy loss of at most ", pareto.threshold(), " after ",
                        pareto.max_pretraining_steps(), " steps before the training, found ", Largest(pending),
-                       ": a larger batch, threshold or noise_sigma, or a smaller cut_width")));
+                       ": set a larger batch, threshold or noise_sigma, or a smaller cut_width")));
     }
     SPLITVEIL_RETURN_IF_ERROR(DescendPrivacy(pending));
   }
@@ -193,6 +199,7 @@ absl::StatusOr<int64_t> ProtectedBottomModel::Pretrain(const std::function<Featu
 }
 
 absl::StatusOr<ConstMatrixView> ProtectedBottomModel::Forward(FeatureBatch batch) {
+  // Without a protection nothing is copied.
   if (noise_->is_identity() && objectives_.empty()) {
     return model_->Forward(std::move(batch));
   }
@@ -213,6 +220,7 @@ absl::StatusOr<ConstMatrixView> ProtectedBottomModel::Forward(FeatureBatch batch
   }
   pending->sent = pending->activations;
   SPLITVEIL_RETURN_IF_ERROR(noise_->Apply(pending->sent));
+  // Without a gate the objective reads what is sent: a simulated adversary learns from the noised activations.
   if (!has_threshold()) {
     SPLITVEIL_RETURN_IF_ERROR(ComputePrivacy(*pending));
   }
@@ -235,6 +243,7 @@ absl::StatusOr<std::vector<ConstMatrixView>> ProtectedBottomModel::Backward(Cons
   current_.push_back(std::move(pending_.front()));
   pending_.pop_front();
   Pending& batch = *current_.back();
+  // A copy: the caller's gradient is gone by Update, when the weights of both losses are known.
   batch.utility = Matrix(cut_gradient);
   noise_->Backpropagate(batch.activations, batch.utility);
   return model_->Backward(batch.utility, layers);
@@ -259,7 +268,7 @@ absl::StatusOr<std::vector<double>> ProtectedBottomModel::Weights(const Pending&
   std::vector<Matrix> owned;
   std::vector<ConstMatrixView> gradients = {pending.utility};
   for (const ActivationLoss& loss : pending.privacy) {
-    objectives.losses.push_back(std::max(loss.value, 0.0));
+    objectives.losses.push_back(std::max(loss.value, 0.0));  // Equation 11 takes losses that are not negative.
     objectives.at_threshold.push_back(loss.value > protection_.pareto().threshold());
     owned.push_back(PerExample(loss));
   }
@@ -277,10 +286,12 @@ absl::Status ProtectedBottomModel::Update() {
     return model_->Update();
   }
   if (learnt.size() != 1) {
+    // A privacy loss is an estimate of a whole batch: slices of it have none.
     return absl::FailedPreconditionError("protected bottom model: expected one whole batch since the last Update");
   }
   const Pending& batch = *learnt.front();
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<double> weights, Weights(batch));
+  // Backward has given the model the utility's gradient with weight 1, so only the difference is added.
   // The model has the utility's gradient already, once.
   Matrix added(batch.utility.rows(), batch.utility.cols());
   AddScaled(weights[0] - 1, batch.utility, added);

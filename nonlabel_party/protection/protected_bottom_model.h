@@ -46,7 +46,7 @@ struct ProtectionStep {
 
 // Plans what a step does (PrivacyObjective, FindParetoDirection), then has the model do it:
 //
-//   Forward    f(x); L_p of the batch as it leaves, clipped and with noise, and the gate: no batch above the threshold
+//   Forward    f(x); L_p of the batch as it is sent, clipped and with noise, and the gate: no batch above the threshold
 //              and its slack comes out (pareto); then clipping and noise
 //   Backward   the label party's gradients, perturbed or not, through the clipping, as those of L_p
 //   Update     weights of all gradients, their sum, one step of the model's own optimiser
@@ -124,7 +124,7 @@ class ProtectedBottomModel final : public BottomTrainer, public BottomPredictor 
 
   bool has_threshold() const { return protection_.has_pareto(); }
   void Restore(const std::vector<NamedParameters>& states);
-  // The most that leaves.
+  // The largest privacy loss with which a batch is sent.
   double Limit() const { return protection_.pareto().threshold() * (1 + protection_.pareto().slack()); }
   absl::Status ComputePrivacy(Pending& pending);
   // The gate of what is predicted.

@@ -62,6 +62,7 @@ class WatchedContext {
   }
 
  private:
+  // Only while a call is under way: an idle stream may wait for the next batch as long as it takes.
   template <typename Operation>
   static auto Watch(StreamWatchdog& watchdog, const Operation& operation) {
     watchdog.Arm();
@@ -88,6 +89,7 @@ class GrpcTrainingStream final : public TrainingStream {
         stream_(stub->Train(watched_.context())),
         reader_([this] { ReadAll(); }) {}
 
+  // A stream that is dropped without Finish, after an error: the reader must end before its members do.
   ~GrpcTrainingStream() override {
     if (reader_.joinable()) {
       watched_.context()->TryCancel();
@@ -106,6 +108,7 @@ class GrpcTrainingStream final : public TrainingStream {
       AwaitMessage();
       return true;
     });
+    // Nothing came: either the stream has ended or the watchdog has cancelled it.
     const absl::MutexLock lock(&mutex_);
     if (received_.empty()) {
       return watched_.Gone();
@@ -147,6 +150,7 @@ class GrpcTrainingStream final : public TrainingStream {
           received_.push_back(std::move(message));
         }
       }
+      // The old one may have been moved from.
       message = v1::CutGradients();
     }
     const absl::MutexLock lock(&mutex_);
@@ -174,19 +178,20 @@ class GrpcTrainingStream final : public TrainingStream {
 };
 
 // Messages of one kind out, one answer back.
-template <typename Stream, typename Response>
-class GrpcUploadStream : public Stream {
+template <typename Response>
+class GrpcUploadStream final : public UploadStream<Response> {
  public:
-  // `open`: begins the call with a context and a place for the answer.
-  template <typename Open>
-  GrpcUploadStream(const char* what, absl::Duration limit, const Open& open)
-      : watched_(what, limit), stream_(open(watched_.context(), &response_)) {}
+  // `open`: a method of `stub` that begins the call with a context and a place for the answer.
+  template <typename Stub, typename Open>
+  GrpcUploadStream(Stub* stub, Open open, const char* what, absl::Duration limit)
+      : watched_(what, limit), stream_((stub->*open)(watched_.context(), &response_)) {}
 
   absl::Status Send(const v1::CutActivations& message) override {
     return watched_.Sending([&] { return stream_->Write(message); }) ? absl::OkStatus() : watched_.Gone();
   }
   absl::StatusOr<Response> Finish() override {
     stream_->WritesDone();
+    // The answer is there only if the label party was content with all messages.
     const grpc::Status status = watched_.Receiving([&] { return stream_->Finish(); });
     if (!status.ok()) {
       return watched_.Verdict(status);
@@ -200,23 +205,6 @@ class GrpcUploadStream : public Stream {
   std::unique_ptr<grpc::ClientWriter<v1::CutActivations>> stream_;
 };
 
-class GrpcEvaluationStream final : public GrpcUploadStream<EvaluationStream, v1::EvaluateResponse> {
- public:
-  GrpcEvaluationStream(v1::SplitTraining::Stub* stub, absl::Duration limit)
-      : GrpcUploadStream("evaluation", limit, [stub](grpc::ClientContext* context, v1::EvaluateResponse* response) {
-          return stub->Evaluate(context, response);
-        }) {}
-};
-
-class GrpcEmbeddingStream final : public GrpcUploadStream<EmbeddingStream, v1::EmbedAuxiliaryResponse> {
- public:
-  GrpcEmbeddingStream(v1::AttributeAudit::Stub* stub, absl::Duration limit)
-      : GrpcUploadStream("auxiliary activations", limit,
-                         [stub](grpc::ClientContext* context, v1::EmbedAuxiliaryResponse* response) {
-                           return stub->EmbedAuxiliary(context, response);
-                         }) {}
-};
-
 class GrpcGuessStream final : public GuessStream {
  public:
   GrpcGuessStream(v1::AttributeAudit::Stub* stub, absl::Duration limit, const v1::GuessAttributesRequest& request)
@@ -228,7 +216,7 @@ class GrpcGuessStream final : public GuessStream {
     return ended_ ? std::nullopt : std::optional<v1::AttributeGuesses>(std::move(message));
   }
   absl::Status Finish() override {
-    if (!ended_) {
+    if (!ended_) {  // Messages that nobody reads would keep Finish waiting.
       watched_.context()->TryCancel();
     }
     return watched_.Verdict(watched_.Receiving([&] { return stream_->Finish(); }));
@@ -312,6 +300,7 @@ absl::StatusOr<std::vector<v1::MeasureLinkResponse>> GrpcLabelPartyPeer::Measure
     under_way[i].reader = stub->AsyncMeasureLink(&under_way[i].context, request, &done);
     under_way[i].reader->Finish(&responses[i], &under_way[i].status, /*tag=*/nullptr);
   }
+  // Deadlines end every call, so the queue always empties.
   void* tag = nullptr;
   bool ok = false;
   for (size_t i = 0; i < count; ++i) {  // All of them, since they write into these; each by its deadline.
@@ -334,7 +323,8 @@ absl::StatusOr<std::unique_ptr<TrainingStream>> GrpcLabelPartyPeer::Train() {
 }
 
 absl::StatusOr<std::unique_ptr<EvaluationStream>> GrpcLabelPartyPeer::Evaluate() {
-  return OpenStream<GrpcEvaluationStream, EvaluationStream>(Training().get(), absl::Seconds(deadlines_.step_seconds()));
+  return OpenStream<GrpcUploadStream<v1::EvaluateResponse>, EvaluationStream>(
+      Training().get(), &v1::SplitTraining::Stub::Evaluate, "evaluation", absl::Seconds(deadlines_.step_seconds()));
 }
 
 absl::Duration GrpcLabelPartyPeer::LongLimit() const {
@@ -342,8 +332,9 @@ absl::Duration GrpcLabelPartyPeer::LongLimit() const {
 }
 
 absl::StatusOr<std::unique_ptr<EmbeddingStream>> GrpcLabelPartyPeer::EmbedAuxiliary() {
-  return OpenStream<GrpcEmbeddingStream, EmbeddingStream>(v1::AttributeAudit::NewStub(channels_()).get(),
-                                                          absl::Seconds(deadlines_.step_seconds()));
+  return OpenStream<GrpcUploadStream<v1::EmbedAuxiliaryResponse>, EmbeddingStream>(
+      v1::AttributeAudit::NewStub(channels_()).get(), &v1::AttributeAudit::Stub::EmbedAuxiliary,
+      "auxiliary activations", absl::Seconds(deadlines_.step_seconds()));
 }
 
 absl::StatusOr<std::unique_ptr<GuessStream>> GrpcLabelPartyPeer::GuessAttributes(

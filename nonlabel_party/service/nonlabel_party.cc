@@ -14,6 +14,7 @@
 #include "common/model/optimizer_options.h"
 #include "common/model/torch_settings.h"
 #include "common/monitoring/monitoring_server.h"
+#include "common/operations/dry_run_checks.h"
 #include "common/operations/operator_server.h"
 #include "common/operations/party_program.h"
 #include "common/operations/run_facts.h"
@@ -52,13 +53,15 @@ absl::StatusOr<NonLabelSessionOptions> OwnSessionOptions(const NonLabelPartyPlan
   return options;
 }
 
-// One run, or as much of it as the label party's process sees: Aborted where another one has taken its place.
+// One run, or as much of it as one process of the label party sees: Aborted if a different one has replaced it.
 // `alignments_left`: NonLabelSessionOptions', less those begun.
 absl::Status RunSession(const NonLabelPartyPlan& plan, int& alignments_left, RunStatus* status) {
   SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options, OwnSessionOptions(plan, status));
   options.alignments_left = alignments_left;
   const SteadyTime deadline = SteadyAfter(absl::Seconds(plan.agreement.deadlines().connect_seconds()));
+  // Reads renewed certificates from the disk: a run may outlast those it started with.
   ReloadedChannel channel(plan.config.peer_address(), plan.identity, MaxMessageBytes(plan.agreement));
+  // The name in the certificate is checked with every connection, so that nobody else answers after an outage.
   const auto reach = [&](SteadyTime until) {
     const TlsIdentity identity = channel.identity();
     return WaitForPeer(plan.config.peer_address(), identity, identity.peer_name, until, &StopRequested);
@@ -98,6 +101,7 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
   model.set_torchscript_path(ResolvePath(config_path, model.torchscript_path()));
   v1::PartyCommon& party = *plan.config.mutable_party();
   party.set_export_dir(ResolvePath(config_path, party.export_dir()));
+  // All that needs no data is checked before any are read, which takes minutes for large tables.
   absl::Status fits = CheckFitsMode(plan.agreement, plan.config);
   fits.Update(CheckBottomSpec(plan.config.model(), plan.agreement));
   fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
@@ -115,6 +119,7 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
 }
 
 absl::Status CheckNonLabelParty(const NonLabelPartyPlan& plan) {
+  // The same options as a run, without a peer: the check opens what the run would open.
   RunStatus status("nonlabel_party");
   SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options, OwnSessionOptions(plan, &status));
   SPLITVEIL_RETURN_IF_ERROR(NonLabelSession(std::move(options)).TryModel());
@@ -143,16 +148,44 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   NonLabelPartyPlan part = plan;
   int alignments_left = kMostAlignments;
   absl::Status outcome = RunSession(part, alignments_left, &status);
+  // Aborted: the label party's process was replaced. With checkpoints, the same run resumes with the new one.
   while (absl::IsAborted(outcome) && !plan.checkpoints.path.empty()) {
     LogInfo(outcome.message());
-    part.config.mutable_party()->clear_restart();  // It has, and now goes on.
+    // `restart` applies to the first start only: now the interrupted run resumes.
+    part.config.mutable_party()->clear_restart();
     SPLITVEIL_ASSIGN_OR_RETURN(
         part.checkpoints,
         PlanCheckpoints("nonlabel_party", plan.config_path, part.config.party(), plan.config.model(), plan.agreement));
     outcome = RunSession(part, alignments_left, &status);
   }
+  // A second for a health check that is being answered.
   running.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(1))));
   return outcome;
+}
+
+DryRun DryRunNonLabelParty(const std::string& agreement_path, const std::string& config_path) {
+  // Each check stands alone, so that one problem does not hide the next.
+  DryRun dry_run;
+  const std::optional<v1::RunAgreement> agreement = DryRunAgreement(agreement_path, dry_run);
+  v1::NonLabelPartyConfig config;
+  const bool configured = dry_run.Check("configuration", LoadTextConfig(config_path, config), config_path);
+  if (configured) {
+    DryRunCertificates(config.party().identity(), config_path, dry_run);
+    DryRunAlignments(config.party(), config_path, dry_run);
+  }
+  if (!configured || !agreement.has_value()) {
+    return dry_run;
+  }
+  dry_run.Check("fits agreement", CheckBottomSpec(config.model(), *agreement), "model and audited layers");
+  const std::shared_ptr<const Dataset> data =
+      DryRunData(config.party(), config_path, *agreement, PreparedFor::kNonLabelParty, dry_run);
+  if (data != nullptr) {
+    DryRunExpectation(*agreement, *data, dry_run);
+  }
+  const absl::StatusOr<NonLabelPartyPlan> plan = PlanNonLabelParty(agreement_path, config_path);
+  dry_run.Check("whole run", plan.ok() ? CheckNonLabelParty(*plan) : plan.status(),
+                "opens, fits, and can write and listen where it is to");
+  return dry_run;
 }
 
 }  // namespace splitveil

@@ -10,6 +10,7 @@
 
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/monitoring/monitoring_plan.h"
+#include "common/operations/dry_run.h"
 #include "common/transport/credentials.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -39,6 +40,11 @@ absl::Status CheckNonLabelParty(const NonLabelPartyPlan& plan);
 // Reads the data, waits for the label party and runs one run with it; serves health and status meanwhile. Returns when
 // the run has ended. Errors: StoppedOnRequest where SIGTERM or SIGINT ended it.
 absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan);
+
+// `nonlabel_party --dry_run`: all that can be checked without the peer (agreement, configuration, certificates, data,
+// what the run will need), each by itself, so that one problem hides no other; at last all that CheckNonLabelParty
+// opens. Writes nothing.
+DryRun DryRunNonLabelParty(const std::string& agreement_path, const std::string& config_path);
 
 }  // namespace splitveil
 

@@ -55,7 +55,10 @@ absl::Status Refusal(absl::string_view text) { return AsRefusal(absl::InvalidArg
 absl::Status WhyNot(State state, Answer answer) {
   constexpr absl::string_view kOneAnswer = "gradients: expected slices of one answer, its hint in the last";
   constexpr absl::string_view kNoGradients =
-      "gradients: expected none, now and in every later answer, once frozen, found some";
+      "gradients: the label party sent some although it has frozen the bottom model; once frozen, no answer may have "
+      "any";
+  // In training the peer alone decides what comes next, so a wrong answer is its fault and a refusal. Elsewhere this
+  // party has asked out of turn: an internal error.
   const bool in_training =
       state == State::kUntrained || state == State::kLearning || state == State::kInBatch || state == State::kFrozen;
   if (in_training) {
@@ -77,7 +80,7 @@ absl::Status WhyNot(State state, Answer answer) {
     return Refusal("evaluation: expected training to follow, found it stopped");
   }
   return absl::InternalError(
-      absl::StrCat("protocol: expected another answer in ", Name(state), ", found ", Name(answer)));
+      absl::StrCat("protocol: no such answer is due in ", Name(state), ", found ", Name(answer)));
 }
 
 }  // namespace

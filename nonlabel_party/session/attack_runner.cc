@@ -54,6 +54,7 @@ absl::StatusOr<AttackRunner> AttackRunner::Create(const v1::RunAgreement& agreem
 bool AttackRunner::Audited(int64_t step) const { return step % agreement_.audit().every_batches() == 0; }
 
 absl::Span<const std::string> AttackRunner::Layers(int64_t step) const {
+  // Gradients at inner layers cost time and memory: only what an attack reads is kept.
   const bool read = !attacks_.empty() && (Audited(step) || attacks_.remembers());
   return read ? absl::MakeConstSpan(layers_) : absl::Span<const std::string>();
 }
@@ -62,33 +63,35 @@ absl::Status AttackRunner::CheckHints(const v1::CutGradients& message, int64_t r
   const auto refuse = [](absl::string_view text) { return AsRefusal(absl::InvalidArgumentError(text)); };
   const auto& hint_rows = message.hint_rows();
   if (message.has_hint() != !hint_rows.empty()) {
-    return refuse("hint: expected a clean gradient and its row among hint_rows, found one without the other");
+    return refuse("hint: a clean gradient and hint_rows must come together");
   }
   if (hint_rows.empty()) {
     return absl::OkStatus();
   }
   if (agreement_.audit().disclosure() != v1::ORACLE) {
-    return refuse("hint: expected none but under disclosure ORACLE, found one");
+    return refuse("hint: the label party sent one, but the agreed disclosure is not ORACLE");
   }
   if (message.disclosure_lowered()) {
-    return refuse("hint: expected none once the disclosure is lowered, found one");
+    return refuse("hint: the label party sent one after it had lowered the disclosure");
   }
+  // Bounded before a set of them is made: the peer chooses how many it sends.
   if (hint_rows.size() > kMaxHints) {
     return refuse(absl::StrCat("hint: expected at most ", kMaxHints, " rows, found ", hint_rows.size()));
   }
   if (std::any_of(hint_rows.begin(), hint_rows.end(), [rows](uint32_t row) { return row >= rows; })) {
-    return refuse("hint: expected rows of the batch, found one outside");
+    return refuse("hint: a row is outside the batch");
   }
   if (std::set<uint32_t>(hint_rows.begin(), hint_rows.end()).size() != static_cast<size_t>(hint_rows.size())) {
-    return refuse("hint: expected different rows, found one twice");
+    return refuse("hint: a row is listed twice");
   }
   if (hint_rows.Get(0) != message.hint().row()) {
-    return refuse("hint: expected the clean gradient of the first of hint_rows, found another row's");
+    return refuse("hint: the clean gradient must be that of the first of hint_rows");
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::vector<float>>> AttackRunner::BackpropagateHint(const v1::Hint& hint) {
+  // One row, of the agreed width and bounded: the peer's numbers go through this party's model.
   const absl::StatusOr<Matrix> clean =
       DecodeMatrix(hint.gradient(), {"hint", agreement_.wire_dtype(), 1, agreement_.cut_width(), kCutMagnitudeLimit});
   if (!clean.ok()) {
@@ -99,18 +102,18 @@ absl::StatusOr<std::vector<std::vector<float>>> AttackRunner::BackpropagateHint(
 
 absl::Status AttackRunner::TakeDisclosure(const v1::CutGradients& message) {
   if (message.disclosure_lowered() && agreement_.audit().disclosure() == v1::LABEL_SIDE_ONLY) {
-    return AsRefusal(absl::InvalidArgumentError(
-        "disclosure_lowered: expected no level below the agreed LABEL_SIDE_ONLY, found one"));
+    return AsRefusal(absl::InvalidArgumentError("disclosure_lowered: no level is below the agreed LABEL_SIDE_ONLY"));
   }
   if (!message.disclosure_lowered()) {
     return lowered_ ? AsRefusal(absl::InvalidArgumentError(
-                          "disclosure_lowered: expected in every answer once it was in one, found one without"))
+                          "disclosure_lowered: it must be in every answer after the first one that has it"))
                     : absl::OkStatus();
   }
   return RecordLowered(absl::StrCat("from epoch ", message.epoch(), " batch ", message.batch(), " on"));
 }
 
 absl::Status AttackRunner::RecordLowered(const std::string& when) {
+  // Every later answer says it again.
   if (std::exchange(lowered_, true)) {
     return absl::OkStatus();
   }
@@ -142,9 +145,11 @@ absl::Status AttackRunner::Report(const ReceivedBatch& batch) {
   attacked.clean_positives = batch.clean_positives;
   // A batch without positives has no hints, and no leak AUC either.
   const bool complete = batch.message.has_hint() || !attacks_.needs_oracle();
+  // Cumulative and learning attacks need every batch, also those that are not scored.
   if (!Audited(batch.step) || !complete) {
     return attacks_.Remember(attacked);
   }
+  // All attacks read the same gradients, before any of their AUCs is known: no attack learns from an answer.
   const absl::StatusOr<std::vector<AttackScores>> scores = attacks_.Score(attacked);
   return scores.ok() ? Submit(batch, *scores) : scores.status();
 }
@@ -164,6 +169,7 @@ absl::Status AttackRunner::Submit(const ReceivedBatch& batch, const std::vector<
       return absl::InternalError(status.message());
     }
   }
+  // The wait is told apart from this party's own work in the times of the step.
   const SteadyTime asked = SteadyNow();
   const absl::StatusOr<v1::ScoreBatchResponse> response = peer_->ScoreBatch(request);
   waited_seconds_ = SecondsSince(asked);
@@ -174,23 +180,25 @@ absl::Status AttackRunner::CheckLeaks(const ReceivedBatch& batch, const v1::Scor
   const auto refuse = [](absl::string_view text) { return AsRefusal(absl::InvalidArgumentError(text)); };
   const std::vector<AgreedScore> disclosed = DisclosedScores(agreement_.audit());
   if (batch.message.disclosure_lowered() && response.leaks_size() > 0) {
-    return refuse(absl::StrCat("leaks: expected none once the disclosure is lowered, found ", response.leaks_size()));
+    return refuse(
+        absl::StrCat("leaks: the label party sent ", response.leaks_size(), " after it had lowered the disclosure"));
   }
   if (static_cast<size_t>(response.leaks_size()) > disclosed.size()) {
     return refuse(absl::StrCat("leaks: expected at most ", disclosed.size(), " under disclosure ",
                                v1::DisclosureLevel_Name(agreement_.audit().disclosure()), ", found ",
                                response.leaks_size()));
   }
+  // An AUC that was not agreed would be a disclosure that neither ledger expects (architecture rule 5).
   std::set<std::pair<std::string, AttackVariant>> seen;
   for (int i = 0; i < response.leaks_size(); ++i) {
     const v1::ScoreBatchResponse::LeakAuc& leak = response.leaks(i);
     if (std::none_of(disclosed.begin(), disclosed.end(), [&](const AgreedScore& own) {
           return own.layer == leak.layer() && own.attack == VariantOf(leak);
         })) {
-      return refuse(absl::StrCat("leaks[", i, "]: expected a layer and attack agreed and disclosed, found another"));
+      return refuse(absl::StrCat("leaks[", i, "]: its layer and attack are not agreed and disclosed"));
     }
     if (!seen.emplace(leak.layer(), VariantOf(leak)).second) {
-      return refuse(absl::StrCat("leaks[", i, "]: expected each layer and attack once, found one twice"));
+      return refuse(absl::StrCat("leaks[", i, "]: its layer and attack came before"));
     }
     if (!(leak.auc() >= 0 && leak.auc() <= 1)) {  // Nor a NaN.
       return refuse(absl::StrCat("leaks[", i, "].auc: expected 0 to 1, found ", leak.auc()));
@@ -215,6 +223,7 @@ absl::Status AttackRunner::Record(const ReceivedBatch& batch, const v1::ScoreBat
     SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(row));
     disclosed_[{row.layer, row.attack}].Add(row.auc);
     const auto* shown = std::find(std::begin(kProgressAttacks), std::end(kProgressAttacks), leak.attack());
+    // The progress line has room for a few figures; all of them are in the ledger.
     if (leak.layer() == "cut" && shown != std::end(kProgressAttacks)) {
       absl::StrAppend(&text, ProgressFigure(row.attack, row.auc), " ");
     }

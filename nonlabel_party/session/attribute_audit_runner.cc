@@ -12,7 +12,6 @@
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
-#include "nonlabel_party/session/activations_message.h"
 
 namespace splitveil {
 namespace {
@@ -61,11 +60,13 @@ AttributeAuditRunner::AttributeAuditRunner(Options options, const Dataset& data,
                                            const TrainTestSplit& split)
     : options_(std::move(options)) {
   const v1::AttributeAuditAgreement& audit = options_.agreement.attribute_audit();
+  // Without attacks nothing is kept, and the ids need not be read.
   if (audit.attacks().empty()) {
     return;
   }
   auxiliary_ = split.auxiliary;
   const MarkRule rule(options_.agreement);
+  // The attacks know the attribute of marked examples, so guesses at those would not be a leak.
   std::vector<uint32_t> unmarked;
   for (const uint32_t position : split.train) {
     if (!rule.IsMarked(data.ids()[rows[position]])) {
@@ -99,45 +100,27 @@ absl::Status AttributeAuditRunner::Embed(uint32_t epoch) {
   if (!options_.agreement.attribute_audit().embed_auxiliary() || auxiliary_.empty()) {
     return absl::OkStatus();
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<EmbeddingStream> stream, options_.peer->EmbedAuxiliary());
-  const absl::Span<const uint32_t> auxiliary = auxiliary_;
-  const auto batch_size = static_cast<size_t>(options_.agreement.batch_size());
-  uint32_t batch = 0;
-  for (size_t first = 0; first < auxiliary.size(); first += batch_size, ++batch) {
-    SPLITVEIL_RETURN_IF_ERROR(options_.stop->Check());
-    SPLITVEIL_ASSIGN_OR_RETURN(
-        const Matrix activations,
-        options_.model->Predict(options_.features->Gather(auxiliary.subspan(first, batch_size))));
-    SPLITVEIL_ASSIGN_OR_RETURN(
-        const v1::CutActivations message,
-        ActivationsMessage(options_.run_id, epoch, batch, activations, options_.agreement.wire_dtype()));
-    if (!stream->Send(message).ok()) {
-      break;  // Finish says why.
-    }
-  }
-  SPLITVEIL_ASSIGN_OR_RETURN(const v1::EmbedAuxiliaryResponse response, stream->Finish());
-  if (response.examples() != auxiliary.size()) {
-    return AsRefusal(absl::InvalidArgumentError(
-        absl::StrCat("auxiliary activations: expected ", auxiliary.size(), " examples, found ", response.examples())));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(EmbedExamples(*options_.peer, options_.source, auxiliary_, epoch));
   return options_.ledger->RecordEvent(
       "attribute_queries",
-      absl::StrCat("activations of ", auxiliary.size(), " auxiliary examples sent after epoch ", epoch));
+      absl::StrCat("activations of ", auxiliary_.size(), " auxiliary examples sent after epoch ", epoch));
 }
 
 absl::Status AttributeAuditRunner::Guess(uint32_t epoch) {
   v1::GuessAttributesRequest request;
-  request.set_run_id(options_.run_id);
+  request.set_run_id(options_.source.run_id);
   request.set_epoch(epoch);
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<GuessStream> stream, options_.peer->GuessAttributes(request));
   Series series;
   std::vector<AttributeLeakRow> rows;
   while (const std::optional<v1::AttributeGuesses> message = stream->Receive()) {
+    // What still comes of a refused answer is dropped.
     if (absl::Status taken = Take(*message, series, rows); !taken.ok()) {
       stream->Finish().IgnoreError();
       return taken;
     }
   }
+  // Nothing is judged before the whole answer has come: a repeated call must not record a part twice.
   SPLITVEIL_RETURN_IF_ERROR(stream->Finish());
   if (!series.complete()) {
     return Refusal(absl::StrCat("expected ", series.scores.rows(), " examples, found ", series.rows));
@@ -152,6 +135,7 @@ absl::Status AttributeAuditRunner::Guess(uint32_t epoch) {
 
 absl::Status AttributeAuditRunner::RecordMissing(uint32_t epoch, const std::vector<AttributeLeakRow>& rows) {
   const v1::AttributeAuditAgreement& audit = options_.agreement.attribute_audit();
+  // A label party may keep its guesses to itself; the ledger must not look as if its attacks had failed.
   std::vector<std::string> missing;
   for (const int number : audit.attacks()) {
     const AttributeAttackTraits attack = TraitsOf(static_cast<v1::AttributeAttack>(number));
@@ -183,7 +167,7 @@ absl::Status AttributeAuditRunner::Take(const v1::AttributeGuesses& message, Ser
     SPLITVEIL_ASSIGN_OR_RETURN(Series next, SeriesOf(message));
     const bool first = series.examples == v1::AttributeGuesses::EXAMPLES_UNSPECIFIED;
     if (!first && PlaceOf(next) <= PlaceOf(series)) {
-      return Refusal("expected attacks, attributes and examples in the agreed order, each once, found another");
+      return Refusal("attacks, attributes and examples must come in the agreed order, each once");
     }
     series = std::move(next);
   }
@@ -191,14 +175,16 @@ absl::Status AttributeAuditRunner::Take(const v1::AttributeGuesses& message, Ser
   if (message.attack() != series.attack || message.attribute() != attribute || message.examples() != series.examples ||
       message.first() != static_cast<uint64_t>(series.rows)) {
     return Refusal(absl::StrCat("expected example ", series.rows, " of ", series.scores.rows(),
-                                " of one attack and attribute, found others"));
+                                " of the attack and attribute that has begun"));
   }
+  // The agreed rows of a message: a larger one is refused before its numbers are decoded.
   const int64_t count = std::min(kGuessRows, series.scores.rows() - series.rows), values = series.scores.cols();
+  // The width first, with a reason: schemas that list different values are a common mistake of the parties.
   const v1::Tensor& tensor = message.scores();
   if (tensor.shape_size() == 2 && tensor.shape(1) != values) {
     return Refusal(absl::StrCat("expected scores of the ", values, " values that ", attribute,
                                 " has in this party's schema, found ", tensor.shape(1),
-                                ": the label party's schema lists others"));
+                                ": the label party's schema lists different values"));
   }
   const absl::StatusOr<Matrix> scores = DecodeMatrix(tensor, {"attribute guesses", v1::FLOAT32, count, values});
   if (!scores.ok()) {
@@ -216,11 +202,12 @@ absl::StatusOr<AttributeAuditRunner::Series> AttributeAuditRunner::SeriesOf(cons
   const v1::AttributeAuditAgreement& audit = options_.agreement.attribute_audit();
   const std::optional<int> attribute = PlaceIn(audit.attributes(), message.attribute());
   if (!PlaceIn(audit.attacks(), static_cast<int>(message.attack())) || !attribute) {
-    return Refusal("expected an agreed attack and attribute, found others");
+    return Refusal("the attack or the attribute is not agreed");
   }
   const bool training = message.examples() == v1::AttributeGuesses::TRAINING;
+  // Other attacks have not seen the training examples in any other way than the test examples.
   if (training ? !TraitsOf(message.attack()).reads_training() : message.examples() != v1::AttributeGuesses::TEST) {
-    return Refusal("expected TEST, or TRAINING of an attack that reads the training, found other examples");
+    return Refusal("expected TEST examples, or TRAINING examples of an attack that reads the training");
   }
   Series series;
   series.attack = message.attack();
@@ -228,7 +215,7 @@ absl::StatusOr<AttributeAuditRunner::Series> AttributeAuditRunner::SeriesOf(cons
   series.examples = message.examples();
   const std::vector<uint8_t>& truth = TruthOf(*attribute, message.examples());
   if (truth.empty()) {
-    return Refusal("expected none of examples that there are none of, found some");
+    return Refusal("the run has no such examples to guess at");
   }
   series.scores = Matrix(static_cast<int64_t>(truth.size()), values_[static_cast<size_t>(*attribute)]);
   return series;
@@ -269,6 +256,8 @@ void AttributeAuditRunner::Keep(const AttributeLeakRow& row) {
     figures_.push_back(row);
     return;
   }
+  // An attack on the training has already seen what an earlier epoch showed, so its best epoch counts; others are
+  // judged by the model as it is now.
   const std::optional<v1::AttributeAttack> attack = AttributeAttackOfName(row.attack);
   const bool highest = attack.has_value() && TraitsOf(*attack).reads_training();
   if (!highest || row.accuracy > kept->accuracy) {

@@ -15,12 +15,10 @@
 #include "absl/types/span.h"
 
 #include "common/dataset/dataset.h"
-#include "common/dataset/feature_table.h"
 #include "common/ledger/ledger.h"
 #include "common/schedule/train_test_split.h"
-#include "nonlabel_party/bottom/bottom_model.h"
+#include "nonlabel_party/session/activations_upload.h"
 #include "nonlabel_party/session/label_party_peer.h"
-#include "nonlabel_party/session/stop_request.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/attribute_audit.pb.h"
@@ -41,11 +39,8 @@ class AttributeAuditRunner {
  public:
   struct Options {
     AttributeAuditPeer* peer = nullptr;  // Not owned; must outlive this, as all here.
-    std::string run_id;
-    v1::RunAgreement agreement;  // Canonical.
-    BottomPredictor* model = nullptr;
-    const FeatureTable* features = nullptr;
-    StopRequest* stop = nullptr;  // Asked between batches.
+    v1::RunAgreement agreement;          // Canonical.
+    ActivationsSource source;
     Ledger* ledger = nullptr;
   };
 
@@ -57,12 +52,11 @@ class AttributeAuditRunner {
 
   // Whether guesses are due after `epoch`, from 0; `last`: no other epoch follows.
   bool IsDue(uint32_t epoch, bool last) const;
-  // Sends the activations of the auxiliary examples; nothing where they are not granted. The whole may be repeated
-  // until it succeeds. Errors: StoppedOnRequest; the label party's; a refusal where it has taken another number of
-  // examples.
+  // Sends the activations of the auxiliary examples, if the agreement grants them. Errors: see EmbedExamples; the
+  // ledger's.
   absl::Status Embed(uint32_t epoch);
   // Asks for the guesses, judges and records them. The whole may be repeated until it succeeds. Errors: the label
-  // party's; a refusal where its answer is malformed, of which nothing is recorded then; those of the ledger.
+  // party's; a refusal if its answer is malformed, and nothing of it is recorded; the ledger's.
   absl::Status Guess(uint32_t epoch);
 
   // One row for each attribute: its strongest attack, by advantage, as the last due epoch has it; of attacks that read

@@ -17,21 +17,23 @@ absl::Status CompletionAttackRunner::CheckAuxiliary(const v1::AuxiliaryLabelsRes
     return AsRefusal(absl::InvalidArgumentError(absl::StrCat("auxiliary labels: ", text)));
   };
   const auto& positions = auxiliary.positions();
+  // The agreement bounds what the label party may be asked for, and what this party accepts.
   if (positions.empty() || positions.size() > options_.auxiliary_labels) {
     return refuse(absl::StrCat("expected 1 to ", options_.auxiliary_labels, ", found ", positions.size()));
   }
+  // A label for each position, or the attack would train on shifted labels and report a leak that is too small.
   if (auxiliary.labels().size() != static_cast<size_t>(positions.size())) {
     return refuse(absl::StrCat("expected ", positions.size(), " labels, found ", auxiliary.labels().size()));
   }
   if (std::any_of(auxiliary.labels().begin(), auxiliary.labels().end(),
                   [](char label) { return label != 0 && label != 1; })) {
-    return refuse("expected 0 or 1, found another label");
+    return refuse("a label is neither 0 nor 1");
   }
   if (std::adjacent_find(positions.begin(), positions.end(), std::greater_equal<>()) != positions.end()) {
-    return refuse("expected strictly ascending positions, found others");
+    return refuse("the positions must ascend strictly");
   }
   if (!std::includes(options_.train.begin(), options_.train.end(), positions.begin(), positions.end())) {
-    return refuse("expected positions of training examples, found another");
+    return refuse("a position is not that of a training example");
   }
   return absl::OkStatus();
 }
@@ -49,11 +51,12 @@ absl::Status CompletionAttackRunner::AskAgain() {
                     std::equal(positions.begin(), positions.end(), again.positions().begin(), again.positions().end());
   return same ? absl::OkStatus()
               : AsRefusal(absl::InvalidArgumentError(
-                    "auxiliary labels: expected the same answer to the same question, found another"));
+                    "auxiliary labels: the label party answered the same question differently than before"));
 }
 
 absl::StatusOr<int64_t> CompletionAttackRunner::Report(const NamedParameters& trained) {
   SPLITVEIL_ASSIGN_OR_RETURN(v1::AuxiliaryLabelsResponse auxiliary, Ask());
+  // An answer with nothing is how the operator withholds them.
   if (auxiliary.positions().empty() && auxiliary.labels().empty()) {
     return 0;
   }
@@ -64,6 +67,7 @@ absl::StatusOr<int64_t> CompletionAttackRunner::Report(const NamedParameters& tr
   known.features = options_.features;
   known.positions.assign(auxiliary_.positions().begin(), auxiliary_.positions().end());
   known.labels.assign(auxiliary_.labels().begin(), auxiliary_.labels().end());
+  // Twice on the same labels: the second model never saw a gradient, so the difference is what training has leaked.
   for (v1::Attack attack : {v1::MODEL_COMPLETION, v1::FEATURES_ONLY}) {
     const bool completes = attack == v1::MODEL_COMPLETION;
     SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<ModelCompletion> completion,
@@ -105,6 +109,7 @@ absl::Status CompletionAttackRunner::Submit(v1::Attack attack, int64_t first, co
   request.set_run_id(options_.run_id);
   request.set_attack(attack);
   request.set_first(static_cast<uint64_t>(first));
+  // In chunks, as one message of all training examples may be too large for gRPC.
   const ConstMatrixView values(scores.data(), 1, static_cast<int64_t>(scores.size()));
   if (absl::Status status = EncodeMatrix(values, v1::FLOAT32, *request.mutable_scores()); !status.ok()) {
     return absl::InternalError(absl::StrCat("model completion: ", status.message()));

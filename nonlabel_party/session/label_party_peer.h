@@ -29,13 +29,16 @@ class TrainingStream {
   virtual absl::Status Finish() = 0;
 };
 
-// One Evaluate stream.
-class EvaluationStream {
+// Activations of many examples out, one answer back.
+template <typename Response>
+class UploadStream {
  public:
-  virtual ~EvaluationStream() = default;
+  virtual ~UploadStream() = default;
   virtual absl::Status Send(const v1::CutActivations& message) = 0;
-  virtual absl::StatusOr<v1::EvaluateResponse> Finish() = 0;
+  virtual absl::StatusOr<Response> Finish() = 0;
 };
+using EvaluationStream = UploadStream<v1::EvaluateResponse>;
+using EmbeddingStream = UploadStream<v1::EmbedAuxiliaryResponse>;
 
 // One Align stream.
 class AlignmentStream : public AlignmentChannel {
@@ -74,14 +77,6 @@ class AuditPeer {
   virtual absl::StatusOr<v1::ScoreBatchResponse> ScoreBatch(const v1::ScoreBatchRequest& request) = 0;
   virtual absl::StatusOr<v1::AuxiliaryLabelsResponse> AuxiliaryLabels(const v1::AuxiliaryLabelsRequest& request) = 0;
   virtual absl::StatusOr<v1::ScoreExamplesResponse> ScoreExamples(const v1::ScoreExamplesRequest& request) = 0;
-};
-
-// One EmbedAuxiliary stream.
-class EmbeddingStream {
- public:
-  virtual ~EmbeddingStream() = default;
-  virtual absl::Status Send(const v1::CutActivations& message) = 0;
-  virtual absl::StatusOr<v1::EmbedAuxiliaryResponse> Finish() = 0;
 };
 
 // One GuessAttributes stream.

@@ -1,8 +1,9 @@
-// How a run of the non-label party begins, what it leaves after each epoch, and how it ends.
+// How a run of the non-label party begins and ends, and what it is given.
 #ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_RUN_LIFECYCLE_H_
 #define SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_RUN_LIFECYCLE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,17 +14,42 @@
 #include "absl/status/statusor.h"
 
 #include "common/alignment/private_set_intersection.h"
+#include "common/checkpoint/alignment_cache.h"
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/checkpoint/checkpoint_writer.h"
+#include "common/dataset/dataset.h"
 #include "common/ledger/ledger.h"
 #include "common/model/model_state.h"
+#include "common/operations/run_facts.h"
+#include "common/operations/run_status.h"
+#include "common/process/steady_time.h"
 #include "common/schedule/joint_seed.h"
 #include "nonlabel_party/session/answer_protocol.h"
-#include "nonlabel_party/session/nonlabel_session_options.h"
+#include "nonlabel_party/session/label_party_peer.h"
 #include "nonlabel_party/session/reconnector.h"
 #include "nonlabel_party/session/stop_request.h"
 
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/party.pb.h"
+
 namespace splitveil {
+
+// What a run of the non-label party is given.
+struct NonLabelSessionOptions {
+  v1::RunAgreement agreement;      // Canonical and valid.
+  v1::NonLabelPartyConfig config;  // Valid; defaults set.
+  std::string ledger_path;
+  std::shared_ptr<const Dataset> data;  // Prepared for the agreement's split (CheckSplit).
+  CheckpointPlan checkpoints;
+  AlignmentStore alignments;
+  int alignments_left = kMostAlignments;  // Of this process.
+  LabelPartyPeer* peer = nullptr;         // Not owned; must outlive the session.
+  // Waits until the label party can be reached again (Reconnector::Options). Empty: a lost connection ends the run.
+  std::function<absl::Status(SteadyTime deadline)> reach;
+  RunStatus* status = nullptr;  // Not owned; must outlive the session.
+  bool (*stop)() = nullptr;     // Asked between stages and batches, while aligning every 100 ms, there on a thread of
+                                // the session; true ends the run cleanly.
+};
 
 // Prepare, Open, Align, Start, Resume; Close where the run is complete; End in every case, whatever has been reached.
 // Not thread-safe.
@@ -40,17 +66,18 @@ class NonLabelRunLifecycle {
   // Compares the agreements and commits to the seed; begins the ledger. Errors: the label party's; a refusal for a
   // malformed answer; as Ledger::Create.
   absl::Status Open();
-  // Where a broken run is continued, the alignment is its; where both parties have kept one, that. One whose connection
-  // is lost is begun anew, with other keys, once the label party is back. Errors: StoppedOnRequest; as
-  // AlignUnlessStopped, CountAlignment, Reconnector::AwaitReturn and CheckSharedExamples.
+  // A resumed run uses its own alignment; otherwise one that both parties have cached is used. An alignment whose
+  // connection is lost restarts with new keys once the label party is back. Asks for a stop every 100 ms, on a separate
+  // thread. Errors: StoppedOnRequest; the label party's; see CountAlignment, Reconnector::AwaitReturn and
+  // CheckSharedExamples.
   absl::Status Align();
   // As Reconnector::Options::record; kept until there is a ledger. Errors: those of the ledger.
   absl::Status RecordInterruption(const char* kind, const std::string& detail);
   // Confirms the aligned order and reveals the seeds. `split_sha256`: StartRequest.split_sha256; `batches_per_epoch`:
   // at least 1. Errors: the label party's; a refusal for a reveal that was not committed to.
   absl::StatusOr<JointSeed> Start(const std::string& split_sha256, int64_t batches_per_epoch);
-  // Puts the model where the checkpoint left it; nothing where the run begins with fresh weights. The checkpoint of the
-  // run that is continued, whose progress is the caller's to take; null: a new run.
+  // Loads the checkpoint's weights into the model, if there is a checkpoint. Returns the checkpoint of the resumed run,
+  // whose progress the caller loads; null for a new run.
   absl::StatusOr<std::shared_ptr<const Checkpoint>> Resume(ModelState& model);
 
   // The label party wants no epoch after the first `epochs`.

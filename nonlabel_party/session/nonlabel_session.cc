@@ -1,6 +1,7 @@
 #include "nonlabel_party/session/nonlabel_session.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +22,20 @@
 
 namespace splitveil {
 
+namespace {
+
 using Answer = AnswerProtocol::Answer;
+
+// How many batches of the epoch are trained when the next checkpoint is due, or the epoch ends.
+uint32_t NextPlace(uint32_t epoch, uint32_t batch, uint32_t batches_per_epoch, int64_t checkpoint_steps) {
+  do {
+    ++batch;
+  } while (batch < batches_per_epoch &&
+           !IsCheckpointStep(int64_t{epoch} * batches_per_epoch + batch, checkpoint_steps));
+  return batch;
+}
+
+}  // namespace
 
 NonLabelSession::NonLabelSession(NonLabelSessionOptions options)
     : options_(std::move(options)),
@@ -45,6 +59,7 @@ absl::Status NonLabelSession::Run() {
 
 absl::Status NonLabelSession::RunToEnd() {
   SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
+  // Everything that may fail here comes before the first message, so that a mistake costs the peer nothing.
   SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Prepare());
   SPLITVEIL_RETURN_IF_ERROR(CheckModel());
   SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
@@ -52,14 +67,26 @@ absl::Status NonLabelSession::RunToEnd() {
   SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
   SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Align());
   SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
-  return options_.agreement.mode() == v1::RunAgreement::PREDICT ? Predict() : Train();
+  return only_predicts() ? Predict() : Train();
 }
 
 absl::Status NonLabelSession::Predict() {
-  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<ProtectedAttribute> attributes, Attributes());
-  prediction_ = std::make_unique<NonLabelPrediction>(
-      NonLabelPrediction::Parts{&options_, &lifecycle_, &protocol_, &reconnector_, &stop_});
-  return prediction_->Run(BottomOptions(), std::move(attributes));
+  GatherFeatures();
+  SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Start(/*split_sha256=*/"", /*batches_per_epoch=*/1).status());
+  SPLITVEIL_RETURN_IF_ERROR(CreateModel());
+  SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Resume(*model_).status());
+  SPLITVEIL_RETURN_IF_ERROR(RecordActivationProtection(options_.config.protection(), *protected_model_, /*steps=*/0,
+                                                       /*releases=*/1, *lifecycle_.ledger()));
+  options_.status->Update([](v1::GetStatusResponse& status) { status.set_phase("predicting"); });
+  // One release of each example, without a schedule: the order is the aligned one, which both parties know.
+  std::vector<uint32_t> all(aligned().rows.size());
+  std::iota(all.begin(), all.end(), 0);
+  SPLITVEIL_RETURN_IF_ERROR(
+      reconnector_.Persist([&] { return EvaluateExamples(*options_.peer, Source(), all, 0); }).status());
+  SPLITVEIL_RETURN_IF_ERROR(
+      RecordPrivacyLosses(*protected_model_, "predicted", "in one prediction", *lifecycle_.ledger()));
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kEvaluated));
+  return lifecycle_.Close(*model_);
 }
 
 absl::Status NonLabelSession::Train() {
@@ -70,6 +97,7 @@ absl::Status NonLabelSession::Train() {
   SPLITVEIL_RETURN_IF_ERROR(TrainEpochs());
   SPLITVEIL_RETURN_IF_ERROR(CompleteModel());
   SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Close(*model_));
+  // Fewer than agreed after early stopping.
   const auto epochs = static_cast<uint32_t>(recorder_->totals().steps / schedule_->batches_per_epoch());
   return WriteCheckpoint(epochs, 0);  // As one of a run that is complete.
 }
@@ -77,6 +105,7 @@ absl::Status NonLabelSession::Train() {
 absl::Status NonLabelSession::CheckModel() const {
   SPLITVEIL_RETURN_IF_ERROR(AttributeAuditRunner::Check(options_.agreement, *options_.data));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<std::string> layers, BottomModel::Check(BottomOptions()));
+  // The agreement names layers of this party's model, which the label party cannot check.
   for (const std::string& audited : options_.agreement.audit().layers()) {
     if (std::find(layers.begin(), layers.end(), audited) == layers.end()) {
       return absl::InvalidArgumentError(absl::StrCat("audit.layers: expected layers of the bottom model, ",
@@ -100,31 +129,42 @@ absl::Status NonLabelSession::Start() {
   // Before the call: with many ids this takes a while, and after it the label party waits no longer than for a step.
   const v1::RunAgreement& agreement = options_.agreement;
   split_ = SplitRule(agreement).Split(*options_.data, aligned().rows);
-  features_ = std::make_unique<FeatureTable>(options_.data, aligned().rows);
-  options_.data->ReleaseMemory();  // Of the ids,
-  ReturnFreeMemory();              // of the alignment.
-
+  GatherFeatures();
+  // Split by ids, both parties compute the same parts; by tables, each has its own, and the digest compares them.
   const std::string split = IsSplitByTables(agreement) ? std::string(AsBytes(SplitDigest(split_))) : "";
   const int64_t batches = BatchesPerEpoch(static_cast<int64_t>(split_.train.size()), AgreedSchedule(agreement));
   SPLITVEIL_ASSIGN_OR_RETURN(const JointSeed seed, lifecycle_.Start(split, batches));
   return PrepareTraining(seed);
 }
 
+void NonLabelSession::GatherFeatures() {
+  features_ = std::make_unique<FeatureTable>(options_.data, aligned().rows);
+  options_.data->ReleaseMemory();  // Of the ids,
+  ReturnFreeMemory();              // of the alignment.
+}
+
+absl::Status NonLabelSession::CreateModel() {
+  const BottomModelOptions bottom = BottomOptions();
+  SPLITVEIL_ASSIGN_OR_RETURN(model_, BottomModel::Create(bottom));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<ProtectedAttribute> attributes, Attributes());
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      protected_model_, ProtectedBottomModel::Create(model_.get(), options_.config.protection(), std::move(attributes),
+                                                     bottom.cut_width, bottom.seed));
+  return absl::OkStatus();
+}
+
 absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
   const v1::RunAgreement& agreement = options_.agreement;
   SPLITVEIL_ASSIGN_OR_RETURN(Schedule schedule, Schedule::Create(seed, split_.train, AgreedSchedule(agreement)));
   schedule_ = std::make_unique<Schedule>(std::move(schedule));
-  SPLITVEIL_ASSIGN_OR_RETURN(model_, BottomModel::Create(BottomOptions()));
+  SPLITVEIL_RETURN_IF_ERROR(CreateModel());
   SPLITVEIL_ASSIGN_OR_RETURN(
       AttackRunner attacks,
       AttackRunner::Create(agreement, lifecycle_.run_id(), static_cast<int64_t>(aligned().rows.size()), options_.peer,
                            model_.get(), lifecycle_.ledger()));
   attacks_ = std::make_unique<AttackRunner>(std::move(attacks));
-  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<ProtectedAttribute> attributes, Attributes());
-  SPLITVEIL_ASSIGN_OR_RETURN(
-      protected_model_, ProtectedBottomModel::Create(model_.get(), options_.config.protection(), std::move(attributes),
-                                                     agreement.cut_width(), BottomOptions().seed));
   ConnectTraining();
+  // After all parts are made: a resumed run loads its progress into each of them.
   SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Checkpoint> continued, lifecycle_.Resume(*model_));
   if (continued != nullptr) {
     return LoadProgress(continued->progress(), stopped_early_, *attacks_, *recorder_, *step_, *protected_model_,
@@ -140,6 +180,7 @@ absl::Status NonLabelSession::WriteCheckpoint(uint32_t epochs, uint32_t batches)
   if (writer == nullptr) {
     return absl::OkStatus();
   }
+  // One at a time: a second gathered copy of the model would double the memory.
   SPLITVEIL_RETURN_IF_ERROR(writer->Wait());
   const SteadyTime since = SteadyNow();
   return writer->Write(
@@ -149,6 +190,7 @@ absl::Status NonLabelSession::WriteCheckpoint(uint32_t epochs, uint32_t batches)
 
 absl::Status NonLabelSession::BeginProtection() {
   uint32_t batch = 0;
+  // Batches of the first epoch in turn: they are this party's own rows, and nothing of these steps is sent.
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, protected_model_->Pretrain([&] {
     const absl::Span<const uint32_t> positions = schedule_->BatchRows(0, batch);
     batch = (batch + 1) % static_cast<uint32_t>(schedule_->batches_per_epoch());
@@ -167,36 +209,16 @@ void NonLabelSession::ConnectTraining() {
                                   recorder_.get()},
       NonLabelTrainingStep::Wire{lifecycle_.run_id(), agreement.wire_dtype(), agreement.cut_width(),
                                  lifecycle_.in_flight_batches()});
-  trainer_ = std::make_unique<EpochTrainer>(
-      EpochTrainer::Options{options_.peer, step_.get(), recorder_.get(), &stop_, schedule_->batches_per_epoch(),
-                            lifecycle_.in_flight_batches(), agreement.checkpoint_steps(),
-                            [this](uint32_t epoch, uint32_t batches) { return WriteCheckpoint(epoch, batches); }});
-  AttributeAuditRunner::Options audit;
-  audit.peer = options_.peer;
-  audit.run_id = lifecycle_.run_id();
-  audit.agreement = agreement;
-  audit.model = protected_model_.get();
-  audit.features = features_.get();
-  audit.stop = &stop_;
-  audit.ledger = lifecycle_.ledger();
-  attribute_audit_ = std::make_unique<AttributeAuditRunner>(std::move(audit), *options_.data, aligned().rows, split_);
-  EpochEvaluator::Options evaluation;
-  evaluation.peer = options_.peer;
-  evaluation.run_id = lifecycle_.run_id();
-  evaluation.batch_size = agreement.batch_size();
-  evaluation.wire_dtype = agreement.wire_dtype();
-  evaluation.model = protected_model_.get();
-  evaluation.features = features_.get();
-  evaluation.test = agreement.progressive_validation() ? split_.train : split_.Evaluated();
-  evaluation.stop = &stop_;
-  evaluator_ = std::make_unique<EpochEvaluator>(std::move(evaluation));
+  attribute_audit_ = std::make_unique<AttributeAuditRunner>(
+      AttributeAuditRunner::Options{options_.peer, agreement, Source(), lifecycle_.ledger()}, *options_.data,
+      aligned().rows, split_);
 }
 
 absl::Status NonLabelSession::TrainEpochs() {
   uint32_t first = lifecycle_.first_batch();
   for (uint32_t epoch = lifecycle_.first_epoch(); epoch < options_.agreement.epochs() && !stopped_early_; ++epoch) {
     SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
-    SPLITVEIL_RETURN_IF_ERROR(trainer_->Train(epoch, std::exchange(first, 0)));
+    SPLITVEIL_RETURN_IF_ERROR(TrainEpoch(epoch, std::exchange(first, 0)));
     if (stop_.seen()) {
       return StoppedOnRequest();
     }
@@ -205,13 +227,72 @@ absl::Status NonLabelSession::TrainEpochs() {
       SPLITVEIL_RETURN_IF_ERROR(stopped_early_ ? lifecycle_.RecordEarlyStop(epoch + 1) : absl::OkStatus());
       SPLITVEIL_RETURN_IF_ERROR(AuditAttributes(epoch));
     }
+    // After the evaluation, whose verdict (early stopping) is part of the progress.
     SPLITVEIL_RETURN_IF_ERROR(WriteCheckpoint(epoch + 1, 0));
   }
   return absl::OkStatus();
 }
 
+absl::Status NonLabelSession::TrainEpoch(uint32_t epoch, uint32_t first) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<TrainingStream> stream, options_.peer->Train());
+  recorder_->Restart();  // The evaluation between epochs is no part of a step.
+  absl::Status status = TrainToCheckpoints(epoch, first, *stream);
+  if (status.ok()) {
+    return stream->Finish();
+  }
+  // The label party has recorded this batch, too: both ledgers end with the same step.
+  status.Update(step_->Record());
+  // A broken stream is only the consequence of what the label party decided.
+  const absl::Status verdict = absl::IsUnavailable(status) ? stream->Finish() : status;
+  return verdict.ok() ? status : verdict;
+}
+
+absl::Status NonLabelSession::TrainToCheckpoints(uint32_t epoch, uint32_t first, TrainingStream& stream) {
+  const auto batches = static_cast<uint32_t>(schedule_->batches_per_epoch());
+  while (first < batches && !stop_.seen()) {
+    const uint32_t end = NextPlace(epoch, first, batches, options_.agreement.checkpoint_steps());
+    SPLITVEIL_RETURN_IF_ERROR(TrainBatches(epoch, first, end, stream));
+    if (end < batches && !stop_.seen()) {
+      SPLITVEIL_RETURN_IF_ERROR(WriteCheckpoint(epoch, end));
+    }
+    first = end;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NonLabelSession::TrainBatches(uint32_t epoch, uint32_t first, uint32_t end, TrainingStream& stream) {
+  uint32_t sent = first;
+  uint32_t to_send = end;
+  for (uint32_t received = first; received < to_send; ++received) {
+    // A stop ends the sending, not the receiving: what is in flight is still learnt from.
+    if (stop_.Asked()) {
+      to_send = sent;
+    }
+    while (sent < to_send && sent - received < lifecycle_.in_flight_batches()) {
+      SPLITVEIL_RETURN_IF_ERROR(step_->Send({epoch, sent++}, stream));
+    }
+    // While the label party computes: the attacks on the latest gradients, and the next rows.
+    SPLITVEIL_RETURN_IF_ERROR(step_->Attack());
+    if (sent < to_send) {
+      step_->Gather({epoch, sent});
+    }
+    if (received < sent) {
+      SPLITVEIL_RETURN_IF_ERROR(step_->Learn({epoch, received}, stream));
+    }
+    // Nothing more is sent, during which the last batch could be attacked.
+    if (received + 1 >= sent && sent == to_send) {
+      SPLITVEIL_RETURN_IF_ERROR(step_->Attack());
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<bool> NonLabelSession::Evaluate(uint32_t epoch) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const bool enough, reconnector_.Persist([&] { return evaluator_->Evaluate(epoch); }));
+  const std::vector<uint32_t> examples =
+      options_.agreement.progressive_validation() ? split_.train : split_.Evaluated();
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool enough, reconnector_.Persist([&] {
+    return EvaluateExamples(*options_.peer, Source(), examples, epoch);
+  }));
   SPLITVEIL_RETURN_IF_ERROR(RecordPredicted("evaluated", epoch));
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(enough ? Answer::kEnough : Answer::kEvaluated));
   return enough;
@@ -248,6 +329,7 @@ absl::Status NonLabelSession::CompleteModel() {
   completion.stop = &stop_;
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t labels,
                              CompletionAttackRunner(std::move(completion)).Report(model_->Parameters()));
+  // The operator has lowered the disclosure since the last batch.
   if (labels == 0) {
     return attacks_->RecordLowered("once it is trained");
   }
@@ -256,13 +338,13 @@ absl::Status NonLabelSession::CompleteModel() {
 }
 
 std::optional<RunFigures> NonLabelSession::figures() const {
-  if (recorder_ == nullptr && prediction_ == nullptr) {
+  if (recorder_ == nullptr && !(only_predicts() && features_ != nullptr)) {
     return std::nullopt;
   }
   RunFigures figures;
   figures.run_id = lifecycle_.run_id();
   figures.ended = lifecycle_.ended();
-  if (prediction_ != nullptr) {
+  if (only_predicts()) {
     figures.only_predicts = true;
     return figures;
   }
@@ -274,6 +356,7 @@ std::optional<RunFigures> NonLabelSession::figures() const {
   figures.seconds = totals.seconds;
   figures.bytes_sent = totals.bytes_sent;
   figures.bytes_received = totals.bytes_received;
+  // Only what the disclosure lets this party read; the label party's report has all of them.
   figures.attacks = StrongestFirst(attacks_->disclosed());
   figures.attribute_leaks = attribute_audit_->strongest();
   return figures;
@@ -286,8 +369,15 @@ BottomModelOptions NonLabelSession::BottomOptions() const {
   options.optimizer = options_.config.party().optimizer();
   options.features = options_.data->features();
   options.cut_width = options_.agreement.cut_width();
+  // Never shared: weights drawn from a joint seed would be known to the peer.
   options.seed = WeightSeed(SeedRole::kNonLabelParty, options_.config.party().reproducible_seed());
   return options;
+}
+
+ActivationsSource NonLabelSession::Source() {
+  const v1::RunAgreement& agreement = options_.agreement;
+  return {lifecycle_.run_id(),    agreement.batch_size(), agreement.wire_dtype(),
+          protected_model_.get(), features_.get(),        &stop_};
 }
 
 }  // namespace splitveil

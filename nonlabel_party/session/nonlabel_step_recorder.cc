@@ -1,9 +1,14 @@
 #include "nonlabel_party/session/nonlabel_step_recorder.h"
 
+#include <cmath>
 #include <limits>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
+#include "common/privacy/gaussian_privacy.h"
+#include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 
 namespace splitveil {
@@ -21,6 +26,7 @@ absl::Status NonLabelStepRecorder::Record(const std::string& leak) {
   if (!due_) {
     return absl::OkStatus();
   }
+  // Once: the ledger must have one row for a step however the run ends.
   due_ = false;
   const StepTimeRow times = stopwatch_.Finish(row_);
   absl::Status status = ledger_->Record(row_);
@@ -55,6 +61,36 @@ absl::Status NonLabelStepRecorder::RecordFrozen() {
                    " on no gradient comes: the bottom model stays as it is, the top model goes on learning");
   LogInfo("the label party's release gate has frozen the bottom model: ", detail);
   return ledger_->RecordEvent("frozen", detail);
+}
+
+absl::Status RecordActivationProtection(const v1::ActivationProtection& protection, const ProtectedBottomModel& model,
+                                        int64_t steps, int64_t releases, Ledger& ledger) {
+  const std::string name = ActivationProtectionName(protection);
+  if (name == "none") {
+    return absl::OkStatus();
+  }
+  LogInfo("activations are protected by ", name, steps > 0 ? absl::StrCat(", after ", steps, " steps alone") : "");
+  // Finite only with both clipping and noise: without either, nothing is promised, and nothing is recorded as a bound.
+  const double mu = model.Mu(releases);
+  const std::string promise =
+      std::isfinite(mu) ? absl::StrCat("; mu ", mu, " of this run alone: further runs on the same rows add up") : "";
+  SPLITVEIL_RETURN_IF_ERROR(ledger.RecordEvent(
+      "activation_protection", absl::StrCat(name, "; ", steps, " steps before anything was sent", promise)));
+  return std::isfinite(mu) ? ledger.Record(ActivationBoundRow{releases, mu, GaussianPrivacy::FromMu(mu)->AucBound()})
+                           : absl::OkStatus();
+}
+
+absl::Status RecordPrivacyLosses(ProtectedBottomModel& model, const char* examples, const std::string& when,
+                                 Ledger& ledger) {
+  const std::vector<AttributeStep> largest = model.TakePredicted();
+  if (largest.empty()) {
+    return absl::OkStatus();
+  }
+  const std::string figures = absl::StrJoin(largest, ", ", [](std::string* out, const AttributeStep& of) {
+    absl::StrAppend(out, of.attribute, " ", of.privacy_loss);
+  });
+  return ledger.RecordEvent("privacy_loss",
+                            absl::StrCat("largest of a batch of ", examples, " examples ", when, ", nats: ", figures));
 }
 
 }  // namespace splitveil

@@ -1,4 +1,4 @@
-// What a training step leaves behind at this party: its row and its times in the ledger, and the progress line.
+// What this party records of a training step and of the protection of its activations.
 #ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_STEP_RECORDER_H_
 #define SPLITVEIL_NONLABEL_PARTY_SESSION_NONLABEL_STEP_RECORDER_H_
 
@@ -11,6 +11,8 @@
 #include "common/ledger/ledger.h"
 #include "common/operations/run_progress.h"
 #include "common/operations/run_status.h"
+#include "common/operations/step_stopwatch.h"
+#include "nonlabel_party/protection/activation_protection.h"
 #include "nonlabel_party/protection/protected_bottom_model.h"
 
 namespace splitveil {
@@ -86,6 +88,16 @@ class NonLabelStepRecorder {
   StepTotals totals_;
   double turn_seconds_ = 0;  // Of this process.
 };
+
+// Records what `protection` promises of a run that sends each example's activations `releases` times: nothing without a
+// protection. `steps`: of ProtectedBottomModel::Pretrain. Errors: the ledger's.
+absl::Status RecordActivationProtection(const v1::ActivationProtection& protection, const ProtectedBottomModel& model,
+                                        int64_t steps, int64_t releases, Ledger& ledger);
+
+// Records the largest privacy losses of what was predicted since the last call, if the protection has a threshold.
+// `examples`, `when`: in words. Errors: the ledger's.
+absl::Status RecordPrivacyLosses(ProtectedBottomModel& model, const char* examples, const std::string& when,
+                                 Ledger& ledger);
 
 }  // namespace splitveil
 

@@ -7,7 +7,7 @@
 
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
-#include "nonlabel_party/session/activations_message.h"
+#include "nonlabel_party/session/activations_upload.h"
 
 namespace splitveil {
 namespace {
@@ -33,10 +33,12 @@ void NonLabelTrainingStep::Gather(const BatchAddress& address) {
 
 absl::Status NonLabelTrainingStep::Send(const BatchAddress& address, TrainingStream& stream) {
   Gather(address);
+  // Each part of the rows is computed by itself if the model allows it, so that the first slice is on its way early.
   std::vector<FeatureBatch> features = std::move(gathered_->features);
   gathered_.reset();
   const BatchSlices slices = Slices(address);
   SentBatch& sent = in_flight_.emplace_back();
+  // A copy, since the model may free its own before the gradients come.
   if (parts_.attacks->needs_activations()) {
     sent.activations = Matrix::ToOverwrite(slices.rows(), wire_.cut_width);
   }
@@ -64,6 +66,7 @@ absl::Status NonLabelTrainingStep::SendRows(const BatchAddress& address, const R
     message.set_first_row(static_cast<uint32_t>(slice.first));
     parts_.recorder->Lap(&StepTimeRow::serialise);
     in_flight_.back().bytes += static_cast<int64_t>(message.ByteSizeLong());
+    // The time goes to the step also if the stream is broken.
     const absl::Status sent = stream.Send(message);
     parts_.recorder->Lap(&StepTimeRow::wire);
     SPLITVEIL_RETURN_IF_ERROR(sent);
@@ -76,12 +79,16 @@ absl::Status NonLabelTrainingStep::Learn(const BatchAddress& address, TrainingSt
   const int64_t rows = slices.rows();
   parts_.recorder->Begin(address.epoch, address.batch, rows, in_flight_.front().bytes);
   received_.step = parts_.recorder->step();
+  // Gradients belong to the examples of the schedule, by position: no message carries an id.
   received_.positions = parts_.schedule->BatchRows(address.epoch, address.batch);
+  // Refuses rows of other shapes, other numbers, or out of order, before the model sees any of them.
   SliceAssembler gradients({"gradients", wire_.dtype, wire_.cut_width}, slices, parts_.model->needs_whole_batch());
+  // Slice by slice, so that this party back-propagates one while the label party computes the next.
   for (const RowRange& slice : slices.all()) {
     SPLITVEIL_ASSIGN_OR_RETURN(received_.message, Receive(address, slice.first, stream));
     const v1::CutGradients& message = received_.message;
     SPLITVEIL_RETURN_IF_ERROR(parts_.protocol->Take(AnswerProtocol::Classify(message, slice.end() == rows)));
+    // The disclosure is stated once for a batch, in its last answer.
     if (slice.end() == rows || message.frozen()) {
       parts_.recorder->AddTurn(SecondsSince(in_flight_.front().sent_at));
       SPLITVEIL_RETURN_IF_ERROR(parts_.attacks->TakeDisclosure(message));
@@ -96,6 +103,7 @@ absl::Status NonLabelTrainingStep::Learn(const BatchAddress& address, TrainingSt
   }
   received_.activations = std::move(in_flight_.front().activations);
   in_flight_.pop_front();
+  // The hint goes back through the parameters of its Forward: before the update replaces them.
   SPLITVEIL_RETURN_IF_ERROR(parts_.attacks->TakeHint(received_));
   parts_.recorder->Lap(&StepTimeRow::attacks);
   const absl::Status updated = parts_.model->Update();
@@ -112,9 +120,9 @@ absl::StatusOr<v1::CutGradients> NonLabelTrainingStep::Receive(const BatchAddres
   parts_.recorder->Lap(&StepTimeRow::wait);
   SPLITVEIL_RETURN_IF_ERROR(message.status());
   if (message->epoch() != address.epoch || message->batch() != address.batch || message->first_row() != first_row) {
-    return AsRefusal(
-        absl::InvalidArgumentError(absl::StrCat("gradients: expected those of epoch ", address.epoch, " batch ",
-                                                address.batch, " from row ", first_row, ", found others")));
+    return AsRefusal(absl::InvalidArgumentError(absl::StrCat(
+        "gradients: expected epoch ", address.epoch, " batch ", address.batch, " from row ", first_row,
+        ", found epoch ", message->epoch(), " batch ", message->batch(), " from row ", message->first_row())));
   }
   parts_.recorder->AddReceived(static_cast<int64_t>(message->ByteSizeLong()));
   return message;
@@ -128,6 +136,7 @@ absl::Status NonLabelTrainingStep::Backpropagate(SliceAssembler& gradients) {
     parts_.recorder->Lap(&StepTimeRow::backward);
     SPLITVEIL_RETURN_IF_ERROR(at_layers.status());
     for (size_t i = 0; i < layers.size(); ++i) {
+      // The widths of the layers are known once the first rows came back.
       if (rows->first == 0) {
         received_.gradients.push_back(
             {layers[i], Matrix::ToOverwrite(gradients.slices().rows(), (*at_layers)[i].cols())});
@@ -142,8 +151,10 @@ absl::Status NonLabelTrainingStep::Backpropagate(SliceAssembler& gradients) {
 absl::Status NonLabelTrainingStep::StayFrozen(const BatchSlices& slices) {
   if (!frozen_) {
     frozen_ = true;
+    // Once: every later answer is frozen, too.
     SPLITVEIL_RETURN_IF_ERROR(parts_.recorder->RecordFrozen());
   }
+  // The model keeps a forward pass for each part that it computed: no gradient comes for any of them.
   for (size_t i = 0; i < slices.Computed(parts_.model->needs_whole_batch()).size(); ++i) {
     SPLITVEIL_RETURN_IF_ERROR(parts_.model->Discard());
   }
@@ -160,6 +171,7 @@ absl::Status NonLabelTrainingStep::Attack() {
   absl::Status status = parts_.attacks->Report(received_);
   received_ = ReceivedBatch();
   parts_.recorder->Lap(&StepTimeRow::attacks);
+  // The wait for the AUCs is the label party's time, not this party's attacks.
   parts_.recorder->Move(parts_.attacks->waited_seconds(), &StepTimeRow::attacks, &StepTimeRow::wait);
   status.Update(Record());
   return status;

@@ -72,7 +72,7 @@ class NonLabelTrainingStep {
     archive(frozen_);
   }
 
-  // A batch whose activations have left and whose gradients have not come.
+  // A batch whose activations were sent and whose gradients have not come.
   struct SentBatch {
     Matrix activations;  // Where an attack reads them.
     int64_t bytes = 0;

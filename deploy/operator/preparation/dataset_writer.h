@@ -14,7 +14,6 @@
 #include "absl/types/span.h"
 #include "deploy/operator/preparation/seeded_draws.h"
 
-#include "common/dataset/split_part.h"
 #include "common/dataset/task.h"
 #include "common/dataset/vocabulary.h"
 #include "common/status/status_macros.h"

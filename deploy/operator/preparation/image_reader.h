@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-#include "common/dataset/feature_shape.h"
+#include "common/dataset/features.h"
 
 #include "splitveil/v1/table_schema.pb.h"
 

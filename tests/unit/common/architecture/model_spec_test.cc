@@ -198,7 +198,7 @@ TEST(ModelSpecTest, RefusesACutBehindEmbeddingsThatThereAreNot) {
 
 TEST(ModelSpecTest, RefusesACutBehindTheLastLayer) {
   ExpectRefused(BottomHalf(Spec(kTable), "third").status(),
-                "cut_layer: expected a layer with another behind it, for the label party, found \"third\"");
+                "cut_layer: expected a layer with at least one behind it, for the label party, found \"third\"");
 }
 
 TEST(ModelSpecTest, RefusesTheOtherPartysPartsInAHalf) {

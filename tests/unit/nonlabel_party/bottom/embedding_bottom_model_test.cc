@@ -1,5 +1,3 @@
-#include "nonlabel_party/bottom/embedding_bottom_model.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
@@ -7,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "nonlabel_party/bottom/bottom_model.h"
 #include "tests/unit/common/model/model_fixtures.h"
 #include "tests/unit/common/model/reference_network.h"
 
@@ -118,7 +117,7 @@ TEST_F(EmbeddingBottomModelTest, TheCutIsAllThatCanBeAudited) {
   ASSERT_TRUE(model->Forward(MakeBatch()).ok());
   const auto refused = model->Backward(cut_gradient_, {"first"});
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("layer: expected cut"));
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("layer: expected one of cut"));
   const auto gradients = model->Backward(cut_gradient_, {"cut"});
   ASSERT_TRUE(gradients.ok()) << gradients.status();
   EXPECT_THAT((*gradients)[0].row(1), ElementsAreArray(cut_gradient_.row(1)));
@@ -188,7 +187,7 @@ TEST_F(EmbeddingBottomModelTest, RefusesACutOfAnotherWidth) {
 TEST_F(EmbeddingBottomModelTest, RefusesNumbersWithoutCategories) {
   options_.features = {/*numeric=*/3, /*categorical=*/0, /*embedding_rows=*/0};
   options_.cut_width = 3;
-  ExpectCreateRefused("model.layers: expected at least one, as without categories to embed features would leave");
+  ExpectCreateRefused("model.layers: a bottom model without categories to embed needs at least one");
 }
 
 TEST_F(EmbeddingBottomModelTest, RefusesCategoriesWithoutAnEmbedding) {

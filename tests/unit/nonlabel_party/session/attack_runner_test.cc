@@ -159,20 +159,20 @@ TEST_F(AttackRunnerTest, RefusesAucsAndHintsThatAreSaidToHaveEnded) {
                               Add("cut", v1::SPECTRAL, 0.5, response);
                             }
                           }).message()),
-              HasSubstr("leaks: expected none once the disclosure is lowered"));
+              HasSubstr("after it had lowered the disclosure"));
   lower_at_.reset();
   ExpectAnswersRefused([](v1::CutGradients& message) { message.set_disclosure_lowered(true); },
-                       "hint: expected none once the disclosure is lowered");
+                       "hint: the label party sent one after it had lowered the disclosure");
 }
 
 TEST_F(AttackRunnerTest, RefusesADisclosureThatIsRaisedOrThatNothingIsBelow) {
   LowerAt(2);
   ExpectAnswersRefused([](v1::CutGradients& message) { message.set_disclosure_lowered(message.batch() == 3); },
-                       "disclosure_lowered: expected in every answer once it was in one");
+                       "disclosure_lowered: it must be in every answer after the first one that has it");
   lower_at_.reset();
   Agree(v1::LABEL_SIDE_ONLY, {v1::NORM, v1::SPECTRAL});
   ExpectAnswersRefused([](v1::CutGradients& message) { message.set_disclosure_lowered(true); },
-                       "disclosure_lowered: expected no level below the agreed LABEL_SIDE_ONLY");
+                       "disclosure_lowered: no level is below the agreed LABEL_SIDE_ONLY");
 }
 
 TEST_F(AttackRunnerTest, RefusesAnAucUnderLabelSideOnly) {
@@ -189,7 +189,8 @@ TEST_F(AttackRunnerTest, RefusesTwoAucsUnderRounded) {
 
 TEST_F(AttackRunnerTest, RefusesAnotherThanTheFirstAgreedScoreUnderRounded) {
   Agree(v1::ROUNDED, {v1::NORM, v1::SPECTRAL});
-  ExpectRefusal([](Response& response) { response.mutable_leaks(0)->set_attack(v1::SPECTRAL); }, "found another");
+  ExpectRefusal([](Response& response) { response.mutable_leaks(0)->set_attack(v1::SPECTRAL); },
+                "are not agreed and disclosed");
 }
 
 TEST_F(AttackRunnerTest, RefusesMoreAucsThanAgreedScores) {
@@ -215,7 +216,7 @@ TEST_F(AttackRunnerTest, RefusesAClusteringOfActivationsBeyondTheCut) {
 }
 
 TEST_F(AttackRunnerTest, RefusesOneScoreTwice) {
-  ExpectRefusal([](Response& response) { *response.mutable_leaks(3) = response.leaks(0); }, "found one twice");
+  ExpectRefusal([](Response& response) { *response.mutable_leaks(3) = response.leaks(0); }, "came before");
 }
 
 TEST_F(AttackRunnerTest, RefusesAnAucThatIsNone) {

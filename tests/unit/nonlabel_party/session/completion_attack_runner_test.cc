@@ -64,7 +64,7 @@ class CompletionAttackRunnerTest : public ::testing::Test {
             change(response);
           }
         },
-        "expected the same answer");
+        "answered the same question differently");
     EXPECT_EQ(Asked(), 2);
     EXPECT_EQ(calls_.back(), "Close early");
   }
@@ -191,22 +191,23 @@ TEST_F(CompletionAttackRunnerTest, RefusesAnotherNumberOfLabelsThanOfPositions) 
 }
 
 TEST_F(CompletionAttackRunnerTest, RefusesALabelThatIsNone) {
-  ExpectRefusal([](v1::AuxiliaryLabelsResponse& response) { (*response.mutable_labels())[3] = 2; }, "0 or 1");
+  ExpectRefusal([](v1::AuxiliaryLabelsResponse& response) { (*response.mutable_labels())[3] = 2; },
+                "a label is neither 0 nor 1");
 }
 
 TEST_F(CompletionAttackRunnerTest, RefusesAPositionTwice) {
   ExpectRefusal([](v1::AuxiliaryLabelsResponse& response) { response.set_positions(1, response.positions(0)); },
-                "ascending");
+                "the positions must ascend strictly");
 }
 
 TEST_F(CompletionAttackRunnerTest, RefusesPositionsOutOfOrder) {
   ExpectRefusal([](v1::AuxiliaryLabelsResponse& response) { response.mutable_positions()->SwapElements(2, 3); },
-                "ascending");
+                "the positions must ascend strictly");
 }
 
 TEST_F(CompletionAttackRunnerTest, RefusesAPositionOutsideTheTrainingExamples) {
   ExpectRefusal([](v1::AuxiliaryLabelsResponse& response) { response.set_positions(31, 1 << 20); },
-                "training examples");
+                "a position is not that of a training example");
 }
 
 }  // namespace

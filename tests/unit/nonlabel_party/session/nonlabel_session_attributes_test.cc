@@ -110,8 +110,10 @@ TEST_F(NonLabelSessionAttributesTest, RefusesGuessesThatAreNotWhatWasAskedFor) {
   const auto guesses = [](std::function<void(std::vector<v1::AttributeGuesses>&)> alter) {
     return [alter](LocalLabelParty& peer) { peer.alter_guesses = alter; };
   };
-  ExpectRefusal(guesses([](auto& all) { all[0].set_attribute("PLANTED"); }), "expected an agreed attack and attribute");
-  ExpectRefusal(guesses([](auto& all) { all[0].set_attack(v1::SIMULATOR); }), "expected an agreed attack");
+  ExpectRefusal(guesses([](auto& all) { all[0].set_attribute("PLANTED"); }),
+                "the attack or the attribute is not agreed");
+  ExpectRefusal(guesses([](auto& all) { all[0].set_attack(v1::SIMULATOR); }),
+                "the attack or the attribute is not agreed");
   ExpectRefusal(guesses([](auto& all) { all[0].set_examples(v1::AttributeGuesses::TRAINING); }), "expected TEST");
   ExpectRefusal(guesses([](auto& all) { all[0].set_examples(v1::AttributeGuesses::EXAMPLES_UNSPECIFIED); }),
                 "expected TEST");

@@ -84,7 +84,7 @@ TEST_F(NonLabelSessionRefusalsTest, RefusesAnAnswerThatIsNotToTheQuestion) {
          message.mutable_hint()->set_row(1 << 20);
          message.set_hint_rows(0, 1 << 20);
        }),
-       "rows of the batch"},
+       "a row is outside the batch"},
       {Hints([](v1::CutGradients& message) { message.mutable_hint()->set_row(message.hint_rows(0) + 1); }),
        "the first of hint_rows"},
       {Hints([](v1::CutGradients& message) { message.add_hint_rows(message.hint_rows(0)); }), "hint"},
@@ -95,8 +95,10 @@ TEST_F(NonLabelSessionRefusalsTest, RefusesAnAnswerThatIsNotToTheQuestion) {
          }
        }),
        "at most 5 rows"},
-      {Hints([](v1::CutGradients& message) { message.clear_hint(); }), "without the other"},
-      {Hints([](v1::CutGradients& message) { message.clear_hint_rows(); }), "without the other"},
+      {Hints([](v1::CutGradients& message) { message.clear_hint(); }),
+       "a clean gradient and hint_rows must come together"},
+      {Hints([](v1::CutGradients& message) { message.clear_hint_rows(); }),
+       "a clean gradient and hint_rows must come together"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.text);

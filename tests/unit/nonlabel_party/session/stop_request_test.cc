@@ -8,8 +8,6 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 
-#include "nonlabel_party/session/stop_watcher.h"
-
 namespace splitveil::testing {
 namespace {
 

@@ -1,4 +1,4 @@
-#include "nonlabel_party/protection/simulated_adversary.h"
+#include "nonlabel_party/protection/privacy_objective.h"
 
 #include <algorithm>
 #include <cmath>

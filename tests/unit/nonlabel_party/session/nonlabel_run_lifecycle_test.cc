@@ -1,4 +1,4 @@
-#include "nonlabel_party/session/link_measurement.h"
+#include "nonlabel_party/session/nonlabel_run_lifecycle.h"
 
 #include <functional>
 #include <gmock/gmock.h>
