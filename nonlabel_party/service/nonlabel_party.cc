@@ -14,7 +14,7 @@
 #include "common/model/optimizer_options.h"
 #include "common/model/torch_settings.h"
 #include "common/monitoring/monitoring_server.h"
-#include "common/operations/dry_run_checks.h"
+#include "common/operations/dry_run.h"
 #include "common/operations/operator_server.h"
 #include "common/operations/party_program.h"
 #include "common/operations/run_facts.h"

@@ -11,7 +11,6 @@
 #include "common/ledger/ledger.h"
 #include "common/operations/run_progress.h"
 #include "common/operations/run_status.h"
-#include "common/operations/step_stopwatch.h"
 #include "nonlabel_party/protection/activation_protection.h"
 #include "nonlabel_party/protection/protected_bottom_model.h"
 

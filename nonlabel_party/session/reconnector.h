@@ -13,7 +13,6 @@
 #include "absl/time/time.h"
 
 #include "common/process/steady_time.h"
-#include "common/process/usual_wait.h"
 #include "nonlabel_party/session/label_party_peer.h"
 #include "nonlabel_party/session/stop_request.h"
 

@@ -13,7 +13,7 @@
 #include "deploy/operator/commands.h"
 
 #include "common/crypto/digest.h"
-#include "common/crypto/spoken_fingerprint.h"
+#include "common/crypto/sha256.h"
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
 #include "common/transport/certificate.h"

@@ -27,7 +27,7 @@
 #include "common/process/file.h"
 #include "common/process/runtime.h"
 #include "common/status/status_macros.h"
-#include "common/storage/own_table.h"
+#include "common/storage/file_system.h"
 
 #include "splitveil/v1/agreement.pb.h"
 

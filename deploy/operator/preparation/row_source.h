@@ -21,7 +21,7 @@
 #include "common/config/row_time.h"
 #include "common/crypto/digest.h"
 #include "common/dataset/label_variety.h"
-#include "common/dataset/split_part.h"
+#include "common/dataset/task.h"
 #include "common/schedule/train_test_split.h"
 
 #include "splitveil/v1/preprocessing.pb.h"

@@ -7,7 +7,6 @@
 
 #include "deploy/operator/records/run_records.h"
 
-#include "common/figures/attack_figure.h"
 #include "common/figures/run_figures.h"
 
 namespace splitveil {

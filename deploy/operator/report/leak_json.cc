@@ -16,7 +16,6 @@
 #include "common/figures/figure_words.h"
 #include "common/figures/json_number.h"
 #include "common/figures/run_figures.h"
-#include "common/figures/stated_bound.h"
 
 namespace splitveil {
 namespace {

@@ -20,7 +20,7 @@
 #include "common/dataset/dataset.h"
 #include "common/dataset/features.h"
 #include "common/status/status_macros.h"
-#include "common/storage/own_table.h"
+#include "common/storage/file_system.h"
 #include "common/storage/pending_file.h"
 #include "common/telemetry/log.h"
 
