@@ -26,7 +26,7 @@ std::string Percent(double tenths) {
 std::string Measured(const Promise& promise) {
   return !promise.measured_auc.has_value()
              ? "no attack on its gradients was measured"
-             : absl::StrCat("the strongest attack measured tells two customers with different labels apart with ",
+             : absl::StrCat("the worst attack measured tells apart two customers with different labels with ",
                             MeasuredCertainty(*promise.measured_auc), " certainty");
 }
 
@@ -48,8 +48,8 @@ std::string Proved(const Promise& promise) {
                                                   " together with the earlier runs in its privacy account)")
                                    : "";
   return absl::StrCat(
-      "hatever the partner does with what it received, it tells two customers who differ in nothing but their label "
-      "apart with at most ",
+      "hatever the partner does with what it received, it can tell apart two customers who differ only in their label "
+      "with at most ",
       BoundCertainty(*promise.run_auc_bound), " certainty", all_runs);
 }
 
@@ -109,18 +109,18 @@ std::string PromiseSentence(const Promise& promise) {
           "W", Proved(promise),
           !promise.measured_auc.has_value()
               ? "."
-              : absl::StrCat("; measured on the worst attack: ", MeasuredCertainty(*promise.measured_auc),
+              : absl::StrCat(". The worst attack measured reached ", MeasuredCertainty(*promise.measured_auc),
                              Tenths(*promise.measured_auc) > BoundTenths(*promise.run_auc_bound)
-                                 ? ", above it by chance."
+                                 ? ", above the limit by chance."
                                  : "."));
     case PrivacyVerdict::kBroken:
       break;
   }
-  return absl::StrCat("Rely on no limit of this run: what was measured contradicts the ",
+  return absl::StrCat("Do not rely on the ",
                       Promises(promise.run_auc_bound)
-                          ? absl::StrCat("limit of ", BoundCertainty(*promise.run_auc_bound), " that it states")
-                          : "limits that it states for its steps",
-                      ". Here ", Measured(promise), ".");
+                          ? absl::StrCat("limit of ", BoundCertainty(*promise.run_auc_bound), " that this run states")
+                          : "limits that this run states for its steps",
+                      ": what was measured contradicts it. Here ", Measured(promise), ".");
 }
 
 std::string PromiseHeadline(const Promise& promise) {
@@ -129,7 +129,7 @@ std::string PromiseHeadline(const Promise& promise) {
   }
   // In the order of PrivacyVerdict.
   constexpr const char* kHeadlines[] = {
-      "Not known from this ledger",       "Nothing to promise",
+      "Not known from this ledger",       "No gradient was sent",
       "Promise nothing to anyone",        "Promise to nobody: the worst case was not measured",
       "Promise to nobody: measured only", "Proved, not checked: do not promise it yet",
       "May be promised to anyone",        "Broken: promise nothing to anyone"};

@@ -32,8 +32,8 @@ Promise PromiseOf(const RunFigures& figures);
 std::string MeasuredCertainty(double auc);
 std::string BoundCertainty(double auc_bound);
 
-// "Whatever the partner does with what it received, it tells two customers who differ in nothing but their label apart
-// with at most 70% certainty; measured on the worst attack: 69.9%." Only a proved bound is told as a promise: a
+// "Whatever the partner does with what it received, it can tell apart two customers who differ only in their label
+// with at most 70% certainty. The worst attack measured reached 69.9%." Only a proved bound is told as a promise: a
 // conditional one is named with its conditions, after what was measured.
 std::string PromiseSentence(const Promise& promise);
 

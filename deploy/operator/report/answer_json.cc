@@ -37,7 +37,22 @@ double TestQuality(const LedgerRun* run) {
 
 std::string TestQualityName(const LedgerRun& run) { return absl::StrCat("test ", QualityName(run.evaluations())); }
 
-// What the run lost against no protection, and what there is to lose; less where the picture tells it.
+// What the run lost against no protection, as a reader subtracts the printed figures.
+double Cost(const LedgerRun& run, const ReferenceRuns& references) {
+  return (std::round(1000 * TestQuality(references.unprotected)) - std::round(1000 * TestQuality(&run))) / 1000;
+}
+
+// The part of what training gains over an untrained bottom model that the run keeps. Empty if that is not known, or if
+// training gains nothing.
+std::string KeptGain(const LedgerRun& run, const ReferenceRuns& references) {
+  const double untrained = TestQuality(references.untrained), unprotected = TestQuality(references.unprotected);
+  return unprotected > untrained && std::isfinite(TestQuality(&run))
+             ? absl::StrFormat("keeps %.0f%% of the gain",
+                               100 * (TestQuality(&run) - untrained) / (unprotected - untrained))
+             : "";
+}
+
+// What the run lost, and what there is to lose; less where the picture tells it.
 std::string PriceWords(const LedgerRun& run, const ReferenceRuns& references) {
   if (run.only_predicts()) {
     return "of all rows scored: those that the model was trained on flatter it";
@@ -46,7 +61,7 @@ std::string PriceWords(const LedgerRun& run, const ReferenceRuns& references) {
     return "of an untrained bottom model";
   }
   const double untrained = TestQuality(references.untrained);
-  const double cost = TestQuality(references.unprotected) - TestQuality(&run);
+  const double cost = Cost(run, references);
   std::string beside = !std::isfinite(untrained) ? "no untrained model to compare"
                        : std::isfinite(cost)     ? ""
                                                  : absl::StrCat("untrained ", AucText(untrained));
@@ -54,7 +69,7 @@ std::string PriceWords(const LedgerRun& run, const ReferenceRuns& references) {
     return beside;
   }
   return absl::StrCat(
-      cost > 0.0005 ? absl::StrCat(AucText(cost), " below no protection") : "no less than without protection",
+      cost > 0 ? absl::StrCat(AucText(cost), " below no protection") : "no less than without protection",
       beside.empty() ? "" : "; ", beside);
 }
 
@@ -92,7 +107,7 @@ Json MarksJson(const RunFigures& figures) {
   const double bound = figures.run_auc_bound.value_or(1);
   if (figures.guessing.has_value()) {
     marks.push_back(Mark("guessing", figures.guessing->p95,
-                         absl::StrCat("guessing with luck ", MeasuredCertainty(figures.guessing->p95))));
+                         absl::StrCat("chance alone reaches ", MeasuredCertainty(figures.guessing->p95))));
   }
   // Beyond a proved bound it ranks by features, which that bound is not about: then it stands in FeaturesJson.
   const AttackFigure* const practical = figures.practical();
@@ -105,10 +120,9 @@ Json MarksJson(const RunFigures& figures) {
         Mark("worst", measured->auc(), absl::StrCat("worst attack measured ", MeasuredCertainty(measured->auc()))));
   }
   if (is_bounded) {
-    marks.push_back(
-        figures.is_proved()
-            ? Mark("proved", bound, absl::StrCat("proved limit ", BoundCertainty(bound)))
-            : Mark("conditional", bound, absl::StrCat("limit for Gaussian classes only, ", BoundCertainty(bound))));
+    marks.push_back(figures.is_proved() ? Mark("proved", bound, absl::StrCat("proved limit ", BoundCertainty(bound)))
+                                        : Mark("conditional", bound,
+                                               absl::StrCat("limit if classes were Gaussian ", BoundCertainty(bound))));
   }
   return marks;
 }
@@ -127,8 +141,7 @@ Json PriceJson(const LedgerRun& run, const ReferenceRuns& references) {
           {"value", NumberJson(value)},
           {"name", TestQualityName(run)},
           {"words", &run == references.unprotected ? ""
-                    : unprotected > untrained      ? absl::StrFormat("keeps %.0f%% of the gain",
-                                                                     100 * (value - untrained) / (unprotected - untrained))
+                    : unprotected > untrained      ? KeptGain(run, references)
                                                    : "training gains nothing here"}};
 }
 
@@ -180,15 +193,18 @@ std::string AnswerSentence(const std::vector<LedgerRun>& runs, const std::vector
     if (!IsPromised(figures[i])) {
       continue;
     }
-    const double cost = TestQuality(references.unprotected) - TestQuality(&runs[i]);
+    const double cost = Cost(runs[i], references);
+    const std::string kept = KeptGain(runs[i], references);
     promised.push_back(absl::StrCat(runs[i].label, ", with at most ", BoundCertainty(*figures[i].run_auc_bound),
                                     " certainty about a label beyond what features tell",
                                     std::isfinite(cost)
-                                        ? absl::StrCat(", at a price of ", cost > 0.0005 ? AucText(cost) : "nothing",
-                                                       " in ", TestQualityName(runs[i]))
+                                        ? absl::StrCat(", at a price of ", cost > 0 ? AucText(cost) : "nothing", " in ",
+                                                       TestQualityName(runs[i]), kept.empty() ? "" : ", which ", kept)
                                         : ""));
   }
-  const std::string of = asked == 1 ? "This run" : absl::StrCat("Of these ", asked, " runs ");
+  const std::string of = asked == 1             ? "This run"
+                         : asked == runs.size() ? absl::StrCat("Of these ", asked, " runs ")
+                                                : absl::StrCat("Of the ", asked, " runs that sent gradients ");
   if (asked == 0) {
     return "No gradient was sent: there is nothing to promise.";
   }

@@ -374,7 +374,7 @@ TEST_F(ReportLeaksTest, ARunThatWasFrozenFromTheStartIsNotSaidToHaveReleasedGrad
     ASSERT_TRUE((*ledger)->Record(row).ok());
   }
   const Json run = ReportJson(ReadRuns({folder.File("a.db")}).value(), nullptr)["runs"][0];
-  EXPECT_EQ(run["answer"]["headline"], "Nothing to promise");
+  EXPECT_EQ(run["answer"]["headline"], "No gradient was sent");
   EXPECT_TRUE(run["answer"]["marks"].empty());
   EXPECT_THAT(Details(run), HasSubstr("no gradient was sent"));
 }
