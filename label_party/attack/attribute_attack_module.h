@@ -18,7 +18,6 @@
 #include "common/matrix/matrix.h"
 #include "label_party/attack/attribute_decoder.h"
 #include "label_party/attack/epoch_history.h"
-#include "label_party/attack/epoch_rows.h"
 #include "label_party/attack/shadow_encoder.h"
 
 #include "splitveil/v1/agreement.pb.h"

@@ -14,7 +14,7 @@
 #include "common/status/status_macros.h"
 #include "label_party/marvell/marvell_solver.h"
 #include "label_party/marvell/run_budget.h"
-#include "label_party/noise/isotropic_planners.h"
+#include "label_party/noise/noise_planner.h"
 
 namespace splitveil {
 namespace {

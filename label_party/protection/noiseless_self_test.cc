@@ -1,31 +1,23 @@
-#include "label_party/protection/noiseless_self_test.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
 #include "label_party/label_privacy/noised_labels.h"
 #include "label_party/marvell/run_budget.h"
-#include "label_party/protection/protection_candidate.h"
+#include "label_party/protection/self_test.h"
 
 namespace splitveil {
 namespace {
 
 constexpr double kDeviations = 6;
 constexpr double kRounding = 1e-5;  // Gradients are floats of order 1.
-
-absl::Status Broken(const std::string& property) {
-  return absl::InternalError(absl::StrCat("protection self-test: ", property));
-}
 
 bool Same(ConstMatrixView a, ConstMatrixView b) { return a.values() == b.values(); }
 

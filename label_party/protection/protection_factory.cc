@@ -11,11 +11,9 @@
 
 #include "common/crypto/secure_random.h"
 #include "common/status/status_macros.h"
-#include "label_party/label_privacy/label_randomizer.h"
 #include "label_party/label_privacy/noised_labels.h"
 #include "label_party/marvell/marvell_planner.h"
-#include "label_party/noise/compression_planners.h"
-#include "label_party/noise/isotropic_planners.h"
+#include "label_party/noise/noise_planner.h"
 #include "label_party/protection/passthrough_methods.h"
 
 namespace splitveil {

@@ -1,5 +1,3 @@
-#include "label_party/service/label_dry_run.h"
-
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -19,7 +17,7 @@
 #include "label_party/label_privacy/noised_labels.h"
 #include "label_party/label_privacy/privacy_account.h"
 #include "label_party/policy/label_config.h"
-#include "label_party/policy/policy_outlook.h"
+#include "label_party/policy/release_gate.h"
 #include "label_party/protection/protection_factory.h"
 #include "label_party/protection/self_test.h"
 #include "label_party/service/label_party.h"

@@ -11,7 +11,6 @@
 #include "common/process/exit_code.h"
 #include "common/schedule/joint_seed.h"
 #include "common/status/status_macros.h"
-#include "label_party/session/prediction_file.h"
 #include "label_party/session/run_prediction.h"
 #include "label_party/training/label_checks.h"
 

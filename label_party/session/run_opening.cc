@@ -15,7 +15,7 @@
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
-#include "label_party/session/refusal_log.h"
+#include "label_party/session/run.h"
 
 namespace splitveil {
 namespace {

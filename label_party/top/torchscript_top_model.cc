@@ -1,5 +1,3 @@
-#include "label_party/top/torchscript_top_model.h"
-
 #include <random>
 #include <string>
 #include <utility>
@@ -15,7 +13,7 @@
 #include "common/model/torchscript_state.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
-#include "label_party/top/output_directions.h"
+#include "label_party/top/built_in_models.h"
 #include "label_party/top/task_loss.h"
 
 namespace splitveil {

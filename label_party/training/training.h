@@ -18,7 +18,7 @@
 #include "label_party/audit/completion_audit.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/protection/protection_factory.h"
-#include "label_party/storage/label_state.h"
+#include "label_party/storage/run_records.h"
 #include "label_party/storage/release_journal.h"
 #include "label_party/top/top_model.h"
 #include "label_party/training/attribute_audit.h"

@@ -15,8 +15,8 @@
 #include "common/leakage/attack_traits.h"
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
-#include "label_party/noise/isotropic_planners.h"
 #include "label_party/noise/noise_plan.h"
+#include "label_party/noise/noise_planner.h"
 #include "label_party/protection/gradient_preparation.h"
 
 namespace splitveil {

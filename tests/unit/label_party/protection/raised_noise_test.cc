@@ -8,7 +8,7 @@
 
 #include "common/leakage/gaussian_divergence.h"
 #include "common/leakage/inner_product.h"
-#include "label_party/noise/isotropic_planners.h"
+#include "label_party/noise/noise_planner.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {

@@ -1,4 +1,4 @@
-#include "label_party/session/run_closing.h"
+#include "label_party/session/run_work.h"
 
 #include <string>
 #include <utility>

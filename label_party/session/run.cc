@@ -1,17 +1,33 @@
-#include "label_party/session/peer_presence.h"
+#include "label_party/session/run.h"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 
+#include "common/process/exit_code.h"
+#include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {
+
+absl::Status WhatThePeerHears(RunEnd::Cause cause, const absl::Status& outcome) {
+  switch (cause) {
+    case RunEnd::Cause::kPeerStartedAgain:
+      return absl::UnavailableError("the label party takes the run up again: open it once more");
+    case RunEnd::Cause::kOwnFailure:
+    case RunEnd::Cause::kOperatorHalt:  // Why is not the peer's to know: it may tell of labels.
+      return IsHalt(outcome) ? AsHalt(absl::ResourceExhaustedError("release gate: halted the run"))
+                             : absl::InternalError("the label party failed; its own log says why");
+    default:
+      return outcome;
+  }
+}
 
 constexpr int64_t kMaxInterruptionsNoted = 100;  // A peer that comes and goes must not fill the disk.
 
@@ -28,6 +44,50 @@ double SilenceLimitSeconds(const v1::Deadlines& deadlines, ProtocolState::State 
 }
 
 }  // namespace
+
+absl::Status RunEnd::End(Cause cause, absl::Status why) {
+  if (cause == Cause::kRefused) {
+    why = AsRefusal(std::move(why));
+  }
+  absl::Status heard = WhatThePeerHears(cause, why);
+  peer_started_again_ |= cause == Cause::kPeerStartedAgain;
+  if (!ended_) {
+    ended_ = true;
+    cause_ = cause;
+    outcome_ = std::move(why);
+    if (cause == Cause::kCompleted) {
+      protocol_->Completed();
+    } else if (IsHalt(heard)) {
+      protocol_->Ended(heard);  // Its answer may be lost, or be due to another call.
+    } else {
+      protocol_->Ended();
+    }
+  }
+  waiting_->Wake();
+  return heard;
+}
+
+absl::Status RunEnd::EndUnlessOk(const absl::Status& status) {
+  return status.ok() ? status : End(Cause::kOwnFailure, status);
+}
+
+void RunEnd::Amend(const absl::Status& status) {
+  if (outcome_.ok() && !status.ok()) {
+    outcome_ = status;
+    protocol_->Ended();
+  }
+}
+
+const char* RunEnd::name() const {
+  switch (cause_) {
+    case Cause::kCompleted:
+      return own_verdict_.ok() ? "completed" : "failed";
+    case Cause::kStopped:
+      return "stopped";
+    default:
+      return IsHalt(outcome_) ? "halted" : "failed";
+  }
+}
 
 PeerPresence::PeerPresence(const v1::Deadlines* deadlines, SteadyClock clock)
     : deadlines_(deadlines), clock_(std::move(clock)), last_heard_(clock_()) {}
@@ -82,6 +142,39 @@ absl::Status PeerPresence::RecordUnnoted() const {
   return interruptions_ <= kMaxInterruptionsNoted
              ? absl::OkStatus()
              : ledger_->RecordEvent("interrupted", absl::StrCat(interruptions_ - kMaxInterruptionsNoted, " more"));
+}
+
+bool IsRefusal(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsOfLedger(const absl::Status& status) { return absl::IsInternal(status) || absl::IsDataLoss(status); }
+
+absl::Status RefusalLog::Note(absl::string_view call, const absl::Status& status, Ledger& ledger) {
+  if (!IsRefusal(status)) {
+    return absl::OkStatus();
+  }
+  if (!noted_.has_value()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(noted_, ledger.CountEventsOfRun("refused"));
+  }
+  if (*noted_ >= kMaxNoted) {
+    return absl::OkStatus();
+  }
+  ++*noted_;
+  const bool says_where = absl::StartsWith(status.message(), absl::StrCat(call, ":"));
+  const std::string what = OneLine(absl::StrCat(says_where ? "" : absl::StrCat(call, ": "), status.message()));
+  LogWarning("refused a message of the non-label party: ", what);
+  return ledger.RecordEvent("refused", what);
 }
 
 }  // namespace splitveil
