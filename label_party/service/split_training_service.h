@@ -82,11 +82,9 @@ class SplitTrainingService final : public v1::SplitTraining::Service {
                      v1::CloseResponse* response) override;
 
  private:
-  // In the place of the generated Train and Evaluate, to which bytes that are no message read as the stream's end.
+  // Replaces the generated Train, to which bytes that are no message read as the stream's end. So is Evaluate.
   grpc::Status TrainStream(grpc::ServerContext* context,
                            grpc::ServerReaderWriter<v1::CutGradients, grpc::ByteBuffer>* stream);
-  grpc::Status EvaluateStream(const grpc::ServerContext& context,
-                              grpc::ServerReaderWriter<v1::EvaluateResponse, grpc::ByteBuffer>* stream);
 
   LabelSession* session_;
   LatestStream latest_;
@@ -137,10 +135,6 @@ class AttributeAuditService final : public v1::AttributeAudit::Service {
                                grpc::ServerWriter<v1::AttributeGuesses>* writer) override;
 
  private:
-  // In the place of the generated EmbedAuxiliary, which could not tell a damaged message from the end of the stream.
-  grpc::Status EmbedStream(const grpc::ServerContext& context,
-                           grpc::ServerReaderWriter<v1::EmbedAuxiliaryResponse, grpc::ByteBuffer>* stream);
-
   LabelSession* session_;
   CallLimit embeddings_{4};
   CallLimit guesses_{4};

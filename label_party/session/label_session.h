@@ -56,7 +56,7 @@
 #include "label_party/session/run_work.h"
 #include "label_party/training/attribute_audit.h"
 #include "label_party/training/gradients_message.h"
-#include "label_party/training/test_evaluator.h"
+#include "label_party/training/step_recorder.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/attribute_audit.pb.h"

@@ -1,5 +1,7 @@
 #include "label_party/session/protocol_state.h"
 
+#include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,37 +12,13 @@ namespace {
 using State = ProtocolState::State;
 using Message = ProtocolState::Message;
 
-// As the peer calls it.
-const char* Name(Message message) {
-  switch (message) {
-    case Message::kOpen:
-      return "Open";
-    case Message::kAlign:
-      return "Align";
-    case Message::kMeasureLink:
-      return "MeasureLink";
-    case Message::kStart:
-      return "Start";
-    case Message::kTrain:
-      return "Train";
-    case Message::kEvaluate:
-      return "Evaluate";
-    case Message::kScoreBatch:
-      return "ScoreBatch";
-    case Message::kAuxiliaryLabels:
-      return "AuxiliaryLabels";
-    case Message::kScoreExamples:
-      return "ScoreExamples";
-    case Message::kEmbedAuxiliary:
-      return "EmbedAuxiliary";
-    case Message::kGuessAttributes:
-      return "GuessAttributes";
-    case Message::kClose:
-    case Message::kGiveUp:
-      return "Close";
-  }
-  return "";
-}
+// As the peer calls it, in the order of Message. Both kinds of Close are one call.
+constexpr const char* kNames[] = {
+    "Open",          "Align",          "MeasureLink",     "Start", "Train", "Evaluate", "ScoreBatch", "AuxiliaryLabels",
+    "ScoreExamples", "EmbedAuxiliary", "GuessAttributes", "Close", "Close"};
+static_assert(std::size(kNames) == static_cast<size_t>(Message::kGiveUp) + 1);
+
+const char* Name(Message message) { return kNames[static_cast<size_t>(message)]; }
 
 // Of an open run. `aligns`: an alignment of it has begun.
 bool IsInOrder(Message message, State state, bool aligns) {

@@ -23,7 +23,7 @@
 #include "label_party/session/run_work.h"
 #include "label_party/training/attribute_audit.h"
 #include "label_party/training/gradients_message.h"
-#include "label_party/training/test_evaluator.h"
+#include "label_party/training/step_recorder.h"
 #include "label_party/training/training.h"
 #include "label_party/training/training_order.h"
 

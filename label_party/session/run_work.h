@@ -11,7 +11,7 @@
 #include "common/model/model_state.h"
 #include "label_party/session/result_json.h"
 #include "label_party/session/run.h"
-#include "label_party/training/test_evaluator.h"
+#include "label_party/training/step_recorder.h"
 
 #include "splitveil/v1/split_training.pb.h"
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 
-#include "label_party/training/run_result.h"
+#include "label_party/training/step_recorder.h"
 
 #include "splitveil/v1/party.pb.h"
 
