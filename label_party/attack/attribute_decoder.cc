@@ -57,6 +57,7 @@ Matrix RowsOf(ConstMatrixView matrix, absl::Span<const uint32_t> rows) {
 
 // Logits to log probabilities, in place.
 absl::Status Normalise(absl::Span<float> logits) {
+  // The largest is taken off first, so that no exponential overflows.
   const float largest = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (const float logit : logits) {
@@ -64,7 +65,7 @@ absl::Status Normalise(absl::Span<float> logits) {
   }
   const double normaliser = largest + std::log(sum);
   if (!std::isfinite(normaliser)) {
-    return absl::InternalError("attribute decoder: expected finite activations, found another value");
+    return absl::InternalError("attribute decoder: an activation is not finite");
   }
   for (float& logit : logits) {
     logit = static_cast<float>(logit - normaliser);
@@ -129,6 +130,7 @@ absl::Status AttributeDecoder::Learn(ConstMatrixView activations, absl::Span<con
 
   NamedParameters best;
   double best_loss = std::numeric_limits<double>::infinity();
+  // Pass 0 only measures: a decoder from an earlier epoch may already be at its best.
   for (int pass = 0; pass <= passes_; ++pass) {
     if (pass > 0) {
       SPLITVEIL_RETURN_IF_ERROR(Pass(learnt, stop));
@@ -137,6 +139,7 @@ absl::Status AttributeDecoder::Learn(ConstMatrixView activations, absl::Span<con
       continue;
     }
     SPLITVEIL_ASSIGN_OR_RETURN(const double loss, LossOn(held_out));
+    // The pass with the least loss on examples held out: with few known ones a decoder overfits quickly.
     if (loss < best_loss) {
       best_loss = loss;
       best = CopyParameters(layers_->parameters(""));
@@ -157,7 +160,7 @@ absl::StatusOr<std::vector<uint32_t>> AttributeDecoder::KnownRows(int64_t rows,
       continue;
     }
     if (values[j] >= values_) {
-      return absl::InvalidArgumentError(absl::StrCat("attribute values: expected below ", values_, ", found another"));
+      return absl::InvalidArgumentError(absl::StrCat("attribute values: expected numbers below ", values_));
     }
     known.push_back(static_cast<uint32_t>(j));
   }
@@ -239,6 +242,7 @@ Standardiser::Standardiser(ConstMatrixView rows) {
       means[k] += rows.row(j)[k] / count;
     }
   }
+  // Two passes in double: the difference of squares would lose all digits of a column far from zero.
   for (int64_t j = 0; j < rows.rows(); ++j) {
     for (size_t k = 0; k < width; ++k) {
       const double difference = rows.row(j)[k] - means[k];

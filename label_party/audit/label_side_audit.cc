@@ -56,6 +56,7 @@ std::vector<double> LongestOthers(ConstMatrixView rows) {
     second = std::max(second, std::min(length, longest));
     longest = std::max(longest, length);
   }
+  // The longest row's own length says nothing of the noise on it: the second longest takes its place.
   for (double& length : lengths) {
     length = length == longest ? second : longest;
   }
@@ -88,6 +89,7 @@ RowResiduals Solve(std::vector<double> gram, std::vector<double> right) {
     trace += gram[i * k + i];
   }
   RowResiduals residuals;
+  // No direction at all: the label moves nothing that was released.
   if (!(trace > 0) || !std::isfinite(trace)) {
     return residuals;
   }
@@ -99,6 +101,7 @@ RowResiduals Solve(std::vector<double> gram, std::vector<double> right) {
         sum -= gram[i * k + l] * gram[j * k + l];
       }
       gram[i * k + j] = i == j ? std::sqrt(std::max(sum, std::numeric_limits<double>::min())) : sum / gram[j * k + j];
+      // A pivot that small is the ridge's: two directions are the same up to rounding.
       if (i == j && sum - kRidge * trace < kIndependentPivot * trace / static_cast<double>(k)) {
         residuals.exact = false;
       }
@@ -139,6 +142,7 @@ RowResiduals ResidualsOf(absl::Span<const float> released, absl::Span<const floa
     return only;
   }
   RowResiduals residuals = Solve(std::move(gram), std::move(right));
+  // More outputs than numbers in a gradient cannot be told apart.
   residuals.exact = residuals.exact && k <= d;
   return residuals;
 }
@@ -203,6 +207,7 @@ absl::Status LabelSideAudit::EstimateNext(const ReleasedBatch& batch, const Rele
                                                           evidence.noise_negative, evidence.noise_positive);
   if (population.ok()) {
     population_ = *std::move(population);
+    // FailedPrecondition: the first batches do not know both classes yet.
   } else if (population.status().code() != absl::StatusCode::kFailedPrecondition) {
     return population.status();
   }
@@ -210,6 +215,7 @@ absl::Status LabelSideAudit::EstimateNext(const ReleasedBatch& batch, const Rele
 }
 
 void LabelSideAudit::Place(const ReleasedBatch& batch, const ReleaseEvidence& evidence) {
+  // Of this release only: an earlier place with a new gradient would be evidence of nothing.
   places_ = {};
   longest_others_ = evidence.has_noise_along_rows ? LongestOthers(evidence.clean) : std::vector<double>();
   if (batch.candidates.empty() || evidence.label_directions.size() == 0) {
@@ -274,6 +280,7 @@ absl::StatusOr<std::vector<BatchScores>> LabelSideAudit::Score(const ReleasedBat
   std::vector<BatchScores> all;
   for (const AttackVariant& attack : attacks_) {
     const AttackTraits traits = TraitsOf(attack.attack);
+    // An attack that learns must read every batch, even those whose scores are not recorded.
     const bool counts = traits.cumulative() || Attacks(batch.step);
     if (!counts && !traits.learns()) {
       continue;
@@ -297,6 +304,7 @@ LabelCandidates CandidatesOf(const Task& task, float label, uint32_t position) {
     case Task::Kind::kBinary:
       break;
     case Task::Kind::kMultiClass: {
+      // By position, so that it is the same class in all epochs: their evidence must add up.
       const auto drawn = static_cast<float>(Mixed(position) % static_cast<uint64_t>(task.classes - 1));
       const float other = drawn < label ? drawn : drawn + 1;
       return {std::min(label, other), std::max(label, other)};
@@ -326,6 +334,7 @@ CandidatePlaces PlacesBetween(absl::Span<const LabelCandidates> candidates, cons
     }
     const absl::Span<const float> predictions = evidence.predictions.subspan(j * outputs, outputs);
     found.exact[j] = residuals.exact ? 1 : 0;
+    // Without noise the residuals hold the label itself; what is asked is which of the two directions was taken.
     if (outputs > 1 && evidence.label_mu == 0) {
       found.places[j] = PlaceOnLine(evidence, row, between);
       found.exact[j] = 1;

@@ -50,6 +50,7 @@ absl::StatusOr<std::optional<double>> LeakRecorder::RecordBatch(const ObservedSc
                                                                 const ReleasedBatch& batch) {
   const absl::Span<const uint32_t> left_out = RowsLeftOut(observed.attack, batch.hint_rows);
   const absl::StatusOr<double> auc = LeakAuc(observed.scores, batch.LabelsFor(observed.attack.attack), left_out);
+  // A batch of one class has no AUC.
   if (absl::IsFailedPrecondition(auc.status())) {
     return std::nullopt;
   }
@@ -106,6 +107,7 @@ absl::Status LeakRecorder::Record(Observer observer, EpochLeakRow row) {
     return absl::OkStatus();
   }
   ++bound_exceeded_;
+  // One event an attack, however many epochs exceed: the ledger has the figures of each.
   if (!attacks_beyond_.insert({row.layer, row.attack}).second) {
     return absl::OkStatus();
   }
@@ -121,6 +123,7 @@ Leaks LeakRecorder::Merged(Leaks Figures::*leaks) const {
   for (const auto& [observer, figures] : figures_) {
     for (const auto& [key, found] : figures.*leaks) {
       const auto [kept, is_new] = merged.try_emplace(key, found);
+      // Both parties may have run the same attack: the stronger result is what an adversary reaches.
       if (!is_new && StrengthOf(found) > StrengthOf(kept->second)) {
         kept->second = found;
       }
@@ -247,6 +250,7 @@ void ClassHistograms::Add(const ReleasedBatch& batch, const ReleaseEvidence& evi
   const std::vector<float>* const cosines = ScoresOf(v1::COSINE, own);
   const absl::Span<const float> clean_positive = batch.CleanPositive(evidence.clean);
   NormAndCosineScores computed;
+  // Scores that the attacks have made already are used again: computing them is a pass over the batch.
   const bool scored = norms != nullptr && (cosines != nullptr || clean_positive.empty());
   if (!scored) {
     computed = ScoreNormsAndCosines(evidence.released, clean_positive);

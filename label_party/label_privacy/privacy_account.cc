@@ -188,6 +188,7 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::Make(PrivacyAcco
 absl::StatusOr<LabelNoise> PrivacyAccount::Noise(const NoiseReleases& releases) const {
   Sha256Hasher hasher;
   hasher.Update(kPurpose);
+  // A label set of its own has noise of its own, under one key.
   hasher.Update(options_.label_set);
   return LabelNoise::Create(key_, hasher.Finish(), std::vector<uint32_t>(releases.draws, releases.sigma_units));
 }
@@ -256,17 +257,18 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::Debit(absl::Span<const NoiseRow> ex
                                                    absl::Span<const int64_t> labels,
                                                    absl::Span<const NoiseReleases> releases) {
   absl::StatusOr<LabelPrivacy> lifetime = LabelPrivacy();
-  const absl::StatusOr<std::unique_ptr<SqliteDatabase>> database = OpenAnew();
+  const absl::StatusOr<std::unique_ptr<SqliteDatabase>> database = Reopen();
   SPLITVEIL_RETURN_IF_ERROR(At(database.status()));
   const absl::Status counted = InTransaction(**database, [&] {
     lifetime = DebitInTransaction(**database, examples, labels, releases);
     return lifetime.status();
   });
+  // A halt is no problem of the file: it keeps its text, and the transaction was rolled back.
   SPLITVEIL_RETURN_IF_ERROR(IsHalt(counted) ? counted : At(counted));
   return lifetime;
 }
 
-absl::StatusOr<std::unique_ptr<SqliteDatabase>> PrivacyAccount::OpenAnew() const {
+absl::StatusOr<std::unique_ptr<SqliteDatabase>> PrivacyAccount::Reopen() const {
   if (access_ == Access::kRead) {
     return absl::InvalidArgumentError("expected an account that was opened to count in it, found one opened to read");
   }
@@ -278,8 +280,9 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> PrivacyAccount::OpenAnew() const
 }
 
 absl::Status PrivacyAccount::CheckSame(SqliteDatabase& database) const {
+  // The file may have been replaced by a copy since the run began: a debit there would be lost.
   const absl::Status another = absl::InternalError(
-      absl::StrCat(kExpected, "found another one in its place: restore that file. Nothing has been released"));
+      absl::StrCat(kExpected, "found a different one in its place: restore that file. Nothing has been released"));
   const absl::StatusOr<std::string> id = database.QueryText("SELECT id FROM account");
   if (!id.ok() || *id != id_) {
     return absl::IsInvalidArgument(id.status()) || id.ok() ? another : id.status();
@@ -331,6 +334,7 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(SqliteDatabase& 
     most_exposed.Consider(made);
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime, most_exposed.Privacy());
+  // Within the transaction: an error rolls the debit back, so that a run that is refused costs nothing.
   if (lifetime.AucBound() > options_.max_lifetime_auc_bound) {
     return AsHalt(absl::ResourceExhaustedError(absl::StrFormat(
         "privacy_account.max_lifetime_auc_bound: expected at most %.6g, found %.6g with this run: nothing is released",

@@ -47,6 +47,7 @@ double LeastIsotropicVariance(const ClassMoments& moments, double max_sum_kl) {
   if (!std::isfinite(enough)) {
     return std::numeric_limits<double>::infinity();
   }
+  // Bisection. `enough` keeps the limit throughout, so that the result errs on the side of more noise.
   double too_little = 0;
   constexpr double kSlack = 1e-9;
   constexpr int kMaxSteps = 1200;  // Doubles have fewer halvings than that.
@@ -61,6 +62,7 @@ NoisePlan PlanIsotropicNoise(const BatchFacts& batch, const std::string& method,
                              double max_sum_kl) {
   const double d = static_cast<double>(batch.gradients.cols());
   std::optional<ClassMoments> classes;  // Between which the divergence is.
+  // The divergence between classes that the batch shows, or else those of the run's average.
   if (batch.moments.informative()) {
     classes = batch.moments;
   } else if (batch.running.available()) {
@@ -72,6 +74,7 @@ NoisePlan PlanIsotropicNoise(const BatchFacts& batch, const std::string& method,
   }
   const auto rows = static_cast<size_t>(batch.gradients.rows());
   GaussianNoise noise{{}, std::vector<RowNoise>(rows, RowNoise{0, 0, std::sqrt(variance)})};
+  // Without classes nothing is known of the divergence: the report leaves it NaN, which every limit counts as exceeded.
   if (classes) {
     return {ReportOf(method, *classes, {variance, variance, variance, variance}), std::move(noise)};
   }
@@ -89,6 +92,7 @@ absl::StatusOr<IsoStrength> IsoStrengthOf(const v1::GradientProtection::Iso& con
   const bool by_ratio = config.strength_case() == Iso::kRatio;
   const char* field = by_ratio ? "ratio" : "t";
   const double value = by_ratio ? config.ratio() : config.t();
+  // Variances scale with the square of the ratio.
   const double t = by_ratio ? value * value : value;
   if (!(value > 0 && t > 0 && std::isfinite(t))) {  // NaN, too, and what a double cannot square.
     return absl::InvalidArgumentError(
@@ -113,6 +117,7 @@ absl::StatusOr<NoisePlan> MaxNormPlanner::Plan(const BatchFacts& batch, double m
     return PlanIsotropicNoise(batch, "max_norm+fallback", batch.running.FallbackScale(moments), max_sum_kl);
   }
   const double target = moments.max_squared_norm;
+  // A row of zeros has no direction: noise along it would leave it zero, and so visible.
   const RowNoise zero_row_noise{0, 0, std::sqrt(target / static_cast<double>(batch.gradients.cols()))};
   GaussianNoise noise;
   noise.of_row.reserve(batch.squared_norms.size());
@@ -135,6 +140,7 @@ absl::StatusOr<NoisePlan> SparsifyPlanner::Plan(const BatchFacts& batch, double)
   const absl::Span<const float> components = batch.gradients.values();
   std::vector<float> magnitudes(components.begin(), components.end());
   std::transform(magnitudes.begin(), magnitudes.end(), magnitudes.begin(), [](float x) { return std::abs(x); });
+  // Over the whole batch, not row by row: a row may lose all of its components.
   const auto kept = static_cast<std::ptrdiff_t>(std::ceil(keep_ * static_cast<double>(magnitudes.size())));
   const auto least = magnitudes.begin() + (kept - 1);
   std::nth_element(magnitudes.begin(), least, magnitudes.end(), std::greater<>());

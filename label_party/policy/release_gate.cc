@@ -33,14 +33,17 @@ class Verdict {
 
   void Pass(const char* what, double found, double limit, v1::GateAction action, double raise_to) {
     const bool can_raise = raise_to > 0 && std::isfinite(raise_to) && times_raised_ < ReleaseGate::kMaxRaises;
+    // Fail closed: if no more noise helps, nothing is sent.
     if (action == v1::RAISE_NOISE && !can_raise) {
       action = v1::FREEZE_BOTTOM;
     }
+    // Actions are in the order of severity: the most severe one wins, with its reason.
     if (action > decision_.action) {
       decision_.action = action;
       decision_.reason = absl::StrFormat("%s %.4f, released up to %.4f", what, found, limit);
     }
     if (action == v1::RAISE_NOISE) {
+      // The batch must keep every limit that was passed.
       decision_.max_sum_kl = std::min(decision_.max_sum_kl, raise_to);
     }
   }
@@ -155,6 +158,7 @@ GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
     verdict.Pass("bound on the AUC of one step", verdict.decision().auc_bound, max_step_auc_bound_, action_,
                  (1 - kSolverShare) * SumKlForAucBound(max_step_auc_bound_));
   }
+  // A method that states the whole run is held against its limits from the first batch on.
   const double after = figures.run_sum_kl >= 0 ? figures.run_sum_kl
                                                : figures.exposed_sum_kl + (figures.sum_kl >= 0 ? figures.sum_kl : NAN);
   for (const RunLimit& limit : run_limits_) {
@@ -200,6 +204,7 @@ double LeakageAccountant::Release(absl::Span<const uint32_t> positions, double s
 
 double LeakageAccountant::ReleaseOfRun(absl::Span<const uint32_t> positions, double run_sum_kl) {
   for (uint32_t position : positions) {
+    // The largest, not the sum: the figure stands for all releases of the run.
     sum_kls_[position] = std::max(sum_kls_[position], Known(run_sum_kl));
     max_sum_kl_ = std::max(max_sum_kl_, sum_kls_[position]);
   }
@@ -236,6 +241,7 @@ absl::StatusOr<PolicyOutlook> ForeseePolicy(const v1::ReleasePolicy& policy, con
           absl::StrCat(Words(decision.action), " in epoch ", epoch + 1, " of ", epochs, ": ", decision.reason);
     }
     outlook.action = std::max(outlook.action, decision.action);
+    // Nothing is released after that, so no later epoch can be judged.
     if (decision.action >= v1::FREEZE_BOTTOM) {
       return outlook;
     }

@@ -54,7 +54,7 @@ class RoundedAnswers {
 };
 
 // An answer on `scores` (finite) of a batch's `labels`, 0 or 1 and as many, at least two: in [0, 1], a multiple of
-// 0.01. Noise is drawn anew each time: asked twice, it discloses twice. Batches of one class are answered like all
+// 0.01. New noise is drawn each time: asked twice, it discloses twice. Batches of one class are answered like all
 // others.
 double RoundedAnswer(const v1::RoundedAnswers& config, absl::Span<const float> scores,
                      absl::Span<const uint8_t> labels);

@@ -45,6 +45,7 @@ absl::Status ProveSparsify(double keep, const SyntheticBatch& batch, const Matri
       largest_gone = std::max(largest_gone, std::abs(before));
     }
   }
+  // The synthetic batch has no zeros, so that what is zero was set to it.
   if (static_cast<double>(kept) != std::ceil(keep * static_cast<double>(out.size()))) {
     return Broken("another number of components is kept than promised");
   }
@@ -62,6 +63,7 @@ absl::Status ProveDiscretize(int32_t bins, const SyntheticBatch& batch, const Ma
   }
   const double n = static_cast<double>(before.size());
   const double reach = 2 * std::sqrt(squares / n - sum / n * (sum / n));
+  // Bins are 2 reach / (bins - 1) apart: the nearest is at most half of that away.
   const double half_bin = reach / (bins - 1);
   std::set<float> values;
   for (int64_t i = 0; i < out.size(); ++i) {
@@ -77,6 +79,7 @@ absl::Status ProveDiscretize(int32_t bins, const SyntheticBatch& batch, const Ma
 
 // Holds the targets of the labels that are `label` against flips of probability rho.
 absl::Status ProveFlips(double rho, uint8_t label, absl::Span<const uint8_t> labels, absl::Span<const float> targets) {
+  // Unbiased targets: their mean over the flips is the label.
   const auto untouched = static_cast<float>((label - rho) / (1 - 2 * rho));
   const auto flipped = static_cast<float>((1 - label - rho) / (1 - 2 * rho));
   double count = 0;

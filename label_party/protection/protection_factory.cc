@@ -112,6 +112,7 @@ absl::StatusOr<Protection> MakeProtection(const v1::GradientProtection& config, 
   std::unique_ptr<const NoisePlanner> planner;
   if (passthrough.method == nullptr) {
     SPLITVEIL_ASSIGN_OR_RETURN(planner, MakePlanner(config));
+    // Fail closed: a method that should draw noise must not send gradients as they are.
     if (planner->perturbation() == Perturbation::kNoise && noise == nullptr) {
       return absl::InvalidArgumentError("gradient_protection: the method draws noise, but there is no source of it");
     }
@@ -141,6 +142,7 @@ absl::Status CheckTask(const v1::GradientProtection& config, const Task& task) {
                                                    ": expected labels of two classes, found ", found,
                                                    "; gaussian_label_dp protects those, too"));
   }
+  // The regulariser needs distances between labels that mean something; the numbers of classes have none.
   if (config.has_distance_correlation()) {
     return absl::InvalidArgumentError(
         absl::StrCat("protection.distance_correlation: expected labels of two classes, found ", found));
@@ -149,6 +151,7 @@ absl::Status CheckTask(const v1::GradientProtection& config, const Task& task) {
 }
 
 void FillPlannedEpochs(int64_t epochs, v1::GradientProtection& config) {
+  // A run that trains nothing still plans, as for one epoch.
   epochs = std::max<int64_t>(epochs, 1);
   if (config.marvell().has_run_budget() && config.marvell().run_budget().planned_epochs() == 0) {
     config.mutable_marvell()->mutable_run_budget()->set_planned_epochs(static_cast<int32_t>(epochs));

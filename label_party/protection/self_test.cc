@@ -213,10 +213,12 @@ absl::Status ProveProtection(const v1::GradientProtection& config, const Protect
   if (!config.has_iso() && !config.has_max_norm() && !config.has_marvell()) {
     return ProveNoiseless(config, candidate);
   }
+  // A few hundred draws make each variance known to some percent; six deviations then leave no room for a wrong factor.
   const SyntheticBatch batch = MakeSyntheticBatch();
   Evidence evidence(batch);
   Matrix out;
   for (uint32_t draw = 0; draw < kDraws; ++draw) {
+    // Several epochs, as a run budget has a strength for each.
     const NoisePosition position{draw / 16, draw % 16, 0};
     SPLITVEIL_ASSIGN_OR_RETURN(std::vector<Promise> promises, PromisesOf(config, position.epoch, batch));
     SPLITVEIL_ASSIGN_OR_RETURN(ProtectionReport report,
@@ -238,6 +240,7 @@ absl::Status ProveProtection(const v1::GradientProtection& config, const Protect
 }
 
 absl::Status SelfTestProtection(const v1::GradientProtection& config) {
+  // A key of its own: the run's key must never draw at a position twice.
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> gaussian, SecureGaussian::Create(SecretKey::Generate()));
   SPLITVEIL_ASSIGN_OR_RETURN(const Protection protection, MakeProtection(config, std::move(gaussian)));
   return ProveProtection(config, CandidateOf(protection));

@@ -149,6 +149,7 @@ grpc::Status SplitTrainingService::TrainStream(grpc::ServerContext* context,
       }
       return Verdict(*session_, "Train", read.status());
     }
+    // Read before the later stream counted: its batch will come again there.
     if (turn.overtaken()) {
       return Overtaken();
     }
@@ -164,6 +165,7 @@ grpc::Status SplitTrainingService::TrainStream(grpc::ServerContext* context,
     }
     const bool written =
         std::all_of(response->begin(), response->end(), [stream](const auto& slice) { return stream->Write(*slice); });
+    // Also if the write failed: the gradients count as released, and the step must be finished.
     if (const absl::Status learned = session_->Learn(); !learned.ok()) {
       return ToGrpcStatus(learned);
     }
@@ -252,6 +254,7 @@ LatestStream::Turn::Turn(LatestStream* latest, grpc::ServerContext* context)
 
 LatestStream::Turn::~Turn() {
   const absl::MutexLock lock(&latest_->mutex_);
+  // The context is about to be destroyed: nobody may cancel it afterwards.
   if (latest_->current_ == context_) {
     latest_->current_ = nullptr;
   }
@@ -284,6 +287,7 @@ bool LatestStream::Turn::overtaken() const {
 
 bool LatestStream::Turn::Accepted() {
   const absl::MutexLock lock(&latest_->mutex_);
+  // By the order in which streams were opened, not in which their messages arrive.
   if (number_ < latest_->accepted_) {
     return false;
   }
@@ -291,6 +295,7 @@ bool LatestStream::Turn::Accepted() {
     return true;
   }
   if (latest_->current_ != nullptr) {
+    // The old stream may wait minutes for a connection that is gone.
     latest_->current_->TryCancel();
   }
   latest_->current_ = context_;

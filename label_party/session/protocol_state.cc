@@ -57,12 +57,14 @@ absl::Status ProtocolState::CheckOf(Message message, const std::string& run_id) 
     return state_ == State::kWaiting ? absl::OkStatus()
                                      : absl::FailedPreconditionError("Open: a run is under way or has ended");
   }
+  // Ended is checked before the run's id: the peer must hear of the end, whatever it asks.
   if (state_ >= State::kCompleted) {
     return Heard();
   }
   if (state_ == State::kWaiting) {
     return absl::AbortedError(absl::StrCat(Name(message), ": no run is open"));
   }
+  // A message of an earlier run, delayed on the wire, must not be taken for one of this run.
   if (run_id != run_id_) {
     return absl::InvalidArgumentError(absl::StrCat(Name(message), ": run_id: not the id of the open run"));
   }
@@ -79,6 +81,7 @@ void ProtocolState::Opened(std::string run_id) {
 
 void ProtocolState::Aligning() {
   absl::MutexLock lock(&mutex_);
+  // Not from an ended run: transitions come from several threads, and the end is final.
   if (state_ <= State::kAligned) {
     state_ = State::kAligning;
     aligns_ = true;
@@ -98,6 +101,7 @@ bool ProtocolState::MayRepeat(Message message) const {
     case Message::kOpen:
       return state_ == State::kOpened || state_ == State::kAligned;
     case Message::kStart:
+      // After the first step the peer has shown that it got the answer to Start.
       return state_ == State::kPredicting || (state_ == State::kTraining && !stepped_);
     case Message::kClose:
       return state_ == State::kCompleted || state_ == State::kFarewell;
@@ -127,6 +131,7 @@ absl::Status ProtocolState::Heard() const {
 
 void ProtocolState::Ended(absl::Status heard) {
   absl::MutexLock lock(&mutex_);
+  // The first reason stays: the peer may ask several times and must get the same answer.
   if (state_ != State::kEnded) {
     heard_ = std::move(heard);
     state_ = State::kEnded;
@@ -135,6 +140,7 @@ void ProtocolState::Ended(absl::Status heard) {
 
 void ProtocolState::Enter(State state) {
   absl::MutexLock lock(&mutex_);
+  // States are in the order of a run, so a transition that comes late cannot lead back.
   if (state > state_) {
     state_ = state;
   }

@@ -18,6 +18,7 @@ namespace {
 
 absl::Status WhatThePeerHears(RunEnd::Cause cause, const absl::Status& outcome) {
   switch (cause) {
+    // A code on which the peer's client tries again, since the next session will answer it.
     case RunEnd::Cause::kPeerStartedAgain:
       return absl::UnavailableError("the label party takes the run up again: open it once more");
     case RunEnd::Cause::kOwnFailure:
@@ -35,6 +36,7 @@ double SilenceLimitSeconds(const v1::Deadlines& deadlines, ProtocolState::State 
   switch (state) {
     case ProtocolState::State::kWaiting:
       return deadlines.connect_seconds();
+    // Masking millions of ids takes long, but its messages come in chunks that each have a deadline.
     case ProtocolState::State::kAligning:
     case ProtocolState::State::kAligned:
       return deadlines.alignment_chunk_seconds();
@@ -51,6 +53,7 @@ absl::Status RunEnd::End(Cause cause, absl::Status why) {
   }
   absl::Status heard = WhatThePeerHears(cause, why);
   peer_started_again_ |= cause == Cause::kPeerStartedAgain;
+  // Only the first cause counts: what fails afterwards is mostly its consequence.
   if (!ended_) {
     ended_ = true;
     cause_ = cause;
@@ -63,6 +66,7 @@ absl::Status RunEnd::End(Cause cause, absl::Status why) {
       protocol_->Ended();
     }
   }
+  // Also for a second end: a peer that started again is waited for by a run that has ended already.
   waiting_->Wake();
   return heard;
 }
@@ -71,6 +75,7 @@ absl::Status RunEnd::EndUnlessOk(const absl::Status& status) {
   return status.ok() ? status : End(Cause::kOwnFailure, status);
 }
 
+// A complete run whose export or ledger failed must not be answered as complete once more.
 void RunEnd::Amend(const absl::Status& status) {
   if (outcome_.ok() && !status.ok()) {
     outcome_ = status;
@@ -127,6 +132,7 @@ void PeerPresence::ConnectionLost() {
 }
 
 absl::Status PeerPresence::CheckHeard(ProtocolState::State state) const {
+  // Between streams nothing tells a lost connection from a slow peer, so the longer wait applies.
   const bool between_streams = state >= ProtocolState::State::kPredicting && streams_ == 0;
   const bool may_be_lost = connection_lost_ || between_streams;
   const double patience = may_be_lost ? deadlines_->max_outage_seconds() : 0;
@@ -146,6 +152,7 @@ absl::Status PeerPresence::RecordUnnoted() const {
 
 bool IsRefusal(const absl::Status& status) {
   switch (status.code()) {
+    // What a malformed or untimely message gets; budget, halt and this party's own failures have other codes.
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kPermissionDenied:
@@ -165,12 +172,14 @@ absl::Status RefusalLog::Note(absl::string_view call, const absl::Status& status
     return absl::OkStatus();
   }
   if (!noted_.has_value()) {
+    // A peer that interrupts the run must not get a fresh hundred.
     SPLITVEIL_ASSIGN_OR_RETURN(noted_, ledger.CountEventsOfRun("refused"));
   }
   if (*noted_ >= kMaxNoted) {
     return absl::OkStatus();
   }
   ++*noted_;
+  // Some errors name their call already: it is not written twice.
   const bool says_where = absl::StartsWith(status.message(), absl::StrCat(call, ":"));
   const std::string what = OneLine(absl::StrCat(says_where ? "" : absl::StrCat(call, ": "), status.message()));
   LogWarning("refused a message of the non-label party: ", what);

@@ -27,12 +27,12 @@ class RunEnd {
  public:
   enum class Cause {
     kCompleted,         // The peer has closed it, and all is done.
-    kStopped,           // On request of whoever operates this party.
+    kStopped,           // At the request of this party's operator.
     kPeer,              // The peer is gone or gives up, or both parties find the same reason.
     kRefused,           // The peer has asked for what the run cannot go on with.
     kPeerStartedAgain,  // Another process of the peer's takes the run up, in another session.
     kOwnFailure,        // This party has failed, or its release gate halts the run.
-    kOperatorHalt,      // Whoever operates this party halts it, as its release gate would.
+    kOperatorHalt,      // This party's operator halts it, as its release gate would.
   };
 
   // `protocol`, `waiting` (woken by the end): not owned; must outlive this.
@@ -58,7 +58,7 @@ class RunEnd {
   const absl::Status& outcome() const { return outcome_; }
   // "completed", "stopped", "halted" or "failed", as the ledger says it.
   const char* name() const;
-  // Whoever operates this party has stopped it, or halted it: nothing of the peer's has ended it.
+  // This party's operator has stopped or halted it: nothing of the peer's has ended it.
   bool stopped() const { return ended_ && cause_ == Cause::kStopped; }
   bool halted_by_operator() const { return ended_ && cause_ == Cause::kOperatorHalt; }
   // This party has failed, or its release gate has halted the run.

@@ -47,6 +47,7 @@ RunResult Beginnings(const RunContext& run, const RunPrediction::Inputs& inputs)
 }
 
 std::string Cell(absl::string_view text) {
+  // RFC 4180 quotes on demand; readers drop outer spaces that are not quoted.
   const bool plain = text.find_first_of(",\"\r\n") == absl::string_view::npos && !absl::StartsWith(text, " ") &&
                      !absl::EndsWith(text, " ");
   return plain ? std::string(text) : absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
@@ -94,6 +95,7 @@ std::vector<double> Predictions(const Dataset& data, absl::Span<const float> out
       break;
   }
   const v1::TargetScaling& target = data.preprocessing().target();
+  // Training scales targets to [0, 1]; what lies outside would be outside the schema's range.
   return {target.minimum() + std::clamp(double{outputs[0]}, 0.0, 1.0) * (target.maximum() - target.minimum())};
 }
 
@@ -104,6 +106,7 @@ absl::StatusOr<std::unique_ptr<RunPrediction>> RunPrediction::Create(Run* run, I
     return absl::InvalidArgumentError("party.initial_checkpoint: a prediction needs the trained model: set its path");
   }
   TopModelOptions options = TopOptions(run->context.agreement, run->context.config, *run->context.data);
+  // Nothing is released in a prediction.
   options.cut_gradient = false;
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TopModel> model, TopModel::Create(options));
   SPLITVEIL_ASSIGN_OR_RETURN(const NamedParameters state, inputs.trained->State());
@@ -135,6 +138,7 @@ absl::Status RunPrediction::Evaluate(const v1::CutActivations& request, TestEval
     return absl::OkStatus();
   }
   const int64_t rows = BatchRows(evaluation.next_batch);
+  // In order and once, so that row i of the file is example i of the alignment.
   if (request.epoch() != 0 || request.batch() != evaluation.next_batch || rows == 0) {
     return absl::FailedPreconditionError(absl::StrCat("prediction: expected batch ", evaluation.next_batch, " of ",
                                                       features_.rows(), " shared examples, found batch ",
@@ -147,6 +151,7 @@ absl::Status RunPrediction::Evaluate(const v1::CutActivations& request, TestEval
   std::vector<uint32_t> positions(static_cast<size_t>(rows));
   std::iota(positions.begin(), positions.end(), evaluation.next_batch * static_cast<uint32_t>(agreement.batch_size()));
   const absl::StatusOr<std::vector<float>> outputs = model_->Predict(activations, features_.Gather(positions));
+  // Our model failed on decoded activations: no fault of the message.
   SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(outputs.status()));
   evaluation.outputs.insert(evaluation.outputs.end(), outputs->begin(), outputs->end());
   ++evaluation.next_batch;
@@ -160,6 +165,7 @@ absl::StatusOr<v1::EvaluateResponse> RunPrediction::FinishEvaluation(const TestE
                                                         " shared examples, found the first ", evaluation.next_batch,
                                                         " batches of them"));
     }
+    // Written before the answer: a peer that was answered may close the run.
     SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(Keep(evaluation.outputs)));
     predicted_ = true;
   }
@@ -173,6 +179,7 @@ absl::Status RunPrediction::Keep(const std::vector<float>& outputs) {
   const Dataset& data = *run_->context.data;
   SPLITVEIL_RETURN_IF_ERROR(WritePredictions(run_->context.config.predictions_path(), data, inputs_.rows, outputs));
   LogInfo("predicted ", inputs_.rows.size(), " examples: ", run_->context.config.predictions_path());
+  // Labels are optional here. Their metrics stay in this party's ledger.
   if (!data.has_labels()) {
     return absl::OkStatus();
   }
@@ -202,6 +209,7 @@ absl::Status WritePredictions(const std::string& path, const Dataset& data, absl
     return absl::InternalError(
         absl::StrCat("predictions: expected ", rows.size() * width, " outputs, found ", outputs.size()));
   }
+  // Checked at the start of the run, too; another program may have written the file since.
   SPLITVEIL_RETURN_IF_ERROR(CheckPredictionPath(path, data));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PendingFile> file, PendingFile::Create(path));
   SPLITVEIL_RETURN_IF_ERROR(file->Append(Header(data)));

@@ -85,7 +85,7 @@ class RunTraining final : public RunWork {
   // `stop`: as AttributeAttackModule::Guess; it then ends the run.
   absl::StatusOr<SharedGuesses> GuessAttributes(const v1::GuessAttributesRequest& request, bool (*stop)());
 
-  // An answer has left on the wire; goes on as Learn.
+  // An answer was sent; continues as Learn.
   absl::Status LearnFromAnswered();
   // All that was due has come: the last batch is learnt from, the last checkpoint written. Errors: FailedPrecondition
   // where something is missing.
@@ -96,7 +96,7 @@ class RunTraining final : public RunWork {
   // Halves what a step may disclose, from the next batch on that was not answered before: the divergence of the latest
   // release, or what was asked for before, is its twofold limit. There is no way back in this run, also where it is
   // continued; a step that is repeated after a crash gets the noise that it had. Recorded. Errors: FailedPrecondition
-  // where the protection cannot raise its noise or nothing with a known divergence has left.
+  // where the protection cannot raise its noise or nothing with a known divergence was released.
   absl::Status RaiseNoise();
 
   // From now on the attack module reads what LABEL_SIDE_ONLY lets it, and the peer is told so with the next answer: no
@@ -118,7 +118,7 @@ class RunTraining final : public RunWork {
 
   // Shows in the status how often an attack has exceeded its bound.
   void ShowBoundExceeded();
-  // Tells whoever asks for the status what the releases so far add up to, and what is left of the run's limit.
+  // Shows in the status what the releases so far add up to, and what is left of the run's limit.
   void ShowAccount();
 
   // What is disclosed from now on.

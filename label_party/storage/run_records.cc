@@ -50,7 +50,7 @@ absl::StatusOr<ClassMoments> MomentsFrom(const v1::GradientMoments& proto, int64
                      std::all_of(moments.mean_difference.begin(), moments.mean_difference.end(),
                                  [](double component) { return std::isfinite(component); });
   if (!sound) {
-    return absl::InvalidArgumentError("checkpoint: moments: expected finite averages, found a number that is none");
+    return absl::InvalidArgumentError("checkpoint: moments: an average is not finite, or out of range");
   }
   return moments;
 }
@@ -87,6 +87,7 @@ RunRecords::RunRecords(const RunContext* run, CheckpointPlan checkpoints, std::s
 
 absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
   for (const std::shared_ptr<const Checkpoint>& unfinished : checkpoints_.unfinished) {
+    // Latest first; both parties must have it, or one would be ahead of the other.
     if (absl::c_linear_search(request.unfinished(), unfinished->name()) && !IsSettled(*unfinished)) {
       checkpoint_ = unfinished;
       continues_ = true;
@@ -94,7 +95,8 @@ absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
     }
   }
   const std::string& theirs = request.resumed_from();
-  SPLITVEIL_RETURN_IF_ERROR(CheckMayBeginAnew(theirs));
+  SPLITVEIL_RETURN_IF_ERROR(CheckMayStartNew(theirs));
+  // A run whose halves come from different trainings learns nothing useful, and says nothing about its leak.
   if (checkpoints_.resumes() == theirs.empty()) {
     return absl::FailedPreconditionError(
         theirs.empty() ? "resumed_from: only the label party starts from a checkpoint: both must, or neither"
@@ -103,7 +105,7 @@ absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
   checkpoint_ = FindCheckpoint(checkpoints_.initial, theirs);
   if (checkpoint_ == nullptr && !theirs.empty()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("resumed_from: expected the checkpoint of the same run and epoch at both parties, found ",
+        absl::StrCat("resumed_from: the parties start from checkpoints of different runs or epochs: ",
                      absl::StrJoin(checkpoints_.initial, " and ",
                                    [](std::string* out, const auto& checkpoint) { out->append(checkpoint->name()); }),
                      " at the label party, ", OneLine(theirs.substr(0, kMaxNameText)), " at the non-label party"));
@@ -114,10 +116,12 @@ absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
 bool RunRecords::IsSettled(const Checkpoint& checkpoint) const {
   const absl::StatusOr<ReleaseJournal::Outline> journal =
       ReleaseJournal::Read(ReleaseJournal::PathOf(checkpoints_.path, checkpoint.header().run_id()));
+  // A journal that cannot be read settles nothing.
   return journal.ok() && journal->settled;
 }
 
 absl::StatusOr<bool> RunRecords::AddsUp(const std::string& journal, const std::string& resumed_from) const {
+  // A run that starts from the interrupted run's weights carries its sum on, so it may replace it within a limit.
   const std::shared_ptr<const Checkpoint> goes_on_from = FindCheckpoint(checkpoints_.initial, resumed_from);
   if (goes_on_from == nullptr ||
       ReleaseJournal::PathOf(checkpoints_.path, goes_on_from->header().run_id()) != journal) {
@@ -129,7 +133,8 @@ absl::StatusOr<bool> RunRecords::AddsUp(const std::string& journal, const std::s
   return gate.enforces_run_limit();
 }
 
-absl::Status RunRecords::CheckMayBeginAnew(const std::string& resumed_from) const {
+absl::Status RunRecords::CheckMayStartNew(const std::string& resumed_from) const {
+  // `none` releases labels in the clear: a second run adds nothing to that.
   const bool nothing_to_protect = run_->config.protection().has_none();
   if (!writes_checkpoints() || run_->config.party().restart() || nothing_to_protect) {
     return absl::OkStatus();
@@ -140,6 +145,7 @@ absl::Status RunRecords::CheckMayBeginAnew(const std::string& resumed_from) cons
   }
   for (const std::string& path : journals) {
     const absl::StatusOr<ReleaseJournal::Outline> journal = ReleaseJournal::Read(path);
+    // A journal that cannot be read blocks like one that has released: fail closed.
     if (journal.ok() && (journal->empty || journal->settled)) {
       continue;
     }
@@ -148,14 +154,13 @@ absl::Status RunRecords::CheckMayBeginAnew(const std::string& resumed_from) cons
     SPLITVEIL_ASSIGN_OR_RETURN(const bool adds_up, AddsUp(path, resumed_from));
     if (!is_counted && !adds_up) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "unfinished: expected a checkpoint of the run that was interrupted after gradients had left (", path,
-          "), found none that both have and that is of this agreement: a new run would release its examples again with "
-          "other noise. The non-label party's checkpoints and the agreement are to be restored, or the label party is "
-          "to allow it (restart)"));
+          "unfinished: a run was interrupted after gradients were sent (", path,
+          "), and the parties have no checkpoint of it and of this agreement in common: a new run would release its "
+          "examples again with different noise. Restore the non-label party's checkpoints and the agreement, or set "
+          "restart at the label party"));
     }
-    LogWarning(
-        "a run was interrupted after gradients had left (", path,
-        "), which cannot be continued by what both parties have: a new run begins, and what has left is counted");
+    LogWarning("a run was interrupted after gradients were sent (", path,
+               "), and what both parties have cannot continue it: a new run starts, and what was released is counted");
   }
   return absl::OkStatus();
 }
@@ -163,12 +168,15 @@ absl::Status RunRecords::CheckMayBeginAnew(const std::string& resumed_from) cons
 absl::Status RunRecords::Begin(RunRow row) {
   run_id_ = row.run_id;
   SPLITVEIL_RETURN_IF_ERROR(KeepReleases());
+  // Later checkpoints of the interrupted run are removed first: it must not be resumed from a future that is not
+  // repeated.
   SPLITVEIL_RETURN_IF_ERROR(continues_ ? checkpoints_.GoBackTo(*checkpoint_) : absl::OkStatus());
   SPLITVEIL_RETURN_IF_ERROR(BeginLedger(std::move(row)));
   if (!writes_checkpoints()) {
     return absl::OkStatus();
   }
   SPLITVEIL_RETURN_IF_ERROR(BeginJournal());
+  // The journal is synced with each checkpoint: after a power failure it is at least as far as the checkpoint.
   writer_ = std::make_unique<CheckpointWriter>(&checkpoints_, ledger_.get(), [this] { return journal_->Sync(); });
   return absl::OkStatus();
 }
@@ -210,6 +218,7 @@ absl::Status RunRecords::BeginJournal() {
     return absl::OkStatus();
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<std::string> earlier, ReleaseJournal::AllOf(beside));
+  // CheckMayStartNew has allowed it: what they released is counted, or the operator has decided.
   for (const std::string& journal : earlier) {
     SPLITVEIL_RETURN_IF_ERROR(ReleaseJournal::Settle(journal));
   }
@@ -240,6 +249,7 @@ absl::StatusOr<double> RunRecords::CountedSumKl() const {
   }
   for (const std::shared_ptr<const Checkpoint>& checkpoint : checkpoints_.initial) {
     const v1::CheckpointHeader& header = checkpoint->header();
+    // The largest of all: the peer chooses from which one the run starts, and must not lower the sum by it.
     counted = std::max(counted, header.label_party().cumulative_sum_kl());
     if (!header.label_party().privacy_account().empty()) {
       continue;  // All of the run was counted there before anything left.
@@ -261,6 +271,7 @@ absl::StatusOr<double> RunRecords::CountedSumKl() const {
 }
 
 void RunRecords::MarkComplete() {
+  // First the journal, which blocks new runs, then the checkpoint.
   absl::Status marked = journal_ == nullptr ? absl::OkStatus() : journal_->Settle();
   marked.Update(checkpoints_.MarkComplete(run_id_));
   if (!marked.ok()) {
@@ -271,6 +282,7 @@ void RunRecords::MarkComplete() {
 absl::Status RunRecords::FinishCheckpoint() { return writer_ == nullptr ? absl::OkStatus() : writer_->Wait(); }
 
 std::shared_ptr<const Checkpoint> RunRecords::TakeCheckpoint() {
+  // A checkpoint holds all parameters: the model has them now, so the memory is freed.
   checkpoints_.initial.clear();
   checkpoints_.unfinished.clear();
   return std::move(checkpoint_);
@@ -346,9 +358,9 @@ absl::Status CheckSameReleases(const v1::LabelReleases& begun, const v1::LabelRe
   for (const Field& field : fields) {
     if (field.begun != field.now) {
       return absl::InvalidArgumentError(absl::StrCat(
-          field.name, ": expected what the run that was interrupted began with, ", field.begun, ", found ", field.now,
-          ": what it states of its labels holds for one plan in all of it. Restore the earlier setting, or let a new "
-          "run begin in its place (party.restart)"));
+          field.name, ": the run that was interrupted began with ", field.begun, ", and now it is ", field.now,
+          ": what a run states of its labels holds for one plan in all of it. Restore the earlier setting, or set "
+          "party.restart for a new run"));
     }
   }
   return absl::OkStatus();

@@ -53,9 +53,9 @@ absl::StatusOr<LabelState> LabelStateFrom(const v1::LabelPartyState& proto, int6
 absl::StatusOr<v1::LabelReleases> LabelReleasesOf(const RunContext& run);
 
 // That a run which began with the releases `begun` goes on with them. What a run states of its labels (run_auc_bound,
-// epsilon) is of one plan: were the strength another in its second part, draws of the first would have left that it
-// does not count, and under another label set noise of another key. Error: InvalidArgument, with the field, what the
-// run began with and what is configured now.
+// epsilon) is of one plan: were the strength another in its second part, draws of the first would have been released
+// that it does not count, and under another label set noise of another key. Error: InvalidArgument, with the field,
+// what the run began with and what is configured now.
 absl::Status CheckSameReleases(const v1::LabelReleases& begun, const v1::LabelReleases& now);
 
 // Not thread-safe.
@@ -85,7 +85,7 @@ class RunRecords {
   // The checkpoint chosen; null: fresh weights. From then on none is held here.
   std::shared_ptr<const Checkpoint> TakeCheckpoint();
 
-  // Whether something of the run may have left, as far as this party can tell: not before its first step.
+  // Whether something of the run may have been released, as far as this party can tell: not before its first step.
   bool may_have_released() const { return journal_ == nullptr || !journal_->empty(); }
 
   // Null before Begin.
@@ -99,18 +99,19 @@ class RunRecords {
   // Before the ledger is finished. Errors: as CheckpointWriter::Wait.
   absl::Status FinishCheckpoint();
   // Both parties know that the run is complete: its checkpoints say that nothing is left to be continued. Where that
-  // cannot be written, the log says so: the peer, which has none to continue, stands in the way of that, too.
+  // cannot be written, the log says so: the peer, which has none to continue, prevents that, too.
   void MarkComplete();
 
  private:
   bool IsSettled(const Checkpoint& checkpoint) const;
-  // Whether what `journal` says has left is counted by a run that starts from the weights of the peer's `resumed_from`
-  // (CountedSumKl), and within a limit: without one, the peer could have as many new runs as it likes.
+  // Whether what `journal` says was released is counted by a run that starts from the weights of the peer's
+  // `resumed_from` (CountedSumKl), and within a limit: without one, the peer could have as many new runs as it likes.
   absl::StatusOr<bool> AddsUp(const std::string& journal, const std::string& resumed_from) const;
-  // No broken run is continued: none may stand in the way of a new one. Asked of the disk, where another process may
-  // have left a run since this one began. `resumed_from`: the peer's. Errors: as ChooseCheckpoint.
-  absl::Status CheckMayBeginAnew(const std::string& resumed_from) const;
-  // Says in every checkpoint what leaves of the labels; of a run that is continued, checks that it is as it was.
+  // No interrupted run is continued, so none may block a new one. Read from the disk, where another process may have
+  // left a run since this one began. `resumed_from`: the peer's. Errors: as ChooseCheckpoint.
+  absl::Status CheckMayStartNew(const std::string& resumed_from) const;
+  // Writes into every checkpoint what is released of the labels; of a run that is continued, checks that it is as it
+  // was.
   absl::Status KeepReleases();
   absl::Status BeginLedger(RunRow row);
   absl::Status BeginJournal();

@@ -61,7 +61,7 @@ class WidePart {
   // What else training goes on from.
   std::vector<ParameterView> optimizer_state();
   void set_steps(int64_t steps);
-  // The averages, where there are any, start anew from the parameters.
+  // The averages, where there are any, restart from the parameters.
   void RestartAverage();
   // Assigns the terms to `variable`.
   void Describe(const std::string& variable, HalfScript& script) const;
@@ -169,6 +169,7 @@ class LayeredTopModel final : public TopModel {
 
   absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                           absl::Span<const float> labels, const TrainingTargets& targets) override {
+    // After an error the batch is lost: its slices must not be learnt from with the next one.
     absl::StatusOr<TopStep> head = AddSlice(activations, own, labels, targets);
     if (!head.ok()) {
       Forget();
@@ -180,12 +181,15 @@ class LayeredTopModel final : public TopModel {
     if (slices_.empty()) {
       return absl::FailedPreconditionError("top model: expected a ForwardBackward since the last Update, found none");
     }
+    // Taken first: they are used up whether or not the update succeeds.
     const std::vector<std::unique_ptr<Slice>> slices = std::move(slices_);
     slices_.clear();
     std::vector<LayerStack*> stacks = {deep_.get()};
     std::vector<StackGradients> wide_gradients;  // Holds what `at_wide` shows.
     std::vector<LookupGradient> at_own, at_wide;
     for (const std::unique_ptr<Slice>& slice : slices) {
+      // Gradients of all slices are collected, then each optimiser makes one step: a step per slice would be another
+      // training.
       at_own.push_back({slice->categories, slice->gradients.side});
       slice->deep_pass = LayerPass();  // The parameters are free to change where they lie.
       if (wide_ != nullptr) {
@@ -235,6 +239,7 @@ class LayeredTopModel final : public TopModel {
   absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
                                           absl::Span<const float> labels) override {
     SPLITVEIL_ASSIGN_OR_RETURN(const TopStep head, ForwardBackward(activations, own, labels, {}));
+    // Copied before Forget drops it. Nothing is learnt from a probe.
     Matrix gradient(head.cut_gradient);
     Forget();
     return gradient;
@@ -295,7 +300,7 @@ class LayeredTopModel final : public TopModel {
   }
 
  private:
-  // Rows between ForwardBackward and Update: no gradient that leaves waits for what only Update needs.
+  // Rows between ForwardBackward and Update: no gradient that is sent waits for what only Update needs.
   struct Slice {
     Matrix own_storage, wide_storage;
     LayerPass deep_pass, wide_pass;
