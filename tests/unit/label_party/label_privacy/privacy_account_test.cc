@@ -223,7 +223,7 @@ TEST_F(PrivacyAccountTest, LabelsThatHaveChangedNeedAnotherName) {
   labels[7] = 1;
   const absl::Status status = Open()->CheckLabels(rows, labels);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("label_set: expected the labels that \"clicks\""));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("label_set: \"clicks\" was first used with different labels"));
   EXPECT_TRUE(Open("clicks, corrected")->CheckLabels(rows, labels).ok());
   EXPECT_TRUE(Open()->CheckLabels(Ids(10, 10), std::vector<int64_t>(10, 1)).ok());  // Never released.
 }
