@@ -1,6 +1,5 @@
 // The label party's program.
 #include "common/operations/party_program.h"
-#include "label_party/service/label_dry_run.h"
 #include "label_party/service/label_party.h"
 
 int main(int argc, char** argv) {

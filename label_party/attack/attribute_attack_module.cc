@@ -105,6 +105,7 @@ absl::StatusOr<std::unique_ptr<AttributeAttackModule>> AttributeAttackModule::Cr
 
 absl::Status AttributeAttackModule::Build() {
   std::mt19937_64 seeds(options_.config.seed());
+  // Drawn first and always, so that the decoders' seeds do not depend on which attacks are agreed.
   const uint64_t shadow_seed = seeds();
   for (const int number : options_.audit.attacks()) {
     const AttributeAttackTraits attack = TraitsOf(static_cast<v1::AttributeAttack>(number));
@@ -130,24 +131,26 @@ absl::Status AttributeAttackModule::Build() {
     }
   }
   if (needs_training()) {
+    // Marked examples first: a decoder learns from the first rows and is tried on the rest.
     training_ranks_.assign(options_.known.front().by_position.size(), kNoRank);
     uint32_t rank = 0;
     for (const std::vector<uint32_t>* positions : {&options_.examples.marked, &options_.examples.unmarked}) {
       for (const uint32_t position : *positions) {
         if (training_ranks_[position] != kNoRank) {
-          return absl::InvalidArgumentError("marked examples: expected none that is unmarked, found one");
+          return absl::InvalidArgumentError("marked examples: an example is both marked and unmarked");
         }
         training_ranks_[position] = rank++;
       }
     }
   }
+  // The values are in the attempts now; the rest must not outlive this call.
   options_.known.clear();
   return absl::OkStatus();
 }
 
 absl::Status AttributeAttackModule::CheckSources(const AttributeAttackTraits& attack) const {
   if (attack.name.empty()) {
-    return absl::InvalidArgumentError("attribute_audit.attacks: expected one that there is, found another");
+    return absl::InvalidArgumentError("attribute_audit.attacks: an attack is unknown");
   }
   const auto missing = [&](const char* what) {
     return absl::InvalidArgumentError(
@@ -217,7 +220,7 @@ absl::Status AttributeAttackModule::AddAttempt(const AttributeAttackTraits& atta
   if (!fits || none_known) {
     return absl::InvalidArgumentError(absl::StrCat("attribute ", attribute.name, ": expected numbers below ",
                                                    attribute.values, " for ", attack.name, ", found ",
-                                                   fits ? "no known one" : "another"));
+                                                   fits ? "no known one" : "a larger one"));
   }
   attempt.decoder_options.input_width = options_.cut_width;
   attempt.decoder_options.values = attribute.values;
@@ -253,11 +256,12 @@ absl::Status AttributeAttackModule::TakeTraining(uint32_t epoch, absl::Span<cons
   }
   SPLITVEIL_RETURN_IF_ERROR(
       CheckRows("training", activations, static_cast<int64_t>(positions.size()), options_.cut_width));
+  // All positions are checked before any row is kept: a refused batch changes nothing.
   const bool all_train = std::all_of(positions.begin(), positions.end(), [&](uint32_t position) {
     return position < training_ranks_.size() && training_ranks_[position] != kNoRank;
   });
   if (!all_train) {
-    return absl::InvalidArgumentError("training: expected positions of training examples, found another");
+    return absl::InvalidArgumentError("training: a position is not one of a training example");
   }
   for (size_t j = 0; j < positions.size(); ++j) {
     training_.Set(epoch, training_ranks_[positions[j]], activations.row(static_cast<int64_t>(j)));
@@ -284,6 +288,7 @@ bool AttributeAttackModule::remembers() const {
 }
 
 void AttributeAttackModule::Remember(uint32_t epoch) {
+  // Training rows come in slices and test rows after them: an epoch is remembered once both are complete.
   if (remembers() && remembered_epoch_ != epoch && training_.IsComplete(epoch) && test_.IsComplete(epoch)) {
     training_history_.Add(training_.rows());
     test_history_.Add(test_.rows());
@@ -302,10 +307,12 @@ absl::StatusOr<absl::Span<const AttributeGuess>> AttributeAttackModule::Guess(ui
   if (guessed_epoch_ == epoch) {
     return guesses_;
   }
+  // If a decoder fails or is stopped halfway, no half of the guesses may count as this epoch's.
   guessed_epoch_.reset();
   guesses_.clear();
   Matrix imitated;
   if (shadow_ != nullptr && training_.IsComplete(epoch)) {
+    // One shadow encoder serves every attribute: it learns from activations alone.
     SPLITVEIL_RETURN_IF_ERROR(shadow_->Imitate(training_.rows(), stop));
     SPLITVEIL_ASSIGN_OR_RETURN(imitated, shadow_->EncodeAll());
   }
@@ -322,6 +329,7 @@ absl::StatusOr<absl::Span<const AttributeGuess>> AttributeAttackModule::Guess(ui
 absl::Status AttributeAttackModule::Learn(Attempt& attempt, ConstMatrixView imitated, bool (*stop)()) {
   switch (attempt.attack.source) {
     case DecoderSource::kAuxiliaryActivations: {
+      // Auxiliary examples are embedded by the bottom model of this epoch: what was learnt of an earlier one is stale.
       SPLITVEIL_ASSIGN_OR_RETURN(attempt.decoder, AttributeDecoder::Create(attempt.decoder_options));
       return attempt.decoder->Learn(auxiliary_.rows(), attempt.values, stop);
     }

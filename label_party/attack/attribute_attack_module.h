@@ -18,7 +18,6 @@
 #include "common/matrix/matrix.h"
 #include "label_party/attack/attribute_decoder.h"
 #include "label_party/attack/epoch_history.h"
-#include "label_party/attack/epoch_rows.h"
 #include "label_party/attack/shadow_encoder.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -137,7 +136,7 @@ class AttributeAttackModule {
 
   // An attack on an attribute.
   struct Attempt {
-    // Whether the decoder goes on from epoch to epoch; else it is made anew for each.
+    // Whether the decoder goes on from epoch to epoch; else a new one is made for each.
     bool keeps_decoder() const { return attack.reads_training() && !attack.remembers(); }
 
     AttributeAttackTraits attack;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -56,6 +57,7 @@ Matrix RowsOf(ConstMatrixView matrix, absl::Span<const uint32_t> rows) {
 
 // Logits to log probabilities, in place.
 absl::Status Normalise(absl::Span<float> logits) {
+  // The largest is taken off first, so that no exponential overflows.
   const float largest = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (const float logit : logits) {
@@ -63,13 +65,16 @@ absl::Status Normalise(absl::Span<float> logits) {
   }
   const double normaliser = largest + std::log(sum);
   if (!std::isfinite(normaliser)) {
-    return absl::InternalError("attribute decoder: expected finite activations, found another value");
+    return absl::InternalError("attribute decoder: an activation is not finite");
   }
   for (float& logit : logits) {
     logit = static_cast<float>(logit - normaliser);
   }
   return absl::OkStatus();
 }
+
+// Of a column's own size: rounding in float32 alone makes less.
+constexpr double kLeastSpread = 1e-6;
 
 }  // namespace
 
@@ -125,6 +130,7 @@ absl::Status AttributeDecoder::Learn(ConstMatrixView activations, absl::Span<con
 
   NamedParameters best;
   double best_loss = std::numeric_limits<double>::infinity();
+  // Pass 0 only measures: a decoder from an earlier epoch may already be at its best.
   for (int pass = 0; pass <= passes_; ++pass) {
     if (pass > 0) {
       SPLITVEIL_RETURN_IF_ERROR(Pass(learnt, stop));
@@ -133,6 +139,7 @@ absl::Status AttributeDecoder::Learn(ConstMatrixView activations, absl::Span<con
       continue;
     }
     SPLITVEIL_ASSIGN_OR_RETURN(const double loss, LossOn(held_out));
+    // The pass with the least loss on examples held out: with few known ones a decoder overfits quickly.
     if (loss < best_loss) {
       best_loss = loss;
       best = CopyParameters(layers_->parameters(""));
@@ -153,7 +160,7 @@ absl::StatusOr<std::vector<uint32_t>> AttributeDecoder::KnownRows(int64_t rows,
       continue;
     }
     if (values[j] >= values_) {
-      return absl::InvalidArgumentError(absl::StrCat("attribute values: expected below ", values_, ", found another"));
+      return absl::InvalidArgumentError(absl::StrCat("attribute values: expected numbers below ", values_));
     }
     known.push_back(static_cast<uint32_t>(j));
   }
@@ -223,6 +230,51 @@ absl::StatusOr<Matrix> AttributeDecoder::Guess(ConstMatrixView activations) cons
     SPLITVEIL_RETURN_IF_ERROR(Normalise(scores.row(j)));
   }
   return scores;
+}
+
+Standardiser::Standardiser(ConstMatrixView rows) {
+  const auto width = static_cast<size_t>(rows.cols());
+  const auto count = static_cast<double>(rows.rows());
+  std::vector<double> means(width);
+  std::vector<double> variances(width);
+  for (int64_t j = 0; j < rows.rows(); ++j) {
+    for (size_t k = 0; k < width; ++k) {
+      means[k] += rows.row(j)[k] / count;
+    }
+  }
+  // Two passes in double: the difference of squares would lose all digits of a column far from zero.
+  for (int64_t j = 0; j < rows.rows(); ++j) {
+    for (size_t k = 0; k < width; ++k) {
+      const double difference = rows.row(j)[k] - means[k];
+      variances[k] += difference * difference / count;
+    }
+  }
+  for (size_t k = 0; k < width; ++k) {
+    const double spread = std::sqrt(variances[k]);
+    means_.push_back(static_cast<float>(means[k]));
+    inverse_spreads_.push_back(spread > kLeastSpread * std::abs(means[k]) ? static_cast<float>(1 / spread) : 1);
+  }
+}
+
+Matrix Standardiser::Apply(ConstMatrixView rows) const {
+  if (means_.empty()) {
+    return Matrix(rows);
+  }
+  Matrix result = Matrix::ToOverwrite(rows.rows(), rows.cols());
+  for (int64_t j = 0; j < rows.rows(); ++j) {
+    for (size_t k = 0; k < means_.size(); ++k) {
+      result.row(j)[k] = (rows.row(j)[k] - means_[k]) * inverse_spreads_[k];
+    }
+  }
+  return result;
+}
+
+void Standardiser::BackPropagate(Matrix& gradient) const {
+  for (int64_t j = 0; j < gradient.rows(); ++j) {
+    for (size_t k = 0; k < inverse_spreads_.size(); ++k) {
+      gradient.row(j)[k] *= inverse_spreads_[k];
+    }
+  }
 }
 
 }  // namespace splitveil

@@ -1,4 +1,4 @@
-// A classifier that reads an attribute from activations.
+// A classifier that reads an attribute from activations, and the columns of mean 0 and spread 1 that it learns from.
 #ifndef SPLITVEIL_LABEL_PARTY_ATTACK_ATTRIBUTE_DECODER_H_
 #define SPLITVEIL_LABEL_PARTY_ATTACK_ATTRIBUTE_DECODER_H_
 
@@ -15,11 +15,29 @@
 #include "common/matrix/matrix.h"
 #include "common/model/layer_stack.h"
 #include "common/model/parameters.h"
-#include "label_party/attack/standardiser.h"
 
 #include "splitveil/v1/model.pb.h"
 
 namespace splitveil {
+
+// x -> (x - mean) / spread, column by column, with mean and standard deviation of the rows it was made from. A column
+// that does not vary there, to the precision of its numbers, keeps its scale. Thread-safe.
+class Standardiser {
+ public:
+  // Changes nothing.
+  Standardiser() = default;
+  // `rows` [>= 1, width].
+  explicit Standardiser(ConstMatrixView rows);
+
+  // `rows` [any, width].
+  Matrix Apply(ConstMatrixView rows) const;
+  // Gradients at Apply's result become those at its argument: divides by the spread, in place.
+  void BackPropagate(Matrix& gradient) const;
+
+ private:
+  std::vector<float> means_;
+  std::vector<float> inverse_spreads_;
+};
 
 // h_psi of Yu et al., section 4: layers and a softmax over the attribute's values, which learn by cross-entropy with
 // Adam in batches of 256, of few examples smaller ones. The learning rate is 0.001 (section 6.1); one layer alone,

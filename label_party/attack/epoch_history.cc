@@ -18,6 +18,7 @@ void Move(float share, ConstMatrixView rows, Matrix& mean) {
 }  // namespace
 
 void EpochHistory::Add(ConstMatrixView rows) {
+  // Memory is bounded: when all columns are full, neighbours are merged and each then holds twice as many epochs.
   if (epochs_ == kSlots * epochs_per_slot_) {
     Halve();
   }
@@ -25,6 +26,7 @@ void EpochHistory::Add(ConstMatrixView rows) {
   if (in_slot == 0) {
     slots_.emplace_back(rows);
   } else {
+    // A running mean needs no memory of the single epochs.
     Move(1.0F / static_cast<float>(in_slot + 1), rows, slots_.back());
   }
   ++epochs_;
@@ -34,6 +36,7 @@ void EpochHistory::Halve() {
   for (size_t pair = 0; 2 * pair + 1 < slots_.size(); ++pair) {
     Matrix& mean = slots_[2 * pair];
     Move(0.5F, slots_[2 * pair + 1], mean);
+    // Swapped, not copied: a column may have hundreds of megabytes.
     std::swap(slots_[pair], mean);
   }
   slots_.resize(slots_.size() / 2);
@@ -56,6 +59,30 @@ Matrix EpochHistory::Rows(int64_t first, int64_t count) const {
     }
   }
   return rows;
+}
+
+void EpochRows::Set(uint32_t epoch, int64_t rank, absl::Span<const float> row) {
+  if (has_come_.empty()) {
+    rows_ = Matrix(examples_, width_);
+  }
+  // The first row of a new epoch drops the old one: half of one epoch and half of the next is no picture of either.
+  if (has_come_.empty() || epoch != epoch_) {
+    epoch_ = epoch;
+    has_come_.assign(static_cast<size_t>(examples_), false);
+    missing_ = examples_;
+  }
+  rows_.SetBlock(rank, {row.data(), 1, width_});
+  if (!has_come_[rank]) {
+    has_come_[rank] = true;
+    --missing_;
+  }
+}
+
+void EpochRows::CheckLoaded() const {
+  const int64_t examples = has_come_.empty() ? 0 : examples_;
+  RefuseUnless(static_cast<int64_t>(has_come_.size()) == examples && rows_.rows() == examples &&
+               (examples == 0 || rows_.cols() == width_) &&
+               missing_ == std::count(has_come_.begin(), has_come_.end(), false));
 }
 
 }  // namespace splitveil

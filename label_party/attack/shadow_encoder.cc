@@ -29,6 +29,7 @@ constexpr int64_t kEncodedAtOnce = 4096;
 
 OptimizerOptions AdversarialAdam() {
   OptimizerOptions optimizer;
+  // Radford et al. (ICLR 2016): with 0.9 the two networks oscillate.
   optimizer.beta1 = 0.5;
   return optimizer;
 }
@@ -73,6 +74,7 @@ absl::StatusOr<std::unique_ptr<ShadowEncoder>> ShadowEncoder::Create(const Optio
 
 absl::Status ShadowEncoder::Build() {
   OptimizerOptions optimizer = AdversarialAdam();
+  // Encoder and discriminator chase each other: the average of the encoder's parameters is steadier than the latest.
   optimizer.average_decay = 0.99;
   InputLayer::Options input;
   input.field = kField;
@@ -122,13 +124,16 @@ std::vector<ParameterView> ShadowEncoder::StateViews() const {
 }
 
 absl::Status ShadowEncoder::Imitate(ConstMatrixView sent, bool (*stop)()) {
+  // For each epoch again, as the bottom model's scale drifts.
   standardiser_ = Standardiser(sent);
   std::vector<uint32_t> order(static_cast<size_t>(sent.rows()));
   std::iota(order.begin(), order.end(), 0);
   for (int pass = 0; pass < options_.passes; ++pass) {
+    // Instance noise that fades to nothing: without it the discriminator soon tells every row, and teaches nothing.
     const auto noise_spread = static_cast<float>(options_.passes - pass) / static_cast<float>(options_.passes);
     std::shuffle(order.begin(), order.end(), random_);
     for (size_t first = 0; first < order.size(); first += kBatch) {
+      // Asked for each batch: an operator must not wait for a whole pass.
       if (stop != nullptr && stop()) {
         return StoppedOnRequest();
       }
@@ -152,10 +157,12 @@ absl::Status ShadowEncoder::Step(Matrix sent, float noise_spread) {
   AddNoise(noise_spread, sent);
   AddNoise(noise_spread, made);
 
+  // One step of the discriminator: rows that were sent against rows that were made.
   SPLITVEIL_RETURN_IF_ERROR(TeachDiscriminator(sent, true));
   SPLITVEIL_RETURN_IF_ERROR(TeachDiscriminator(made, false));
   SPLITVEIL_RETURN_IF_ERROR(LayerStack::Update({discriminator_.get()}));
 
+  // One step of the encoder: towards rows that the discriminator takes for sent ones.
   SPLITVEIL_ASSIGN_OR_RETURN(const LayerPass judging, discriminator_->Forward(made));
   SPLITVEIL_ASSIGN_OR_RETURN(const Matrix at_logit, LogitGradient(judging.output(), true));
   SPLITVEIL_ASSIGN_OR_RETURN(Matrix at_made, discriminator_->InputGradient(judging, at_logit));

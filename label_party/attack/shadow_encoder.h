@@ -17,7 +17,7 @@
 #include "common/model/input_layer.h"
 #include "common/model/layer_stack.h"
 #include "common/model/parameters.h"
-#include "label_party/attack/standardiser.h"
+#include "label_party/attack/attribute_decoder.h"
 
 #include "splitveil/v1/model.pb.h"
 

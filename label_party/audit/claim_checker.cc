@@ -47,6 +47,7 @@ void ClaimChecker::Allocate() {
 
 void ClaimChecker::Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, const ReleasingHead& head) {
   const bool on_gradients = evidence.noise_negative.along >= 0;
+  // Written so that NaN is left out: a release that claims nothing has nothing to be refuted.
   if (!(evidence.sum_kl > 0 && std::isfinite(evidence.accumulated_sum_kl)) ||
       (on_gradients ? HasOneClass(batch.labels) : !evidence.has_label_noise) ||
       (!batch.candidates.empty() && !evidence.has_label_noise)) {
@@ -56,6 +57,7 @@ void ClaimChecker::Add(const ReleasedBatch& batch, const ReleaseEvidence& eviden
     Allocate();
     first_epoch_ = batch.epoch;
   }
+  // Once for each epoch: an example has one release in it.
   if (!seen_epoch_.has_value() || *seen_epoch_ != batch.epoch) {
     seen_epoch_ = batch.epoch;
     seen_sum_kl_ += evidence.sum_kl;
@@ -87,10 +89,12 @@ void ClaimChecker::AddOwn(const ReleasedBatch& batch, absl::Span<const LabelResi
     if (!own.is_known()) {
       continue;
     }
+    // The same noise in every release: a mean removes rounding, a sum would only repeat it.
     if (releases_repeat_) {
       own_.Add(position, own.value, 1);
       continue;
     }
+    // Weighted by its shift, as the likelihood ratio of independent Gaussians is.
     own_.Add(position, own.shift * own.value, own.shift * own.shift);
     (std::isnan(first_[position]) ? first_ : latest_)[position] = static_cast<float>(own.value);
   }
@@ -132,6 +136,7 @@ ClaimChecker::Scored ClaimChecker::Difference() const {
   Scored scored;
   for (size_t i = 0; i < labels_.size(); ++i) {
     if (!std::isnan(latest_[i])) {
+      // The label cancels in the difference, so that only noise is left; shared noise cancels, too.
       scored.scores.push_back((first_[i] - latest_[i]) / std::sqrt(2.0F));
       scored.labels.push_back(labels_[i]);
     }

@@ -21,7 +21,7 @@ namespace splitveil {
 // that is reported, and of the one that fails a run):
 //   own         an example's residuals (LabelResiduals), weighted by their shifts and summed over its releases; their
 //               mean where all are made of one noised label. Finds too little noise, noise that one class lacks, noise
-//               drawn anew where the claim is of one draw.
+//               drawn again where the claim is of one draw.
 //   neighbour   the same less the noise of the row beside it, whose label is taken as known (mu-GDP protects an example
 //               among known ones). Finds noise that examples share. Every other row of a batch is tested, so that no
 //               noise enters two scores.

@@ -26,6 +26,7 @@ void Draw(int64_t count, SeededStream& stream, std::vector<uint32_t>& from, std:
 
 CompletionAudit::CompletionAudit(Options options, LeakAuditor* auditor)
     : options_(std::move(options)), auditor_(auditor) {
+  // Half of them positive, as the attack needs both classes; if there are too few, negatives fill the rest.
   std::vector<uint32_t> ranks[2], drawn;
   for (uint32_t rank = 0; rank < options_.labels.size(); ++rank) {
     ranks[options_.labels[rank]].push_back(rank);
@@ -33,6 +34,7 @@ CompletionAudit::CompletionAudit(Options options, LeakAuditor* auditor)
   SeededStream stream(options_.key);
   Draw(options_.auxiliary_labels / 2, stream, ranks[1], drawn);
   Draw(options_.auxiliary_labels - static_cast<int64_t>(drawn.size()), stream, ranks[0], drawn);
+  // Sorted, so that the order of the draw tells nothing, and Record can search.
   std::sort(drawn.begin(), drawn.end());
   for (uint32_t rank : drawn) {
     auxiliary_.add_positions(options_.positions[rank]);
@@ -42,13 +44,14 @@ CompletionAudit::CompletionAudit(Options options, LeakAuditor* auditor)
 
 absl::Status CompletionAudit::Score(const v1::ScoreExamplesRequest& request) {
   if (!TraitsOf(request.attack()).once_per_run()) {
-    return absl::InvalidArgumentError("ScoreExamples: attack: expected one that runs once per run, found another");
+    return absl::InvalidArgumentError("ScoreExamples: attack: it is scored batch by batch: use ScoreBatch");
   }
   const auto known = scores_.find(request.attack());
   const size_t done = known == scores_.end() ? 0 : known->second.size();
   const size_t left = options_.labels.size() - done;
   const auto largest = static_cast<size_t>(options_.max_chunk);
   if (request.first() < done && request.first() % largest == 0 && done - request.first() <= largest) {
+    // The latest chunk may come again, as its answer may have been lost.
     return CheckRepeated(request, done - request.first());
   }
   if (request.first() != done || left == 0) {
@@ -75,6 +78,7 @@ absl::Status CompletionAudit::Record(v1::Attack attack, const std::vector<float>
   std::vector<float> unknown_scores;
   std::vector<uint8_t> unknown_labels;
   for (size_t rank = 0; rank < scores.size(); ++rank) {
+    // Scored only on examples whose labels were not disclosed: on the others the attack only repeats them.
     if (!std::binary_search(auxiliary_.positions().begin(), auxiliary_.positions().end(), options_.positions[rank])) {
       unknown_scores.push_back(scores[rank]);
       unknown_labels.push_back(options_.labels[rank]);

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
-#include "common/leakage/linear_algebra.h"
+#include "common/leakage/inner_product.h"
+#include "common/leakage/label_residual.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -53,11 +56,139 @@ std::vector<double> LongestOthers(ConstMatrixView rows) {
     second = std::max(second, std::min(length, longest));
     longest = std::max(longest, length);
   }
+  // The longest row's own length says nothing of the noise on it: the second longest takes its place.
   for (double& length : lengths) {
     length = length == longest ? second : longest;
   }
   return lengths;
 }
+
+constexpr double kRidge = 1e-6;             // Of the trace.
+constexpr double kIndependentPivot = 1e-4;  // Of the mean diagonal element.
+
+// Splitmix64 (Steele, Lea and Flood, OOPSLA 2014): the peer may know which pair is tried.
+uint64_t Mixed(uint64_t value) {
+  value += 0x9e3779b97f4a7c15;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+  return value ^ (value >> 31);
+}
+
+// Residuals [K] of one row, from its gradient.
+struct RowResiduals {
+  std::vector<double> values;
+  bool known = false;  // The label moves something.
+  bool exact = false;  // The outputs' directions can be told apart.
+};
+
+// Solves (G + ridge) r = b in place by Cholesky's decomposition. G [K, K] row by row, symmetric, positive semidefinite.
+RowResiduals Solve(std::vector<double> gram, std::vector<double> right) {
+  const size_t k = right.size();
+  double trace = 0;
+  for (size_t i = 0; i < k; ++i) {
+    trace += gram[i * k + i];
+  }
+  RowResiduals residuals;
+  // No direction at all: the label moves nothing that was released.
+  if (!(trace > 0) || !std::isfinite(trace)) {
+    return residuals;
+  }
+  residuals.known = residuals.exact = true;
+  for (size_t i = 0; i < k; ++i) {
+    for (size_t j = 0; j <= i; ++j) {
+      double sum = gram[i * k + j] + (i == j ? kRidge * trace : 0);
+      for (size_t l = 0; l < j; ++l) {
+        sum -= gram[i * k + l] * gram[j * k + l];
+      }
+      gram[i * k + j] = i == j ? std::sqrt(std::max(sum, std::numeric_limits<double>::min())) : sum / gram[j * k + j];
+      // A pivot that small is the ridge's: two directions are the same up to rounding.
+      if (i == j && sum - kRidge * trace < kIndependentPivot * trace / static_cast<double>(k)) {
+        residuals.exact = false;
+      }
+    }
+  }
+  for (size_t i = 0; i < k; ++i) {
+    for (size_t l = 0; l < i; ++l) {
+      right[i] -= gram[i * k + l] * right[l];
+    }
+    right[i] /= gram[i * k + i];
+  }
+  for (size_t i = k; i-- > 0;) {
+    for (size_t l = i + 1; l < k; ++l) {
+      right[i] -= gram[l * k + i] * right[l];
+    }
+    right[i] /= gram[i * k + i];
+  }
+  residuals.values = std::move(right);
+  return residuals;
+}
+
+// Of a row released = sum_k residual_k direction_k.
+RowResiduals ResidualsOf(absl::Span<const float> released, absl::Span<const float> directions) {
+  const size_t d = released.size();
+  const size_t k = directions.size() / d;
+  std::vector<double> gram(k * k), right(k);
+  for (size_t i = 0; i < k; ++i) {
+    const absl::Span<const float> own = directions.subspan(i * d, d);
+    right[i] = InnerProduct(released, own);
+    for (size_t j = 0; j <= i; ++j) {
+      gram[i * k + j] = gram[j * k + i] = InnerProduct(own, directions.subspan(j * d, d));
+    }
+  }
+  if (k == 1) {  // Without a ridge.
+    RowResiduals only;
+    only.known = only.exact = gram[0] > 0;
+    only.values = {only.known ? right[0] / gram[0] : 0};
+    return only;
+  }
+  RowResiduals residuals = Solve(std::move(gram), std::move(right));
+  // More outputs than numbers in a gradient cannot be told apart.
+  residuals.exact = residuals.exact && k <= d;
+  return residuals;
+}
+
+// Of a release without noise of several classes: sum_k label_k direction_k on the line from one candidate's direction
+// to the other's. NaN where the two are one.
+float PlaceOnLine(const CandidateEvidence& evidence, int64_t row, const LabelCandidates& between) {
+  const absl::Span<const float> released = evidence.released.row(row), directions = evidence.output_directions.row(row);
+  const size_t d = released.size(), outputs = directions.size() / d;
+  const absl::Span<const float> low = directions.subspan(static_cast<size_t>(between.low) * d, d);
+  const absl::Span<const float> high = directions.subspan(static_cast<size_t>(between.high) * d, d);
+  double along = 0, length = 0;
+  for (size_t i = 0; i < d; ++i) {
+    double from_low = -static_cast<double>(released[i]) - low[i];
+    for (size_t k = 0; k < outputs; ++k) {
+      from_low +=
+          static_cast<double>(evidence.predictions[static_cast<size_t>(row) * outputs + k]) * directions[k * d + i];
+    }
+    const double step = static_cast<double>(high[i]) - low[i];
+    along += from_low * step;
+    length += step * step;
+  }
+  return length > 0 ? static_cast<float>(along / length) : std::numeric_limits<float>::quiet_NaN();
+}
+
+double LogShare(double share) {
+  constexpr double kLeast = 1e-7;  // Of a probability that floats have rounded.
+  return std::log(std::max(share, kLeast));
+}
+
+// One row of several classes.
+struct ClassRow {
+  absl::Span<const float> predictions;
+  absl::Span<const double> residuals;
+  size_t low = 0, high = 0;
+
+  double Target(size_t k) const { return predictions[k] - residuals[k]; }
+  double Place() const { return 0.5 + (Target(high) - Target(low)) / 2; }
+  // The log ratio of what is between prior and posterior, mu^2 (place - 1/2).
+  double PlaceOfPosterior(double mu) const {
+    const double ratio =
+        LogShare(Target(high)) - LogShare(predictions[high]) - LogShare(Target(low)) + LogShare(predictions[low]);
+    return 0.5 + ratio / (mu * mu);
+  }
+  bool KeepsPosterior() const { return std::min(predictions[low], predictions[high]) >= kLeastProbability; }
+};
 
 }  // namespace
 
@@ -76,6 +207,7 @@ absl::Status LabelSideAudit::EstimateNext(const ReleasedBatch& batch, const Rele
                                                           evidence.noise_negative, evidence.noise_positive);
   if (population.ok()) {
     population_ = *std::move(population);
+    // FailedPrecondition: the first batches do not know both classes yet.
   } else if (population.status().code() != absl::StatusCode::kFailedPrecondition) {
     return population.status();
   }
@@ -83,6 +215,7 @@ absl::Status LabelSideAudit::EstimateNext(const ReleasedBatch& batch, const Rele
 }
 
 void LabelSideAudit::Place(const ReleasedBatch& batch, const ReleaseEvidence& evidence) {
+  // Of this release only: an earlier place with a new gradient would be evidence of nothing.
   places_ = {};
   longest_others_ = evidence.has_noise_along_rows ? LongestOthers(evidence.clean) : std::vector<double>();
   if (batch.candidates.empty() || evidence.label_directions.size() == 0) {
@@ -147,6 +280,7 @@ absl::StatusOr<std::vector<BatchScores>> LabelSideAudit::Score(const ReleasedBat
   std::vector<BatchScores> all;
   for (const AttackVariant& attack : attacks_) {
     const AttackTraits traits = TraitsOf(attack.attack);
+    // An attack that learns must read every batch, even those whose scores are not recorded.
     const bool counts = traits.cumulative() || Attacks(batch.step);
     if (!counts && !traits.learns()) {
       continue;
@@ -163,6 +297,63 @@ absl::StatusOr<std::vector<BatchScores>> LabelSideAudit::Score(const ReleasedBat
     }
   }
   return all;
+}
+
+LabelCandidates CandidatesOf(const Task& task, float label, uint32_t position) {
+  switch (task.kind) {
+    case Task::Kind::kBinary:
+      break;
+    case Task::Kind::kMultiClass: {
+      // By position, so that it is the same class in all epochs: their evidence must add up.
+      const auto drawn = static_cast<float>(Mixed(position) % static_cast<uint64_t>(task.classes - 1));
+      const float other = drawn < label ? drawn : drawn + 1;
+      return {std::min(label, other), std::max(label, other)};
+    }
+    case Task::Kind::kRegression:
+      return label < 0.5F ? LabelCandidates{label, 1} : LabelCandidates{0, label};
+  }
+  return {};
+}
+
+CandidatePlaces PlacesBetween(absl::Span<const LabelCandidates> candidates, const CandidateEvidence& evidence) {
+  const size_t rows = candidates.size();
+  const size_t outputs = rows == 0 ? 0 : evidence.predictions.size() / rows;
+  CandidatePlaces found;
+  found.places.assign(rows, std::numeric_limits<float>::quiet_NaN());
+  found.separations.assign(rows, 1);
+  found.exact.assign(rows, 0);
+  for (size_t j = 0; j < rows; ++j) {
+    const LabelCandidates& between = candidates[j];
+    if (outputs == 1) {
+      found.separations[j] = between.high - between.low;
+    }
+    const auto row = static_cast<int64_t>(j);
+    const RowResiduals residuals = ResidualsOf(evidence.released.row(row), evidence.output_directions.row(row));
+    if (!residuals.known) {
+      continue;
+    }
+    const absl::Span<const float> predictions = evidence.predictions.subspan(j * outputs, outputs);
+    found.exact[j] = residuals.exact ? 1 : 0;
+    // Without noise the residuals hold the label itself; what is asked is which of the two directions was taken.
+    if (outputs > 1 && evidence.label_mu == 0) {
+      found.places[j] = PlaceOnLine(evidence, row, between);
+      found.exact[j] = 1;
+      continue;
+    }
+    if (outputs == 1) {
+      found.places[j] = static_cast<float>((predictions[0] - residuals.values[0] - between.low) / found.separations[j]);
+      continue;
+    }
+    const ClassRow classes = {predictions, residuals.values, static_cast<size_t>(between.low),
+                              static_cast<size_t>(between.high)};
+    if (evidence.releases_posterior && evidence.label_mu > 0) {
+      found.places[j] = static_cast<float>(classes.PlaceOfPosterior(evidence.label_mu));
+      found.exact[j] = residuals.exact && classes.KeepsPosterior() ? 1 : 0;
+    } else {
+      found.places[j] = static_cast<float>(classes.Place());
+    }
+  }
+  return found;
 }
 
 }  // namespace splitveil

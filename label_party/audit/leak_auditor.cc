@@ -47,6 +47,7 @@ void LeakAuditor::Remember(ReleasedBatch batch) {
   const absl::MutexLock lock(&mutex_);
   released_epoch_ = batch.epoch;
   released_.push_back({std::move(batch)});
+  // Bounded: a peer that never sends scores must not fill the memory.
   while (released_.size() > awaited_batches_) {
     released_.pop_front();
   }
@@ -138,6 +139,7 @@ absl::Status LeakAuditor::RecordRunScores(v1::Attack attack, uint32_t epoch, abs
 absl::Status LeakAuditor::CheckScores(const v1::ScoreBatchRequest& request) const {
   const std::vector<AgreedScore> agreed = AgreedScores(agreement_);
   const int expected = static_cast<int>(agreed.size());
+  // All agreed attacks or none: a peer must not submit only those that failed.
   if (request.scores_size() != expected) {
     return absl::InvalidArgumentError(absl::StrCat(
         "scores: expected ", expected, " (agreed attacks at the agreed layers), found ", request.scores_size()));
@@ -145,8 +147,8 @@ absl::Status LeakAuditor::CheckScores(const v1::ScoreBatchRequest& request) cons
   for (int i = 0; i < expected; ++i) {
     const auto& [layer, attack] = agreed[i];
     if (request.scores(i).layer() != layer || !(VariantOf(request.scores(i)) == attack)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("scores[", i, "]: expected ", AttackName(attack), " at layer ", layer, ", found another"));
+      return absl::InvalidArgumentError(absl::StrCat("scores[", i, "]: expected ", AttackName(attack), " at layer ",
+                                                     layer, ", found a different layer or attack"));
     }
   }
   return absl::OkStatus();
@@ -155,6 +157,7 @@ absl::Status LeakAuditor::CheckScores(const v1::ScoreBatchRequest& request) cons
 absl::StatusOr<LeakAuditor::Awaited*> LeakAuditor::Find(const v1::ScoreBatchRequest& request) {
   for (Awaited& awaited : released_) {
     if (awaited.batch.epoch == request.epoch() && awaited.batch.batch == request.batch()) {
+      // Other scores of the same batch would be a second question about the same labels.
       return awaited.judged && awaited.request != request.SerializeAsString()
                  ? absl::StatusOr<Awaited*>(
                        absl::AlreadyExistsError("scores: this batch has been judged; one answer per batch"))
@@ -176,6 +179,7 @@ absl::StatusOr<v1::ScoreBatchResponse> LeakAuditor::Judge(const v1::ScoreBatchRe
   // Everything is decoded before anything is recorded, so that a malformed request changes nothing.
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<Matrix> decoded, Decode(request, batch.labels.size()));
   awaited->judged = true;
+  // The first scores of a new epoch end the one before: its figures are taken now.
   if (request.epoch() > judged_epoch_) {
     SPLITVEIL_RETURN_IF_ERROR(recorder_.RecordEpoch(Observer::kNonLabelParty, judged_epoch_, BoundsOf(judged_epoch_)));
     judged_epoch_ = request.epoch();
@@ -192,6 +196,7 @@ absl::StatusOr<v1::ScoreBatchResponse> LeakAuditor::Judge(const v1::ScoreBatchRe
     if (!is_disclosure_lowered_) {
       disclosed = DisclosedAuc(agreement_.disclosure(), auc);
     }
+    // One answer a batch, whatever the number of attacks: that is what was counted.
     if (i == 0 && batch.is_answered && !is_disclosure_lowered_) {
       disclosed = RoundedAnswer(agreement_.rounded(), decoded[i].row(0), batch.labels);
     }

@@ -19,8 +19,6 @@
 #include "common/ledger/ledger.h"
 #include "common/matrix/matrix.h"
 #include "label_party/audit/claim_checker.h"
-#include "label_party/audit/class_histograms.h"
-#include "label_party/audit/epoch_pool.h"
 #include "label_party/audit/label_side_audit.h"
 #include "label_party/audit/leak_recorder.h"
 

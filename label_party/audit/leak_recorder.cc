@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "common/leakage/attack_traits.h"
 #include "common/leakage/bounds.h"
 #include "common/leakage/leak_auc.h"
+#include "common/leakage/leak_figures.h"
+#include "common/leakage/scores.h"
 #include "common/leakage/summary.h"
 #include "common/status/status_macros.h"
 
@@ -22,12 +27,30 @@ double StrengthOf(const EpochLeakRow& row) { return std::isnan(row.auc) ? 0 : In
 // As ledgers write it.
 const char* NameOf(Observer observer) { return observer == Observer::kLabelParty ? "label_party" : "nonlabel_party"; }
 
+constexpr double kNormQuantile = 0.995;
+
+// The upper end of the bins for norms: most of the values of both classes lie below. 1 where all are 0.
+double NormRange(absl::Span<const float> negatives, absl::Span<const float> positives) {
+  std::vector<double> all(negatives.begin(), negatives.end());
+  all.insert(all.end(), positives.begin(), positives.end());
+  const double range = NearestRankQuantile(std::move(all), kNormQuantile);
+  return range > 0 ? range : 1;
+}
+
+// Null where the attack has not run.
+const std::vector<float>* ScoresOf(v1::Attack attack, absl::Span<const BatchScores> own) {
+  const auto found =
+      std::find_if(own.begin(), own.end(), [&](const BatchScores& scores) { return scores.attack == attack; });
+  return found == own.end() ? nullptr : &found->scores;
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<double>> LeakRecorder::RecordBatch(const ObservedScores& observed,
                                                                 const ReleasedBatch& batch) {
   const absl::Span<const uint32_t> left_out = RowsLeftOut(observed.attack, batch.hint_rows);
   const absl::StatusOr<double> auc = LeakAuc(observed.scores, batch.LabelsFor(observed.attack.attack), left_out);
+  // A batch of one class has no AUC.
   if (absl::IsFailedPrecondition(auc.status())) {
     return std::nullopt;
   }
@@ -84,6 +107,7 @@ absl::Status LeakRecorder::Record(Observer observer, EpochLeakRow row) {
     return absl::OkStatus();
   }
   ++bound_exceeded_;
+  // One event an attack, however many epochs exceed: the ledger has the figures of each.
   if (!attacks_beyond_.insert({row.layer, row.attack}).second) {
     return absl::OkStatus();
   }
@@ -99,6 +123,7 @@ Leaks LeakRecorder::Merged(Leaks Figures::*leaks) const {
   for (const auto& [observer, figures] : figures_) {
     for (const auto& [key, found] : figures.*leaks) {
       const auto [kept, is_new] = merged.try_emplace(key, found);
+      // Both parties may have run the same attack: the stronger result is what an adversary reaches.
       if (!is_new && StrengthOf(found) > StrengthOf(kept->second)) {
         kept->second = found;
       }
@@ -123,6 +148,145 @@ std::string LeakRecorder::latest() const {
     }
   }
   return text.empty() ? text : absl::StrCat(text, "at cut");
+}
+
+void EpochBounds::Add(double sum_kl, double accumulated_sum_kl, bool of_labels) {
+  of_labels_ = of_labels_ || of_labels;
+  ++steps_;
+  gaussian_sum_ += GaussianAucBound(sum_kl);
+  theorem1_sum_ += AucBound(sum_kl);
+  accumulated_sum_kl_ = accumulated_sum_kl;
+}
+
+AucBounds EpochBounds::For(const std::string& layer, v1::Attack attack) const {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  const AttackTraits traits = TraitsOf(attack);
+  if (layer != "cut" || !traits.reads_gradients() || steps_ == 0 ||
+      (of_labels_ && traits.needs != SideInformation::kReleasingHead)) {
+    return {kNone, kNone};
+  }
+  if (traits.cumulative()) {
+    return {GaussianAucBound(accumulated_sum_kl_), AucBound(accumulated_sum_kl_)};
+  }
+  const double steps = static_cast<double>(steps_);
+  return {gaussian_sum_ / steps, theorem1_sum_ / steps};
+}
+
+EpochLeakRow MeasureEpochLeak(absl::Span<const float> scores, absl::Span<const uint8_t> labels) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  EpochLeakRow row;
+  row.examples = static_cast<int64_t>(scores.size());
+  row.positives = std::count(labels.begin(), labels.end(), 1);
+  row.gaussian_auc_bound = row.auc_bound = kNone;
+  LeakFigures figures;
+  figures.auc = figures.tpr_at_1_percent_fpr = figures.tpr_at_01_percent_fpr = {kNone, kNone, kNone};
+  if (const absl::StatusOr<LeakFigures> measured = MeasureLeak(scores, labels); measured.ok()) {
+    figures = *measured;
+  }
+  row.auc = figures.auc.value;
+  row.auc_low = figures.auc.low;
+  row.auc_high = figures.auc.high;
+  row.tpr_1pct = figures.tpr_at_1_percent_fpr.value;
+  row.tpr_1pct_low = figures.tpr_at_1_percent_fpr.low;
+  row.tpr_1pct_high = figures.tpr_at_1_percent_fpr.high;
+  row.tpr_01pct = figures.tpr_at_01_percent_fpr.value;
+  row.tpr_01pct_low = figures.tpr_at_01_percent_fpr.low;
+  row.tpr_01pct_high = figures.tpr_at_01_percent_fpr.high;
+  return row;
+}
+
+void EpochPool::Add(const std::string& layer, AttackVariant attack, std::vector<float> scores,
+                    absl::Span<const uint8_t> labels, absl::Span<const uint32_t> left_out) {
+  Series& series = series_[{layer, attack}];
+  if (series.scores.size() + scores.size() > kMaxExamples) {
+    return;
+  }
+  const AttackTraits traits = TraitsOf(attack.attack);
+  if (!traits.cumulative() && traits.needs != SideInformation::kReleasingHead) {
+    StandardizeScores(scores);
+  }
+  for (size_t j = 0; j < scores.size(); ++j) {
+    // A score that is not finite would leave the whole epoch without an AUC.
+    if (std::isfinite(scores[j]) && std::find(left_out.begin(), left_out.end(), j) == left_out.end()) {
+      series.scores.push_back(scores[j]);
+      series.labels.push_back(labels[j]);
+    }
+  }
+}
+
+std::vector<EpochLeakRow> EpochPool::Finish(uint32_t epoch, const EpochBounds& bounds) {
+  std::vector<EpochLeakRow> rows;
+  for (const auto& [key, series] : series_) {
+    const auto& [layer, attack] = key;
+    EpochLeakRow row = MeasureEpochLeak(series.scores, series.labels);
+    row.epoch = epoch;
+    row.layer = layer;
+    row.attack = AttackName(attack);
+    const AucBounds allowed = bounds.For(layer, attack.attack);
+    row.gaussian_auc_bound = allowed.gaussian;
+    row.auc_bound = allowed.theorem1;
+    rows.push_back(std::move(row));
+  }
+  series_.clear();
+  return rows;
+}
+
+void ClassHistograms::AddScores(const std::string& quantity, absl::Span<const float> scores,
+                                const ReleasedBatch& batch) {
+  const absl::Span<const uint32_t> left_out = RowsLeftOut(v1::COSINE, batch.hint_rows);
+  Values& values = values_[quantity];
+  for (size_t j = 0; j < scores.size(); ++j) {
+    std::vector<float>& own = values[batch.labels[j]];
+    if (std::isfinite(scores[j]) && own.size() < EpochPool::kMaxExamples &&
+        std::find(left_out.begin(), left_out.end(), j) == left_out.end()) {
+      own.push_back(scores[j]);
+    }
+  }
+}
+
+void ClassHistograms::Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence,
+                          absl::Span<const BatchScores> own) {
+  const std::vector<float>* const norms = ScoresOf(v1::NORM, own);
+  const std::vector<float>* const cosines = ScoresOf(v1::COSINE, own);
+  const absl::Span<const float> clean_positive = batch.CleanPositive(evidence.clean);
+  NormAndCosineScores computed;
+  // Scores that the attacks have made already are used again: computing them is a pass over the batch.
+  const bool scored = norms != nullptr && (cosines != nullptr || clean_positive.empty());
+  if (!scored) {
+    computed = ScoreNormsAndCosines(evidence.released, clean_positive);
+  }
+  const NormAndCosineScores clean = ScoreNormsAndCosines(evidence.clean, clean_positive);
+  AddScores("norm", scored ? *norms : computed.norms, batch);
+  AddScores("clean_norm", clean.norms, batch);
+  if (!clean_positive.empty()) {
+    AddScores("cosine", scored && cosines != nullptr ? *cosines : computed.cosines, batch);
+    AddScores("clean_cosine", clean.cosines, batch);
+  }
+}
+
+std::vector<DistributionRow> ClassHistograms::Finish(uint32_t epoch) {
+  std::vector<DistributionRow> rows;
+  for (const auto& [quantity, values] : values_) {
+    const bool cosine = absl::StrContains(quantity, "cosine");
+    const double low = cosine ? -1 : 0;
+    const double high = cosine ? 1 : NormRange(values[0], values[1]);
+    const double width = (high - low) / static_cast<double>(kBins);
+    for (int64_t label = 0; label < 2; ++label) {
+      std::array<int64_t, kBins> counts = {};
+      for (float value : values[label]) {
+        const auto bin = static_cast<int64_t>(std::floor((value - low) / width));
+        ++counts[std::clamp<int64_t>(bin, 0, kBins - 1)];
+      }
+      for (int64_t bin = 0; bin < kBins; ++bin) {
+        if (counts[bin] > 0) {
+          const double begin = low + width * static_cast<double>(bin);
+          rows.push_back({epoch, quantity, label, bin, begin, begin + width, counts[bin]});
+        }
+      }
+    }
+  }
+  values_.clear();
+  return rows;
 }
 
 }  // namespace splitveil

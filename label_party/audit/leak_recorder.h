@@ -1,7 +1,8 @@
-// Judges scores with the labels and keeps what they showed: in the ledger, and for the end of the run.
+// What the attacks showed, in the ledger and for the end of the run: per batch, and over all examples of an epoch.
 #ifndef SPLITVEIL_LABEL_PARTY_AUDIT_LEAK_RECORDER_H_
 #define SPLITVEIL_LABEL_PARTY_AUDIT_LEAK_RECORDER_H_
 
+#include <array>
 #include <cereal/access.hpp>
 #include <cstdint>
 #include <map>
@@ -18,12 +19,113 @@
 #include "common/leakage/attack_traits.h"
 #include "common/leakage/summary.h"
 #include "common/ledger/ledger.h"
-#include "label_party/audit/epoch_pool.h"
 #include "label_party/audit/label_side_audit.h"
 
 #include "splitveil/v1/leak_audit.pb.h"
 
 namespace splitveil {
+
+// Two bounds on a leak AUC; NaN where there is none.
+struct AucBounds {
+  double gaussian = 0;  // GaussianAucBound: exact for Gaussian classes.
+  double theorem1 = 0;  // AucBound.
+};
+
+// Not thread-safe.
+class EpochBounds {
+ public:
+  // Takes up one release. sum_kl: its divergence, NaN where the method states none (then nothing is bounded);
+  // accumulated_sum_kl: the largest sum over the releases of one example so far. `of_labels`: the divergence is that of
+  // the labels that releases are made of, not of gradients: it bounds what they add to what an adversary knows
+  // otherwise, and so the attacks alone that take the prediction out.
+  void Add(double sum_kl, double accumulated_sum_kl, bool of_labels = false);
+
+  // For an attack at the cut layer: the means of the steps' bounds, or for a cumulative one those of all releases so
+  // far. NaN for another layer, whose gradients also depend on the non-label party's own features, for attacks that
+  // take more than gradients, and before the first release.
+  AucBounds For(const std::string& layer, v1::Attack attack) const;
+
+ private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(steps_, of_labels_, gaussian_sum_, theorem1_sum_, accumulated_sum_kl_);
+  }
+
+  int64_t steps_ = 0;
+  bool of_labels_ = false;
+  double gaussian_sum_ = 0, theorem1_sum_ = 0;
+  double accumulated_sum_kl_ = 0;
+};
+
+// Not thread-safe.
+class EpochPool {
+ public:
+  // Examples kept of each layer and attack, at most. The order within an epoch is a joint random permutation, so the
+  // first ones are a random sample.
+  static constexpr size_t kMaxExamples = 2'000'000;
+
+  // Takes up a batch's scores, finite, without the rows `left_out`. Scores of attacks that are not cumulative
+  // are standardised first: an adversary that knows no more than the batch cannot tell batches apart by their scale.
+  // Log ratios given all that is behind a release stay as they are.
+  void Add(const std::string& layer, AttackVariant attack, std::vector<float> scores, absl::Span<const uint8_t> labels,
+           absl::Span<const uint32_t> left_out);
+
+  // Figures of everything taken up since the last call, as rows of the ledger without their observer; series with one
+  // class have NaN figures.
+  std::vector<EpochLeakRow> Finish(uint32_t epoch, const EpochBounds& bounds);
+
+  bool empty() const { return series_.empty(); }
+
+ private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(series_);
+  }
+
+  struct Series {
+    std::vector<float> scores;
+    std::vector<uint8_t> labels;
+
+    template <typename Archive>
+    void serialize(Archive& archive) {
+      archive(scores, labels);
+    }
+  };
+  std::map<std::pair<std::string, AttackVariant>, Series> series_;
+};
+
+// One row of figures. `gaussian_auc_bound` and `auc_bound`: what the noise allows; NaN where that is no bound for the
+// attack.
+EpochLeakRow MeasureEpochLeak(absl::Span<const float> scores, absl::Span<const uint8_t> labels);
+
+// Not thread-safe.
+class ClassHistograms {
+ public:
+  static constexpr int64_t kBins = 40;
+
+  // Takes up one release: norms of the clean and the released rows, and, where the batch has a hint row, their cosines
+  // with its clean gradient. `own`: what the attacks have already scored of it.
+  void Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, absl::Span<const BatchScores> own);
+
+  // The histograms of everything taken up since the last call, empty bins left out. Bins divide [-1, 1] for cosines;
+  // for norms [0, q] with q the 99.5% quantile over both classes, and the last bin takes what lies above.
+  std::vector<DistributionRow> Finish(uint32_t epoch);
+
+ private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(values_);
+  }
+
+  // Values of the two classes.
+  using Values = std::array<std::vector<float>, 2>;
+  void AddScores(const std::string& quantity, absl::Span<const float> scores, const ReleasedBatch& batch);
+
+  std::map<std::string, Values> values_;  // By quantity, as DistributionRow names it.
+};
 
 // (layer, attack) -> leak AUC over the steps, by one observer.
 using BatchLeaks = std::map<std::pair<std::string, std::string>, StepSeries>;

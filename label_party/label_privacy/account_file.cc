@@ -59,6 +59,7 @@ constexpr char kDurable[] = "PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = O
 // That the file is this user's alone. `create`: O_CREAT, to make one that is missing: SQLite would make it readable for
 // whom the umask lets, and journals like the file. Or 0.
 absl::Status CheckFile(const std::string& path, int create) {
+  // O_NOFOLLOW, one link, own and private: nobody else can read the key or swap the file.
   const int file = open(path.c_str(), create | O_RDWR | O_CLOEXEC | O_NOFOLLOW, kOwnerOnly);
   if (file < 0) {
     const std::string why = errno == ELOOP ? "expected a file, found a symbolic link" : std::strerror(errno);
@@ -135,6 +136,7 @@ absl::StatusOr<Release> FindRelease(const Releases& releases, int64_t number) {
 absl::StatusOr<int64_t> NumberOf(SqliteDatabase& database, absl::string_view label_set, LabelKind kind,
                                  uint32_t sigma_units) {
   const int64_t units = sigma_units;
+  // OR IGNORE: a concurrent run may have added it; the UNIQUE constraints keep one row.
   SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement add_set,
                              database.Prepare("INSERT OR IGNORE INTO label_set(name, kind) VALUES (?1, ?2)"));
   SPLITVEIL_RETURN_IF_ERROR(add_set.Run(label_set, NumberOfKind(kind)));
@@ -152,9 +154,9 @@ absl::StatusOr<int64_t> NumberOf(SqliteDatabase& database, absl::string_view lab
 
 absl::Status OtherLabels(absl::string_view label_set) {
   return absl::InvalidArgumentError(
-      absl::StrCat("label_set: expected the labels that \"", label_set,
-                   "\" was first used with, found others: name these labels differently, which draws all of their "
-                   "noise anew and adds up, or set another path where they have nothing to do with those"));
+      absl::StrCat("label_set: \"", label_set,
+                   "\" was first used with different labels: give these labels a name of their own, which draws new "
+                   "noise for them and adds up, or a different path if they have nothing to do with those"));
 }
 
 absl::Status CheckKind(SqliteDatabase& database, absl::string_view label_set, LabelKind kind) {
@@ -210,6 +212,7 @@ absl::StatusOr<SecretKey> ReadNoiseKey(SqliteDatabase& database) {
   }
   std::copy(blob.begin(), blob.end(), bytes.begin());
   SecretKey key(bytes);
+  // The key stays in memory in one place only.
   OPENSSL_cleanse(blob.data(), blob.size());
   OPENSSL_cleanse(bytes.data(), bytes.size());
   return key;

@@ -47,7 +47,7 @@ struct AccountFile {
   bool is_new = false;  // Made just now.
 };
 
-// The account at `path`, which is made where there is none; whoever comes second finds that of the first. Errors: as
+// The account at `path`, which is made where there is none; the second to come finds that of the first. Errors: as
 // PrivacyAccount::Open, without the path.
 absl::StatusOr<AccountFile> OpenOrMakeAccount(const std::string& path);
 

@@ -40,6 +40,7 @@ std::vector<std::vector<uint8_t>> Questions(const Dataset& data, const std::vect
     std::vector<float> targets;
     std::transform(rows.begin(), rows.end(), std::back_inserter(targets),
                    [&](uint32_t row) { return data.targets()[row]; });
+    // Numbers have no classes: above the median or not is the question with the most even answer.
     const auto middle = targets.begin() + static_cast<std::ptrdiff_t>(targets.size() / 2);
     std::nth_element(targets.begin(), middle, targets.end());
     ask([&, median = *middle](uint32_t row) { return data.targets()[row] > median ? 1 : 0; });
@@ -58,6 +59,7 @@ std::vector<float> SharesInTheOtherHalf(const std::vector<int64_t>& categories, 
   struct Count {
     double rows = 0, positives = 0;
   };
+  // The other half only: a category of one row would otherwise rank that row by its own label.
   std::unordered_map<int64_t, Count> halves[2];
   for (size_t i = 0; i < categories.size(); ++i) {
     Count& count = halves[i % 2][categories[i]];
@@ -82,6 +84,7 @@ struct Telling {
 void Consider(const std::string& name, const std::vector<float>& scores, const std::vector<uint8_t>& question,
               Telling& most) {
   const absl::StatusOr<double> auc = LeakAuc(scores, question);
+  // A column that ranks the labels backwards reveals as much.
   if (auc.ok() && std::max(*auc, 1 - *auc) > most.auc) {
     most = {name, std::max(*auc, 1 - *auc)};
   }
@@ -93,6 +96,7 @@ std::string DescribeLabelRevealingColumn(const Dataset& data) {
   if (!data.has_labels() || data.rows() == 0) {
     return "";
   }
+  // Evenly spaced, as tables are often sorted by time or by label.
   const std::vector<uint32_t> rows = EvenlySpacedRows(data);
   const FeatureBatch features = data.Gather(rows);
   const std::vector<std::vector<uint8_t>> questions = Questions(data, rows);

@@ -17,6 +17,7 @@ LabelKind LabelKindOf(const Task& task) {
 }
 
 int64_t LabelNumber(const Task& task, float label) {
+  // On the grid, since noise is added to integers: equal labels are then equal in the account, too.
   return task.kind == Task::Kind::kRegression ? LabelOnGrid(label) : static_cast<int64_t>(label);
 }
 
@@ -35,6 +36,7 @@ int64_t LabelComponent(const Task& task, float label, int64_t component) {
     case Task::Kind::kBinary:
       return number * kLabelGridUnit;
     case Task::Kind::kMultiClass:
+      // One-hot: one label more or less moves two components, which LabelSensitivity counts.
       return number == component ? kLabelGridUnit : 0;
     case Task::Kind::kRegression:
       break;

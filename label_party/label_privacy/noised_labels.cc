@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
+#include "common/crypto/aes_ctr.h"
 #include "common/crypto/sha256.h"
 #include "common/privacy/label_noise_plan.h"
 #include "common/status/status_macros.h"
@@ -101,6 +103,7 @@ NoisedLabels::NoisedLabels(const Config& config, const Task& task, std::vector<L
 
 absl::StatusOr<std::shared_ptr<NoisedLabels>> NoisedLabels::Create(const Config& config, const Task& task,
                                                                    const SecretKey& key) {
+  // Strength by strength, as the account would do it: with an account or without, the noise is the same up to its key.
   SPLITVEIL_ASSIGN_OR_RETURN(Plan plan, PlanOf(config, task));
   std::vector<LabelNoise> noise;
   for (const NoiseReleases& of : plan.releases) {
@@ -125,10 +128,12 @@ absl::StatusOr<std::shared_ptr<NoisedLabels>> NoisedLabels::Create(const Config&
 
 absl::StatusOr<std::vector<float>> NoisedLabels::TrainingTargets(absl::Span<const NoiseRow> examples,
                                                                  absl::Span<const float> labels, uint32_t epoch) {
+  // On the disk before the first target exists: what is not counted must not be released (rule 6).
   if (account_ != nullptr && !accounted_) {
     SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime,
                                account_->Debit(examples, LabelNumbers(task_, labels), releases_));
     const double run_sum_kl = privacy_.mu() * privacy_.mu();
+    // The account knows all releases together; what this run does not repeat was released by others.
     accounted_ = {account_->id(), std::max(0.0, lifetime.mu() * lifetime.mu() - run_sum_kl), run_sum_kl};
   }
   drawn_ = true;
@@ -137,10 +142,29 @@ absl::StatusOr<std::vector<float>> NoisedLabels::TrainingTargets(absl::Span<cons
   targets.reserve(labels.size() * static_cast<size_t>(task_.outputs()));
   for (size_t j = 0; j < labels.size(); ++j) {
     for (int64_t k = 0; k < task_.outputs(); ++k) {
+      // Integers on a grid: floating-point noise has gaps that can reveal what it was added to (Mironov, CCS 2012).
       const int64_t noised = LabelComponent(task_, labels[j], k) +
                              noise_[draw.strength].At(examples[j], draw.number, static_cast<uint32_t>(k));
       targets.push_back(std::ldexp(static_cast<float>(noised), -kLabelGridBits));
     }
+  }
+  return targets;
+}
+
+LabelRandomizer::LabelRandomizer(double epsilon, SecretKey key)
+    : epsilon_(epsilon), rho_(1 / (1 + std::exp(epsilon))), key_(std::move(key)) {}
+
+absl::StatusOr<std::vector<float>> LabelRandomizer::TrainingTargets(absl::Span<const NoiseRow>,
+                                                                    absl::Span<const float> labels, uint32_t) {
+  drawn_ = true;
+  std::vector<uint64_t> words(labels.size());
+  AesCtr(key_.bytes()).Generate({reinterpret_cast<uint8_t*>(words.data()), sizeof(uint64_t) * words.size()});
+  const double limit = std::ldexp(rho_, 64);  // Below 2^63.
+  std::vector<float> targets(labels.size());
+  for (size_t j = 0; j < labels.size(); ++j) {
+    // 64 random bits against rho: the share of flips is off by at most 2^-64.
+    const bool flip = words[j] < static_cast<uint64_t>(limit);
+    targets[j] = static_cast<float>(((flip ? 1 - labels[j] : labels[j]) - rho_) / (1 - 2 * rho_));
   }
   return targets;
 }

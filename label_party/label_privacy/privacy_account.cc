@@ -111,6 +111,21 @@ absl::Status AtPath(const std::string& path, const absl::Status& status) {
 
 absl::Span<const uint8_t> BytesOf(const NoiseRow& example) { return absl::MakeConstSpan(example.bytes()); }
 
+// Calls `debit` with each row that `select` (bound to ?1) has for `example`, and the release it is of.
+template <typename OnDebit>
+absl::Status ForEachDebit(SqliteStatement& select, const NoiseRow& example, const Releases& releases,
+                          const OnDebit& debit) {
+  SPLITVEIL_RETURN_IF_ERROR(select.Bind(BytesOf(example)));
+  while (true) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool row, select.Next());
+    if (!row) {
+      return absl::OkStatus();
+    }
+    SPLITVEIL_ASSIGN_OR_RETURN(const Release release, FindRelease(releases, select.Int64(0)));
+    SPLITVEIL_RETURN_IF_ERROR(debit(release));
+  }
+}
+
 // Calls `look_up`, which may read the database, with the index of every example and the releases there are when it is
 // looked up: those of its part, since another run may count at a new strength between two parts.
 template <typename LookUp>
@@ -173,6 +188,7 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::Make(PrivacyAcco
 absl::StatusOr<LabelNoise> PrivacyAccount::Noise(const NoiseReleases& releases) const {
   Sha256Hasher hasher;
   hasher.Update(kPurpose);
+  // A label set of its own has noise of its own, under one key.
   hasher.Update(options_.label_set);
   return LabelNoise::Create(key_, hasher.Finish(), std::vector<uint32_t>(releases.draws, releases.sigma_units));
 }
@@ -181,17 +197,9 @@ absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, ab
   absl::StatusOr<SqliteStatement> select = database_->Prepare("SELECT release, label FROM debit WHERE example = ?1");
   SPLITVEIL_RETURN_IF_ERROR(At(select.status()));
   return At(LookUpEach(*database_, options_, examples, [&](size_t i, const Releases& releases) -> absl::Status {
-    SPLITVEIL_RETURN_IF_ERROR(select->Bind(BytesOf(examples[i])));
-    while (true) {
-      SPLITVEIL_ASSIGN_OR_RETURN(const bool row, select->Next());
-      if (!row) {
-        return absl::OkStatus();
-      }
-      SPLITVEIL_ASSIGN_OR_RETURN(const Release release, FindRelease(releases, select->Int64(0)));
-      if (release.of_label_set && select->Int64(1) != labels[i]) {
-        return OtherLabels(options_.label_set);
-      }
-    }
+    return ForEachDebit(*select, examples[i], releases, [&](const Release& release) {
+      return release.of_label_set && select->Int64(1) != labels[i] ? OtherLabels(options_.label_set) : absl::OkStatus();
+    });
   }));
 }
 
@@ -206,19 +214,15 @@ absl::StatusOr<ForeseenDebit> PrivacyAccount::Foresee(absl::Span<const NoiseRow>
   const auto look_up = [&](size_t i, const Releases& known) -> absl::Status {
     made.clear();
     DrawsBySigma missing = planned;
-    SPLITVEIL_RETURN_IF_ERROR(select->Bind(BytesOf(examples[i])));
-    while (true) {
-      SPLITVEIL_ASSIGN_OR_RETURN(const bool row, select->Next());
-      if (!row) {
-        break;
-      }
-      SPLITVEIL_ASSIGN_OR_RETURN(const Release release, FindRelease(known, select->Int64(0)));
+    SPLITVEIL_RETURN_IF_ERROR(ForEachDebit(*select, examples[i], known, [&](const Release& release) {
       made.push_back({release, select->Int64(1)});
+      // What was released under the same label set is released again for nothing.
       const auto again = missing.find(release.sigma_units);
       if (release.of_label_set && again != missing.end()) {
         again->second = std::max<int64_t>(0, again->second - made.back().draws);
       }
-    }
+      return absl::OkStatus();
+    }));
     so_far.Consider(made);
     int64_t more = 0;
     for (const auto& [units, draws] : missing) {
@@ -253,17 +257,18 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::Debit(absl::Span<const NoiseRow> ex
                                                    absl::Span<const int64_t> labels,
                                                    absl::Span<const NoiseReleases> releases) {
   absl::StatusOr<LabelPrivacy> lifetime = LabelPrivacy();
-  const absl::StatusOr<std::unique_ptr<SqliteDatabase>> database = OpenAnew();
+  const absl::StatusOr<std::unique_ptr<SqliteDatabase>> database = Reopen();
   SPLITVEIL_RETURN_IF_ERROR(At(database.status()));
   const absl::Status counted = InTransaction(**database, [&] {
     lifetime = DebitInTransaction(**database, examples, labels, releases);
     return lifetime.status();
   });
+  // A halt is no problem of the file: it keeps its text, and the transaction was rolled back.
   SPLITVEIL_RETURN_IF_ERROR(IsHalt(counted) ? counted : At(counted));
   return lifetime;
 }
 
-absl::StatusOr<std::unique_ptr<SqliteDatabase>> PrivacyAccount::OpenAnew() const {
+absl::StatusOr<std::unique_ptr<SqliteDatabase>> PrivacyAccount::Reopen() const {
   if (access_ == Access::kRead) {
     return absl::InvalidArgumentError("expected an account that was opened to count in it, found one opened to read");
   }
@@ -275,8 +280,9 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> PrivacyAccount::OpenAnew() const
 }
 
 absl::Status PrivacyAccount::CheckSame(SqliteDatabase& database) const {
+  // The file may have been replaced by a copy since the run began: a debit there would be lost.
   const absl::Status another = absl::InternalError(
-      absl::StrCat(kExpected, "found another one in its place: restore that file. Nothing has been released"));
+      absl::StrCat(kExpected, "found a different one in its place: restore that file. Nothing has been released"));
   const absl::StatusOr<std::string> id = database.QueryText("SELECT id FROM account");
   if (!id.ok() || *id != id_) {
     return absl::IsInvalidArgument(id.status()) || id.ok() ? another : id.status();
@@ -308,26 +314,19 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(SqliteDatabase& 
   MostExposed most_exposed;
   std::vector<Released> made;
   for (size_t i : InTableOrder(examples)) {
-    SPLITVEIL_RETURN_IF_ERROR(select.Bind(BytesOf(examples[i])));
     made.clear();
     std::map<int64_t, int64_t> draws = planned;  // Of this example, with this run.
-    while (true) {
-      SPLITVEIL_ASSIGN_OR_RETURN(const bool row, select.Next());
-      if (!row) {
-        break;
-      }
-      const int64_t number = select.Int64(0);
-      SPLITVEIL_ASSIGN_OR_RETURN(const Release release, FindRelease(known, number));
+    SPLITVEIL_RETURN_IF_ERROR(ForEachDebit(select, examples[i], known, [&](const Release& release) {
       if (release.of_label_set && select.Int64(1) != labels[i]) {
-        return OtherLabels(options_.label_set);  // Another run has counted others since CheckLabels.
+        return OtherLabels(options_.label_set);  // A concurrent run has counted others since CheckLabels.
       }
-      const auto again = draws.find(number);
-      if (again != draws.end() && again->second > select.Int64(2)) {
-        continue;  // Some of its draws are new.
-      }
-      made.push_back({release, select.Int64(2)});
-      draws.erase(number);
-    }
+      const auto again = draws.find(select.Int64(0));
+      if (again == draws.end() || again->second <= select.Int64(2)) {
+        made.push_back({release, select.Int64(2)});
+        draws.erase(select.Int64(0));
+      }  // Else some of its draws are new: counted below.
+      return absl::OkStatus();
+    }));
     for (const auto& [number, total] : draws) {
       made.push_back({known.at(number), total});  // NumberOf made it.
       SPLITVEIL_RETURN_IF_ERROR(count.Run(BytesOf(examples[i]), number, static_cast<int64_t>(labels[i]), total));
@@ -335,6 +334,7 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(SqliteDatabase& 
     most_exposed.Consider(made);
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime, most_exposed.Privacy());
+  // Within the transaction: an error rolls the debit back, so that a run that is refused costs nothing.
   if (lifetime.AucBound() > options_.max_lifetime_auc_bound) {
     return AsHalt(absl::ResourceExhaustedError(absl::StrFormat(
         "privacy_account.max_lifetime_auc_bound: expected at most %.6g, found %.6g with this run: nothing is released",

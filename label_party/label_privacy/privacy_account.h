@@ -82,7 +82,7 @@ class PrivacyAccount {
                                                   absl::Span<const NoiseReleases> releases);
 
   // Counts these releases, each strength once, of these examples, [n] each, as one transaction that is on the disk when
-  // it returns: before anything that is computed of the noised labels leaves. Returns what all releases of the most
+  // it returns: before anything that is computed from the noised labels is sent. Returns what all releases of the most
   // exposed of them disclose together, these included. Errors: ResourceExhausted, marked as a halt, where that passes
   // max_lifetime_auc_bound; Internal where the file has gone or is another account than was opened; nothing is counted
   // then, or after another error of SqliteDatabase.
@@ -103,7 +103,7 @@ class PrivacyAccount {
   static absl::StatusOr<std::unique_ptr<PrivacyAccount>> Make(PrivacyAccountOptions options,
                                                               std::unique_ptr<SqliteDatabase> database, Access access);
   // The account as the file has it now, to count in it. Errors: as Debit.
-  absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAnew() const;
+  absl::StatusOr<std::unique_ptr<SqliteDatabase>> Reopen() const;
   // That `database` is the account that was opened. Within a transaction. Errors: as Debit.
   absl::Status CheckSame(SqliteDatabase& database) const;
   absl::StatusOr<LabelPrivacy> DebitInTransaction(SqliteDatabase& database, absl::Span<const NoiseRow> examples,

@@ -14,7 +14,7 @@
 #include "common/status/status_macros.h"
 #include "label_party/marvell/marvell_solver.h"
 #include "label_party/marvell/run_budget.h"
-#include "label_party/noise/isotropic_planners.h"
+#include "label_party/noise/noise_planner.h"
 
 namespace splitveil {
 namespace {
@@ -130,6 +130,7 @@ absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength,
   if (strength.sum_kls.empty()) {
     problem.power = strength.s * moments.dg_squared;
     SPLITVEIL_ASSIGN_OR_RETURN(const MarvellSolution solution, SolveMarvell(problem));
+    // The configured power is enough; otherwise the least power that keeps the limit.
     if (solution.sum_kl <= max_sum_kl) {
       return WithNoiseAcross(solution, strength.orthogonal_noise_ratio, moments);
     }
@@ -142,11 +143,13 @@ absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength,
 std::string MarvellPlanner::name() const { return absl::StrCat("marvell(", strength_.name, ")"); }
 
 absl::StatusOr<NoisePlan> MarvellPlanner::Plan(const BatchFacts& batch, double max_sum_kl) const {
+  // A batch of one class has no direction of its own; sent in the clear, it would show that class (rule 3).
   if (!batch.moments.informative()) {
     return PlanFallback(batch, max_sum_kl);
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const MarvellSolution noise,
                              SolveMarvellFor(strength_, batch.position.epoch, max_sum_kl, batch.moments));
+  // Noise below the rounding of floats would leave the rows as they are.
   if (!Reaches(batch.moments, noise)) {
     return PlanFallback(batch, max_sum_kl);
   }
@@ -163,6 +166,7 @@ absl::StatusOr<NoisePlan> MarvellPlanner::PlanFallback(const BatchFacts& batch, 
       return PlanClassNoise(batch, method, estimate, noise);
     }
   }
+  // Nothing is known of the classes yet: noise on the scale of the gradients, at a strength like the configured one.
   const double s = strength_.sum_kls.empty() ? strength_.s : 1 / strength_.SumKlOf(batch.position.epoch);
   return PlanIsotropicNoise(batch, method, s * batch.running.FallbackScale(batch.moments), max_sum_kl);
 }

@@ -52,6 +52,7 @@ absl::Status ParseRow(absl::string_view text, int64_t line, MarvellProblem& prob
     }
     double& number = *numbers[field];
     const double most = &number == &problem.p ? 1 : std::numeric_limits<double>::max();
+    // Written so that NaN is refused.
     if (!absl::SimpleAtod(fields[field], &number) || !(number >= 0 && number <= most)) {
       return MalformedField(line, column, field, most == 1 ? "a number in [0, 1]" : "a finite number >= 0",
                             fields[field]);
@@ -64,6 +65,7 @@ bool ReadLine(std::istream& in, std::string& line) {
   if (!std::getline(in, line)) {
     return false;
   }
+  // Tables from Windows end their lines with CR LF.
   if (!line.empty() && line.back() == '\r') {
     line.pop_back();
   }
@@ -81,6 +83,7 @@ absl::StatusOr<std::vector<MarvellProblem>> ReadMarvellProblems(std::istream& in
   for (int64_t number = 2; ReadLine(in, line); ++number) {
     SPLITVEIL_RETURN_IF_ERROR(ParseRow(line, number, problems.emplace_back()));
   }
+  // A pipe that breaks would otherwise give a table that looks complete.
   if (in.bad()) {
     return absl::InternalError("the table could not be read to its end");
   }
@@ -89,9 +92,11 @@ absl::StatusOr<std::vector<MarvellProblem>> ReadMarvellProblems(std::istream& in
 
 absl::Status SolveMarvellTable(std::istream& in, std::ostream& out) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<MarvellProblem> problems, ReadMarvellProblems(in));
+  // Written at once: after an error in the last row nothing has been printed.
   std::string table = kHeaderOut;
   for (const MarvellProblem& problem : problems) {
     SPLITVEIL_ASSIGN_OR_RETURN(MarvellSolution s, SolveMarvell(problem));
+    // 17 digits give back the same double.
     absl::StrAppendFormat(&table, "%.17g,%.17g,%.17g,%.17g,%.17g,%.17g\n", s.lambda1_neg, s.lambda2_neg, s.lambda1_pos,
                           s.lambda2_pos, s.sum_kl, AucBound(s.sum_kl));
   }

@@ -73,12 +73,14 @@ absl::StatusOr<std::vector<double>> PlanRunBudget(const v1::GradientProtection::
     // Relative to the largest, so that none overflows.
     shares[e] = growth >= 1 ? std::pow(growth, -e) : std::pow(growth, last - e);
   }
+  // If noise may be raised at the end, a share is kept back: half of what is left must remain usable.
   const bool more_to_come = budget.when_spent() == v1::RAISE_NOISE;
   const double spendable = SpendableSumKl(budget) * (1 - kSolverShare) * (more_to_come ? kPlannedShare : 1.0);
   const double unit = spendable / std::accumulate(shares.begin(), shares.end(), 0.0);
   for (double& share : shares) {
     share *= unit;
   }
+  // A share of almost nothing would take noise beyond what a float holds.
   if (!(*std::min_element(shares.begin(), shares.end()) >= kLeastShare)) {
     return Unfit("noise_growth_per_epoch",
                  absl::StrCat("a growth that leaves each of ", last + 1, " epochs ", kLeastShare, " nats"), growth);

@@ -55,6 +55,7 @@ SPLITVEIL_VECTOR_VARIANTS void SumRow(const float* row, size_t d, const double* 
   Doubles squared_norm = {};
   Doubles squared_deviation = {};
   size_t k = 0;
+  // The order of additions is fixed by the lanes, whatever the processor: a repeated step must give the same bytes.
   for (; k + kLanes <= d; k += kLanes) {
     Floats values;
     std::memcpy(&values, row + k, sizeof values);
@@ -131,6 +132,7 @@ absl::StatusOr<ClassMoments> ComputeClassMoments(ConstMatrixView gradients, absl
   for (int64_t j = 0; j < gradients.rows(); ++j) {
     ClassSums& own = sums[labels[j]];
     const absl::Span<const float> row = gradients.row(j);
+    // Deviations from the class's first row: sums of squares about zero would cancel where means are far from it.
     if (own.rows == 0) {
       own.shift.assign(row.begin(), row.end());
       own.deviations.assign(row.size(), 0);
@@ -165,6 +167,7 @@ absl::StatusOr<ClassMoments> ComputeClassMoments(ConstMatrixView gradients, absl
 }
 
 void RunningMoments::Update(const ClassMoments& batch) {
+  // A batch of one class says nothing of the difference between two.
   if (!batch.informative()) {
     return;
   }
@@ -202,6 +205,7 @@ void RunningMoments::RestoreMoments(const ClassMoments& average) {
 
 double RunningMoments::FallbackScale(const ClassMoments& batch) const {
   const double scale = std::max(batch.max_squared_norm, max_squared_norm());
+  // With gradients of zero there is no scale; noise of any size hides that they are zero.
   return scale > 0 ? scale : 1;
 }
 
@@ -211,6 +215,7 @@ ClassMoments RunningMoments::Estimate() const {
   ClassMoments estimate = average_;
   estimate.negatives = 0;
   estimate.positives = 0;
+  // The mean of difference vectors that turn is shorter than they are: the direction is kept, the length restored.
   const double stretch = std::sqrt(estimate.dg_squared / SquaredLength(estimate.mean_difference));
   for (double& component : estimate.mean_difference) {
     component *= stretch;

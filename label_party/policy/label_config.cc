@@ -27,6 +27,7 @@ absl::Status ValidateAttacks(const v1::LabelSideAudit& audit) {
       return Unfit(field, "an attack of leak_audit.proto", absl::StrCat("number ", number));
     }
     const auto attack = static_cast<v1::Attack>(number);
+    // These attacks are for the peer's module: they take what only it has.
     if (TraitsOf(attack).once_per_run()) {
       return Unfit(field, "an attack that scores batches", absl::StrCat(v1::Attack_Name(attack), ", once per run"));
     }
@@ -59,10 +60,12 @@ absl::Status ValidateTranscript(const v1::LabelPartyConfig& config, const v1::Ru
   if (config.protection().has_distance_correlation()) {
     return Unfit("protection.distance_correlation", "none beside gaussian_label_dp", "one");
   }
+  // Its metric is computed from true labels, and the peer sees in which epoch the run stops.
   if (config.has_early_stopping()) {
     return Unfit("early_stopping", "none beside protection.gaussian_label_dp: when it stops tells of the labels",
                  "one");
   }
+  // The gate would decide by an attack on true labels, and the peer sees what it decides.
   if (config.release().max_measured_leak() < 1) {
     return Unfit("release.max_measured_leak",
                  "1 beside protection.gaussian_label_dp: what it decides tells of the labels",
@@ -80,6 +83,7 @@ absl::Status ValidateDraws(const v1::GradientProtection::GaussianLabelDp& config
                : Unfit(field + "noise_draws", "EVERY_EPOCH beside noise_growth_per_epoch or planned_epochs",
                        "ONE_DRAW");
   }
+  // More epochs than draws would repeat the last draw, which the plan does not say.
   const int32_t released =
       config.released_epochs() > 0 ? std::min(config.released_epochs(), agreement.epochs()) : agreement.epochs();
   return config.planned_epochs() == 0 || config.planned_epochs() >= released
@@ -128,12 +132,11 @@ absl::Status ValidateWorstCase(const v1::LabelPartyConfig& config) {
 
 absl::Status ValidateAttributeAttack(const v1::LabelPartyConfig& config, const v1::AttributeAuditAgreement& audit) {
   if (config.has_attribute_attack() == audit.attacks().empty()) {
-    return config.has_attribute_attack()
-               ? Unfit("attribute_attack", "none without attacks in the agreement's attribute_audit", "one")
-               : Unfit("attribute_attack",
-                       "one beside attacks in the agreement's attribute_audit, { auxiliary { path: \"known.data\" } }: "
-                       "what this party knows of attributes",
-                       "none");
+    return absl::InvalidArgumentError(
+        config.has_attribute_attack()
+            ? "attribute_attack is set, but the agreement has no attribute_audit.attacks: remove one or add the other"
+            : "attribute_attack: the agreement has attribute_audit.attacks: set what this party knows of attributes, "
+              "attribute_attack { auxiliary { path: \"known.data\" } }");
   }
   const auto& attacks = audit.attacks();
   const bool simulates = std::find(attacks.begin(), attacks.end(), v1::SIMULATOR) != attacks.end();

@@ -15,7 +15,7 @@ namespace splitveil {
 // the run's other batches wait: some ten seconds at this size and 64 components.
 inline constexpr int64_t kMaxDistanceCorrelationBatch = 16'384;
 
-// Refuses before the run what would stop or stall it after gradients have left: a label_side_audit with an attack that
+// Refuses before the run what would stop or stall it after gradients were sent: a label_side_audit with an attack that
 // is unknown, runs once per run or is listed twice; a distance correlation over batches above
 // kMaxDistanceCorrelationBatch; early stopping without test examples; a privacy account without gaussian_label_dp, or
 // that without one; beside it, whatever else would let true labels move what the peer receives; beside label_dp,

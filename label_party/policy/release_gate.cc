@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -30,14 +33,17 @@ class Verdict {
 
   void Pass(const char* what, double found, double limit, v1::GateAction action, double raise_to) {
     const bool can_raise = raise_to > 0 && std::isfinite(raise_to) && times_raised_ < ReleaseGate::kMaxRaises;
+    // Fail closed: if no more noise helps, nothing is sent.
     if (action == v1::RAISE_NOISE && !can_raise) {
       action = v1::FREEZE_BOTTOM;
     }
+    // Actions are in the order of severity: the most severe one wins, with its reason.
     if (action > decision_.action) {
       decision_.action = action;
       decision_.reason = absl::StrFormat("%s %.4f, released up to %.4f", what, found, limit);
     }
     if (action == v1::RAISE_NOISE) {
+      // The batch must keep every limit that was passed.
       decision_.max_sum_kl = std::min(decision_.max_sum_kl, raise_to);
     }
   }
@@ -56,6 +62,43 @@ class Verdict {
   const int times_raised_;
   GateDecision decision_;
 };
+
+// What is unknown counts as everything.
+double Known(double sum_kl) { return sum_kl >= 0 ? sum_kl : std::numeric_limits<double>::infinity(); }
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+// The divergence of one release in each epoch; NaN where the method bounds none; nothing where it follows from
+// gradients.
+absl::StatusOr<std::vector<double>> PlannedSumKl(const v1::GradientProtection& protection, int32_t epochs,
+                                                 const std::vector<double>& label_dp_sum_kl) {
+  using Marvell = v1::GradientProtection::Marvell;
+  if (protection.has_gaussian_label_dp()) {
+    return label_dp_sum_kl;
+  }
+  const auto all = static_cast<size_t>(epochs);
+  if (!protection.has_marvell()) {
+    return protection.has_iso() ? std::vector<double>() : std::vector<double>(all, kUnknown);
+  }
+  switch (protection.marvell().strength_case()) {
+    case Marvell::kSumKl:
+      return std::vector<double>(all, protection.marvell().sum_kl());
+    case Marvell::kDetectionError:
+      return std::vector<double>(all, std::pow(2 - 4 * protection.marvell().detection_error(), 2));
+    case Marvell::kRunBudget:
+      return PlanRunBudget(protection.marvell().run_budget());
+    default:
+      return std::vector<double>();
+  }
+}
+
+std::string Words(v1::GateAction action) { return absl::AsciiStrToLower(v1::GateAction_Name(action)); }
+
+std::string RunBoundText(double run_sum_kl) {
+  return std::isnan(run_sum_kl)
+             ? "no bound on what the releases allow"
+             : absl::StrFormat("all releases of an example allow an AUC of at most %.3f", GaussianAucBound(run_sum_kl));
+}
 
 }  // namespace
 
@@ -115,6 +158,7 @@ GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
     verdict.Pass("bound on the AUC of one step", verdict.decision().auc_bound, max_step_auc_bound_, action_,
                  (1 - kSolverShare) * SumKlForAucBound(max_step_auc_bound_));
   }
+  // A method that states the whole run is held against its limits from the first batch on.
   const double after = figures.run_sum_kl >= 0 ? figures.run_sum_kl
                                                : figures.exposed_sum_kl + (figures.sum_kl >= 0 ? figures.sum_kl : NAN);
   for (const RunLimit& limit : run_limits_) {
@@ -140,6 +184,73 @@ bool ReleaseGate::can_block() const {
   return action_ > v1::WARN || released_epochs_.has_value() ||
          std::any_of(run_limits_.begin(), run_limits_.end(),
                      [](const RunLimit& limit) { return limit.action > v1::WARN; });
+}
+
+double LeakageAccountant::MaxOf(absl::Span<const uint32_t> positions) const {
+  double largest = 0;
+  for (uint32_t position : positions) {
+    largest = std::max(largest, sum_kls_[position]);
+  }
+  return largest;
+}
+
+double LeakageAccountant::Release(absl::Span<const uint32_t> positions, double sum_kl) {
+  for (uint32_t position : positions) {
+    sum_kls_[position] += Known(sum_kl);
+    max_sum_kl_ = std::max(max_sum_kl_, sum_kls_[position]);
+  }
+  return max_sum_kl_;
+}
+
+double LeakageAccountant::ReleaseOfRun(absl::Span<const uint32_t> positions, double run_sum_kl) {
+  for (uint32_t position : positions) {
+    // The largest, not the sum: the figure stands for all releases of the run.
+    sum_kls_[position] = std::max(sum_kls_[position], Known(run_sum_kl));
+    max_sum_kl_ = std::max(max_sum_kl_, sum_kls_[position]);
+  }
+  return max_sum_kl_;
+}
+
+absl::StatusOr<PolicyOutlook> ForeseePolicy(const v1::ReleasePolicy& policy, const v1::GradientProtection& protection,
+                                            int32_t epochs, const std::vector<double>& label_dp_sum_kl) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const ReleaseGate gate, ReleaseGate::Create(policy, protection));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<double> planned, PlannedSumKl(protection, epochs, label_dp_sum_kl));
+  PolicyOutlook outlook;
+  if (planned.empty()) {
+    outlook.known = false;
+    outlook.text = "the noise is set relative to the gradients: what a release allows is known in the run only";
+    return outlook;
+  }
+  const double whole = std::accumulate(planned.begin(), planned.end(), 0.0);
+  double so_far = 0;
+  for (int32_t epoch = 0; epoch < epochs; ++epoch) {
+    ReleaseFigures figures;
+    // Behind the plan of a run budget nothing is left for a release.
+    figures.sum_kl = static_cast<size_t>(epoch) < planned.size() ? planned[epoch]
+                     : protection.has_gaussian_label_dp()        ? 0
+                                                                 : std::numeric_limits<double>::infinity();
+    figures.exposed_sum_kl = so_far;
+    figures.epoch = static_cast<uint32_t>(epoch);
+    if (protection.has_gaussian_label_dp()) {
+      figures.run_sum_kl = whole;  // All of them count from the first batch on.
+    }
+    const GateDecision decision = gate.Decide(figures);
+    if (decision.action != v1::RELEASE && outlook.first_epoch == 0) {
+      outlook.first_epoch = epoch + 1;
+      outlook.text =
+          absl::StrCat(Words(decision.action), " in epoch ", epoch + 1, " of ", epochs, ": ", decision.reason);
+    }
+    outlook.action = std::max(outlook.action, decision.action);
+    // Nothing is released after that, so no later epoch can be judged.
+    if (decision.action >= v1::FREEZE_BOTTOM) {
+      return outlook;
+    }
+    so_far += figures.sum_kl;
+  }
+  if (outlook.first_epoch == 0) {
+    outlook.text = absl::StrCat(RunBoundText(whole), "; the policy acts on none of the ", epochs, " epochs");
+  }
+  return outlook;
 }
 
 }  // namespace splitveil

@@ -1,7 +1,9 @@
-// The last decision before a gradient leaves (architecture rule 4).
+// The last decision before a gradient is sent (architecture rule 4); what releases add up to (rule 6); and whether a
+// run can keep its policy to the end, as far as that is known before it.
 #ifndef SPLITVEIL_LABEL_PARTY_POLICY_RELEASE_GATE_H_
 #define SPLITVEIL_LABEL_PARTY_POLICY_RELEASE_GATE_H_
 
+#include <cereal/access.hpp>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
 #include "splitveil/v1/party.pb.h"
 
@@ -83,6 +86,53 @@ class ReleaseGate {
   std::optional<uint32_t> released_epochs_;
   std::vector<RunLimit> run_limits_;
 };
+
+// Adds the symmetrised KL divergences of the releases of each example. The noise of different releases is independent,
+// so the divergence of their joint distribution is the sum; Theorem 1 (AucBound) and the Gaussian AUC hold on it. That
+// the classes are Gaussian with the solved moments is the model's assumption, not a fact about the data. A release
+// without a known divergence (NaN, infinite) makes the sum of its examples infinite. Not thread-safe. 8 bytes per
+// example.
+class LeakageAccountant {
+ public:
+  // `examples`: aligned examples of the run.
+  explicit LeakageAccountant(int64_t examples) : sum_kls_(static_cast<size_t>(examples), 0) {}
+
+  // The largest sum over the releases of one of the examples at `positions`: that of the most exposed.
+  double MaxOf(absl::Span<const uint32_t> positions) const;
+  // Accounts for one more release of them at `sum_kl`. Returns max_sum_kl().
+  double Release(absl::Span<const uint32_t> positions, double sum_kl);
+  // Accounts for a release of them by a method whose releases, however many, have `run_sum_kl` together: it stands for
+  // all of them and counts once. Returns max_sum_kl().
+  double ReleaseOfRun(absl::Span<const uint32_t> positions, double run_sum_kl);
+
+  // The largest sum over all examples so far.
+  double max_sum_kl() const { return max_sum_kl_; }
+
+ private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(sum_kls_, max_sum_kl_);
+  }
+
+  std::vector<double> sum_kls_;  // By aligned position.
+  double max_sum_kl_ = 0;
+};
+
+struct PolicyOutlook {
+  v1::GateAction action = v1::RELEASE;  // The most severe that the gate will take.
+  int32_t first_epoch = 0;              // In which it first does, from 1; 0: in none.
+  bool known = true;                    // Whether the divergence of a release follows from the configuration.
+  std::string text;                     // For people, one line.
+};
+
+// Puts the releases that the protection plans, one of each example in every epoch, through the release gate itself
+// (release_gate.h). What depends on gradients (the divergence of `iso` and of a power `s`, the measured leak, the worst
+// case) is not known before the run. `label_dp_sum_kl`: mu^2 of each epoch's draw of gaussian_label_dp; empty for other
+// methods. `protection`: with planned epochs filled in (FillPlannedEpochs). Errors: as ReleaseGate::Create.
+// Thread-safe.
+absl::StatusOr<PolicyOutlook> ForeseePolicy(const v1::ReleasePolicy& policy, const v1::GradientProtection& protection,
+                                            int32_t epochs, const std::vector<double>& label_dp_sum_kl);
 
 }  // namespace splitveil
 

@@ -18,12 +18,14 @@ constexpr double kEndOfSigmas = 0x1p31;  // SampleDiscreteGaussian's.
 constexpr double kAnswersPerUnit = 100;  // Rounding to 0.01.
 
 double RankSigma(double mu, int64_t examples) {
+  // W moves by at most n - 1 with one label. Rounded up: more noise, never less, than mu asks for.
   return std::ceil(static_cast<double>(examples - 1) / (mu * std::sqrt(kRankShare)));
 }
 
 double CountSigma(double mu) { return std::ceil(static_cast<double>(kCountGrid) / (mu * std::sqrt(1 - kRankShare))); }
 
 int64_t Noise(double sigma) {
+  // Below 1 a discrete Gaussian no longer behaves like a continuous one, and the bound would not hold.
   CheckInvariant(sigma >= 1 && sigma < kEndOfSigmas, "RoundedAnswer: a sigma that can be drawn");
   return SampleDiscreteGaussian(static_cast<uint32_t>(sigma), [] {
     uint64_t word = 0;
@@ -57,6 +59,7 @@ std::optional<double> DisclosedAuc(v1::DisclosureLevel disclosure, std::optional
 
 bool RoundedAnswers::IsDue(int64_t step, int64_t examples) const {
   const v1::RoundedAnswers& config = audit_.rounded();
+  // By public facts only: that a batch is answered must not tell of its labels.
   return any() && step % audit_.every_batches() == 0 && spent_ < static_cast<uint32_t>(config.max_answers()) &&
          examples >= config.minimum_batch() && RankSigma(config.mu(), examples) < kEndOfSigmas;
 }

@@ -13,7 +13,7 @@
 namespace splitveil {
 
 // What the attack module reads of a leak AUC as it is. ORACLE: all of it, where there is one. Every other disclosure,
-// an unknown one among them: nothing; what ROUNDED gives is made of other numbers (rounded_answers.h).
+// an unknown one among them: nothing; what ROUNDED gives is made of other numbers (RoundedAnswer).
 std::optional<double> DisclosedAuc(v1::DisclosureLevel disclosure, std::optional<double> auc);
 
 // With n examples, n1 of them positive, ties counted half, AUC = 1/2 + W / (2 n1 (n - n1)), where W is the sum over the
@@ -54,7 +54,7 @@ class RoundedAnswers {
 };
 
 // An answer on `scores` (finite) of a batch's `labels`, 0 or 1 and as many, at least two: in [0, 1], a multiple of
-// 0.01. Noise is drawn anew each time: asked twice, it discloses twice. Batches of one class are answered like all
+// 0.01. New noise is drawn each time: asked twice, it discloses twice. Batches of one class are answered like all
 // others.
 double RoundedAnswer(const v1::RoundedAnswers& config, absl::Span<const float> scores,
                      absl::Span<const uint8_t> labels);

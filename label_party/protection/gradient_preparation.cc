@@ -73,6 +73,7 @@ Pairs SumPairs(ConstMatrixView z, absl::Span<const float> y) {
   double aa = 0;
   double bb = 0;
   for (int64_t i = 0; i < n; ++i) {
+    // Distances are computed again in the second pass: a matrix of all pairs would not fit for large batches.
     for (int64_t j = 0; j < i; ++j) {
       const double a = Distance(z.row(i), z.row(j));
       const double b = std::abs(static_cast<double>(y[i]) - y[j]);
@@ -107,6 +108,7 @@ void ClipRows(double max_norm, Matrix& gradients) {
       squares += static_cast<double>(value) * value;
     }
     const double norm = std::sqrt(squares);
+    // Also NaN: such a row stays as it is, and is refused before it is sent.
     if (!(norm > max_norm)) {
       continue;
     }
@@ -134,6 +136,7 @@ absl::Status AddDistanceCorrelationGradient(double weight, ConstMatrixView z, ab
   if (!pairs.defined()) {
     return absl::OkStatus();
   }
+  // Times the batch, since the bottom model takes the mean over its rows.
   const double scale = weight * static_cast<double>(z.rows());
   for (int64_t i = 0; i < z.rows(); ++i) {
     for (int64_t j = 0; j < i; ++j) {
@@ -142,6 +145,7 @@ absl::Status AddDistanceCorrelationGradient(double weight, ConstMatrixView z, ab
         continue;
       }
       const double b = std::abs(static_cast<double>(y[i]) - y[j]);
+      // d log R / d a_ij, over the distance: the unit vector from j to i follows below.
       const auto pull = static_cast<float>(
           scale * (pairs.b.Centred(b, i, j) / pairs.sum_ab - pairs.a.Centred(a, i, j) / pairs.sum_aa) / a);
       const float* from = z.row(i).data();

@@ -38,6 +38,7 @@ absl::Status GradientProtection::PrimeMoments(ConstMatrixView gradients, absl::S
 }
 
 std::optional<ClassMoments> GradientProtection::Moments() const {
+  // On a copy: the latest batch joins the averages when the next one comes.
   RunningMoments up_to_latest = running_;
   up_to_latest.Update(latest_);
   return up_to_latest.average();
@@ -54,6 +55,7 @@ absl::StatusOr<BatchFacts> GradientProtection::Describe(ConstMatrixView gradient
   BatchFacts facts;
   SPLITVEIL_ASSIGN_OR_RETURN(facts.moments, ComputeClassMoments(gradients, labels, &facts.squared_norms));
   if (keeps_moments()) {
+    // Averages are of the batches before this one: a batch planned twice, as when noise is raised, counts once.
     if (position.epoch != latest_position_.epoch || position.batch != latest_position_.batch) {
       running_.Update(latest_);
       latest_position_ = position;
@@ -70,6 +72,7 @@ absl::StatusOr<BatchFacts> GradientProtection::Describe(ConstMatrixView gradient
 absl::StatusOr<NoisePlan> GradientProtection::Plan(const BatchFacts& batch, double max_sum_kl) const {
   constexpr double kRounding = 1e-12;  // The solvers' divergence and the report's are computed in different ways.
   absl::StatusOr<NoisePlan> plan = planner_->Plan(batch, (1 - kRounding) * max_sum_kl);
+  // Written so that NaN fails: a divergence that is not known keeps no limit.
   if (max_sum_kl < kAsConfigured && !(plan.ok() && plan->report.sum_kl <= max_sum_kl)) {
     return NoNoiseKeeps(max_sum_kl, name());
   }
@@ -81,6 +84,7 @@ absl::StatusOr<NoisePlan> GradientProtection::Plan(const BatchFacts& batch, doub
 
 absl::Status GradientProtection::Apply(const NoisePlan& plan, const BatchFacts& batch, Matrix& out) {
   absl::Status status = ApplyPlan(plan, batch.gradients, batch.position, gaussian_.get(), out);
+  // A batch that was not released must not move the averages.
   if (!status.ok()) {
     latest_ = ClassMoments();
   }
@@ -106,6 +110,7 @@ absl::StatusOr<ProtectionReport> GradientProtection::PerturbWithin(ConstMatrixVi
     return std::move(plan.report);
   };
   absl::StatusOr<ProtectionReport> report = perturb();
+  // Nothing half perturbed is handed out.
   if (!report.ok()) {
     out = Matrix();
   }

@@ -1,31 +1,23 @@
-#include "label_party/protection/noiseless_self_test.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
 #include "label_party/label_privacy/noised_labels.h"
 #include "label_party/marvell/run_budget.h"
-#include "label_party/protection/protection_candidate.h"
+#include "label_party/protection/self_test.h"
 
 namespace splitveil {
 namespace {
 
 constexpr double kDeviations = 6;
 constexpr double kRounding = 1e-5;  // Gradients are floats of order 1.
-
-absl::Status Broken(const std::string& property) {
-  return absl::InternalError(absl::StrCat("protection self-test: ", property));
-}
 
 bool Same(ConstMatrixView a, ConstMatrixView b) { return a.values() == b.values(); }
 
@@ -53,6 +45,7 @@ absl::Status ProveSparsify(double keep, const SyntheticBatch& batch, const Matri
       largest_gone = std::max(largest_gone, std::abs(before));
     }
   }
+  // The synthetic batch has no zeros, so that what is zero was set to it.
   if (static_cast<double>(kept) != std::ceil(keep * static_cast<double>(out.size()))) {
     return Broken("another number of components is kept than promised");
   }
@@ -70,6 +63,7 @@ absl::Status ProveDiscretize(int32_t bins, const SyntheticBatch& batch, const Ma
   }
   const double n = static_cast<double>(before.size());
   const double reach = 2 * std::sqrt(squares / n - sum / n * (sum / n));
+  // Bins are 2 reach / (bins - 1) apart: the nearest is at most half of that away.
   const double half_bin = reach / (bins - 1);
   std::set<float> values;
   for (int64_t i = 0; i < out.size(); ++i) {
@@ -85,6 +79,7 @@ absl::Status ProveDiscretize(int32_t bins, const SyntheticBatch& batch, const Ma
 
 // Holds the targets of the labels that are `label` against flips of probability rho.
 absl::Status ProveFlips(double rho, uint8_t label, absl::Span<const uint8_t> labels, absl::Span<const float> targets) {
+  // Unbiased targets: their mean over the flips is the label.
   const auto untouched = static_cast<float>((label - rho) / (1 - 2 * rho));
   const auto flipped = static_cast<float>((1 - label - rho) / (1 - 2 * rho));
   double count = 0;

@@ -34,6 +34,7 @@ absl::StatusOr<ProtectionReport> LabelDpMethod::Report(uint32_t) const {
   const double rho = randomizer_->rho();
   ProtectionReport report = EmptyReport("label_dp");
   report.sum_kl = std::max(2 * (1 - 2 * rho) * randomizer_->epsilon(), SumKlForRunAuc(1 - rho));
+  // All releases are made of one draw of flips: one or many disclose the same.
   report.run_sum_kl = report.sum_kl_so_far = report.sum_kl;
   report.releases_repeat = true;
   return report;

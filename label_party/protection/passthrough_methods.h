@@ -9,7 +9,6 @@
 
 #include "absl/status/statusor.h"
 
-#include "label_party/label_privacy/label_randomizer.h"
 #include "label_party/label_privacy/noised_labels.h"
 #include "label_party/noise/noise_plan.h"
 
@@ -34,7 +33,7 @@ class NoProtection final : public PassthroughMethod {
   std::string name() const override { return "none"; }
 };
 
-// Sends the gradients of randomised labels (label_randomizer.h), which hide the labels already (Warner, JASA 1965;
+// Sends the gradients of randomised labels (LabelRandomizer), which hide the labels already (Warner, JASA 1965;
 // Ghazi et al., NeurIPS 2021).
 //
 // Protects each label from an adversary that sees all releases of the run: they are made of the randomised label y'

@@ -11,11 +11,9 @@
 
 #include "common/crypto/secure_random.h"
 #include "common/status/status_macros.h"
-#include "label_party/label_privacy/label_randomizer.h"
 #include "label_party/label_privacy/noised_labels.h"
 #include "label_party/marvell/marvell_planner.h"
-#include "label_party/noise/compression_planners.h"
-#include "label_party/noise/isotropic_planners.h"
+#include "label_party/noise/noise_planner.h"
 #include "label_party/protection/passthrough_methods.h"
 
 namespace splitveil {
@@ -114,6 +112,7 @@ absl::StatusOr<Protection> MakeProtection(const v1::GradientProtection& config, 
   std::unique_ptr<const NoisePlanner> planner;
   if (passthrough.method == nullptr) {
     SPLITVEIL_ASSIGN_OR_RETURN(planner, MakePlanner(config));
+    // Fail closed: a method that should draw noise must not send gradients as they are.
     if (planner->perturbation() == Perturbation::kNoise && noise == nullptr) {
       return absl::InvalidArgumentError("gradient_protection: the method draws noise, but there is no source of it");
     }
@@ -143,6 +142,7 @@ absl::Status CheckTask(const v1::GradientProtection& config, const Task& task) {
                                                    ": expected labels of two classes, found ", found,
                                                    "; gaussian_label_dp protects those, too"));
   }
+  // The regulariser needs distances between labels that mean something; the numbers of classes have none.
   if (config.has_distance_correlation()) {
     return absl::InvalidArgumentError(
         absl::StrCat("protection.distance_correlation: expected labels of two classes, found ", found));
@@ -151,6 +151,7 @@ absl::Status CheckTask(const v1::GradientProtection& config, const Task& task) {
 }
 
 void FillPlannedEpochs(int64_t epochs, v1::GradientProtection& config) {
+  // A run that trains nothing still plans, as for one epoch.
   epochs = std::max<int64_t>(epochs, 1);
   if (config.marvell().has_run_budget() && config.marvell().run_budget().planned_epochs() == 0) {
     config.mutable_marvell()->mutable_run_budget()->set_planned_epochs(static_cast<int32_t>(epochs));

@@ -15,9 +15,7 @@
 #include "common/status/status_macros.h"
 #include "label_party/marvell/marvell_planner.h"
 #include "label_party/noise/class_moments.h"
-#include "label_party/noise/isotropic_planners.h"
-#include "label_party/protection/noiseless_self_test.h"
-#include "label_party/protection/protection_candidate.h"
+#include "label_party/noise/noise_planner.h"
 #include "label_party/protection/protection_factory.h"
 
 namespace splitveil {
@@ -95,10 +93,6 @@ struct ClassEvidence {
   std::vector<double> sum = std::vector<double>(kCols);       // Of the noise, by component.
   std::vector<double> variance = std::vector<double>(kCols);  // Promised for that sum.
 };
-
-absl::Status Broken(const std::string& property) {
-  return absl::InternalError(absl::StrCat("protection self-test: ", property));
-}
 
 class Evidence {
  public:
@@ -189,14 +183,42 @@ bool SameBytes(const Matrix& a, ConstMatrixView b) {
 
 }  // namespace
 
+ProtectionCandidate CandidateOf(const Protection& protection) {
+  return {[&protection](ConstMatrixView gradients, absl::Span<const uint8_t> labels, const NoisePosition& position,
+                        Matrix& out) { return protection.gradients->Perturb(gradients, labels, position, out); },
+          [&protection](absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels, uint32_t epoch) {
+            return protection.TrainingTargets(examples, std::vector<float>(labels.begin(), labels.end()), epoch);
+          }};
+}
+
+SyntheticBatch MakeSyntheticBatch() {
+  SyntheticBatch batch;
+  for (int64_t j = 0; j < SyntheticBatch::kRows; ++j) {
+    batch.labels[j] = j % 4 == 1 ? 1 : 0;
+    const double mean = batch.labels[j] == 1 ? 0.4 : -0.1;
+    const double spread = batch.labels[j] == 1 ? 0.2 : 0.1;
+    for (int64_t k = 0; k < SyntheticBatch::kCols; ++k) {
+      const double wave = std::sin(12.9898 * static_cast<double>(j * SyntheticBatch::kCols + k + 1));
+      batch.gradients.row(j)[k] = static_cast<float>(mean * (1 + 0.05 * static_cast<double>(k)) + spread * wave);
+    }
+  }
+  return batch;
+}
+
+absl::Status Broken(const std::string& property) {
+  return absl::InternalError(absl::StrCat("protection self-test: ", property));
+}
+
 absl::Status ProveProtection(const v1::GradientProtection& config, const ProtectionCandidate& candidate) {
   if (!config.has_iso() && !config.has_max_norm() && !config.has_marvell()) {
     return ProveNoiseless(config, candidate);
   }
+  // A few hundred draws make each variance known to some percent; six deviations then leave no room for a wrong factor.
   const SyntheticBatch batch = MakeSyntheticBatch();
   Evidence evidence(batch);
   Matrix out;
   for (uint32_t draw = 0; draw < kDraws; ++draw) {
+    // Several epochs, as a run budget has a strength for each.
     const NoisePosition position{draw / 16, draw % 16, 0};
     SPLITVEIL_ASSIGN_OR_RETURN(std::vector<Promise> promises, PromisesOf(config, position.epoch, batch));
     SPLITVEIL_ASSIGN_OR_RETURN(ProtectionReport report,
@@ -218,6 +240,7 @@ absl::Status ProveProtection(const v1::GradientProtection& config, const Protect
 }
 
 absl::Status SelfTestProtection(const v1::GradientProtection& config) {
+  // A key of its own: the run's key must never draw at a position twice.
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> gaussian, SecureGaussian::Create(SecretKey::Generate()));
   SPLITVEIL_ASSIGN_OR_RETURN(const Protection protection, MakeProtection(config, std::move(gaussian)));
   return ProveProtection(config, CandidateOf(protection));

@@ -1,5 +1,3 @@
-#include "label_party/service/label_dry_run.h"
-
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -19,7 +17,7 @@
 #include "label_party/label_privacy/noised_labels.h"
 #include "label_party/label_privacy/privacy_account.h"
 #include "label_party/policy/label_config.h"
-#include "label_party/policy/policy_outlook.h"
+#include "label_party/policy/release_gate.h"
 #include "label_party/protection/protection_factory.h"
 #include "label_party/protection/self_test.h"
 #include "label_party/service/label_party.h"
@@ -74,6 +72,7 @@ absl::StatusOr<ForeseenDebit> Foresee(const v1::LabelPartyConfig& config, const 
   const SplitRule split(agreement);
   std::vector<NoiseRow> examples;
   for (uint32_t row = 0; row < data.ids().size(); ++row) {
+    // Only labels of training examples are ever noised, and so counted.
     if (split.PartOf(data, row) == SplitPart::kTraining) {
       examples.push_back(NoiseRow::OfId(data.ids()[row]));
     }
@@ -98,8 +97,9 @@ void CheckAccount(const v1::LabelPartyConfig& config, const std::string& config_
   const double limit = config.privacy_account().max_lifetime_auc_bound();
   const std::string text = absl::StrFormat("AUC bound of all runs together: %.3f now, %.3f with this one, limit %g",
                                            foreseen->so_far.AucBound(), foreseen->lifetime.AucBound(), limit);
+  // The run itself would find this only after both parties have aligned.
   if (foreseen->lifetime.AucBound() > limit) {
-    dry_run.Problem(kAccount, absl::StrCat(text, ": exhausted, the run would be halted before anything leaves"));
+    dry_run.Problem(kAccount, absl::StrCat(text, ": exhausted, the run would be halted before anything is released"));
   } else {
     dry_run.Check(kAccount, absl::OkStatus(), text);
   }
@@ -110,6 +110,7 @@ void CheckTogether(const v1::RunAgreement& agreement, const v1::LabelPartyConfig
                    const std::string& config_path, DryRun& dry_run) {
   dry_run.Check("fits agreement", ValidateLabelConfig(config, agreement), "model, audit and protection");
   v1::GradientProtection protection = config.protection();
+  // As the run itself does: shares of a run budget depend on the number of epochs.
   FillPlannedEpochs(agreement.epochs(), protection);
   dry_run.Check("protection", SelfTestProtection(protection), "proved on a synthetic batch");
   const std::shared_ptr<const Dataset> data =
@@ -141,6 +142,7 @@ DryRun DryRunLabelParty(const std::string& agreement_path, const std::string& co
   if (!configured || !agreement.has_value()) {
     return dry_run;
   }
+  // Parts first, each with a line of its own; then the whole run, which stops at the first problem.
   CheckTogether(*agreement, config, config_path, dry_run);
   const absl::StatusOr<LabelPartyPlan> plan = PlanLabelParty(agreement_path, config_path);
   dry_run.Check("whole run", plan.ok() ? CheckLabelParty(*plan) : plan.status(),

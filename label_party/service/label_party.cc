@@ -129,6 +129,7 @@ absl::StatusOr<LabelSessionOptions> SessionOptions(const LabelPartyPlan& plan, R
       std::shared_ptr<const Dataset> data,
       OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement, PreparedFor::kLabelParty));
   options.data = std::move(data);
+  // A checkpoint of different data would continue with positions of different examples.
   SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data, plan.agreement));
   if (plan.config.has_attribute_attack()) {
     const std::string path = ResolvePath(plan.config_path, plan.config.attribute_attack().auxiliary().path());
@@ -189,8 +190,9 @@ absl::Status KeepFigures(const LabelPartyPlan& plan, const RunFigures& figures) 
   return status;
 }
 
-// Silence of whoever was expected, where somebody came.
+// The expected peer was silent, but somebody came.
 absl::Status WithTurnedAway(const absl::Status& outcome, const TlsIdentity& identity, int64_t turned_away) {
+  // TLS fails before any message: without this line the operator would only read that nobody came.
   if (!absl::IsUnavailable(outcome) || turned_away == 0) {
     return outcome;
   }
@@ -232,7 +234,7 @@ absl::StatusOr<std::unique_ptr<MonitoringServer>> StartMonitoring(LabelPartyPlan
 
 // What a peer whose process starts again may still have of this one.
 struct RetryLimits {
-  bool new_runs = true;  // Before anything has left.
+  bool new_runs = true;  // Before anything is released.
   int alignments = kMostAlignments;
 
   void TakeOff(const LabelSession& session) {
@@ -275,6 +277,7 @@ absl::Status ServeRun(LabelPartyPlan& plan, RetryLimits& allowed) {
   LogInfo("label party listens on port ", running.port);
   plan.config.set_listen_address(WithPort(plan.config.listen_address(), running.port));
   absl::Status outcome = session->WaitUntilEnded(&StopRequested);
+  // Before the farewell: what this session may have released limits what the next one may do.
   allowed.TakeOff(*session);
   if (!session->opened()) {
     outcome = WithTurnedAway(outcome, plan.identity, running.listener->turned_away());

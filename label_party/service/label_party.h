@@ -1,4 +1,4 @@
-// The label party as a service: from a checked configuration to a finished run.
+// The label party as a service: from a checked configuration to a finished run, and what can be checked without one.
 #ifndef SPLITVEIL_LABEL_PARTY_SERVICE_LABEL_PARTY_H_
 #define SPLITVEIL_LABEL_PARTY_SERVICE_LABEL_PARTY_H_
 
@@ -10,6 +10,7 @@
 
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/monitoring/monitoring_plan.h"
+#include "common/operations/dry_run.h"
 #include "common/transport/credentials.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -40,6 +41,11 @@ absl::Status CheckLabelParty(const LabelPartyPlan& plan);
 // (run_summary.h) and in `result_path`, and prints a table on standard error; a complete run prints the RESULT line on
 // standard output. Returns when the run has ended. Errors: StoppedOnRequest where SIGTERM or SIGINT ended it.
 absl::Status RunLabelParty(const LabelPartyPlan& plan);
+
+// Everything about this party's part of a run that can be checked without the peer, each by itself, so that one problem
+// hides no other: agreement, configuration, certificates, data, release policy, privacy account, what the run will
+// need; at last all that CheckLabelParty opens. Writes nothing.
+DryRun DryRunLabelParty(const std::string& agreement_path, const std::string& config_path);
 
 }  // namespace splitveil
 

@@ -49,23 +49,68 @@ grpc::Status Answer(LabelSession& session, const char* call, absl::StatusOr<Resp
   return grpc::Status::OK;
 }
 
+// What a handler returns whose peer no longer listens.
+grpc::Status Gone(LabelSession& session) {
+  session.ConnectionLost();
+  return {grpc::StatusCode::UNAVAILABLE, "the peer is gone"};
+}
+
+// A call that brings activations in a stream and gets one answer after the last of them: `take` adds each message to
+// `state`, which counts once `finish` has seen the whole.
+template <typename State, typename Response>
+grpc::Status ReadActivations(LabelSession& session, const char* call, CallLimit* limit,
+                             const grpc::ServerContext& context,
+                             grpc::ServerReaderWriter<Response, grpc::ByteBuffer>* stream, State state,
+                             absl::Status (LabelSession::*take)(const v1::CutActivations&, State&),
+                             absl::StatusOr<Response> (LabelSession::*finish)(const State&)) {
+  const CallLimit::Slot slot(limit);
+  if (!slot.granted()) {
+    return slot.Refusal(call);
+  }
+  const OpenStream open(&session);
+  while (true) {
+    v1::CutActivations request;
+    const absl::StatusOr<bool> read = ReadMessage(stream, call, &request);
+    if (!read.ok()) {
+      return Verdict(session, call, read.status());
+    }
+    if (!*read) {
+      break;
+    }
+    if (const absl::Status taken = (session.*take)(request, state); !taken.ok()) {
+      return Verdict(session, call, taken);
+    }
+  }
+  // A stream that was cut off ends like one that is complete: only the context tells them apart.
+  if (context.IsCancelled()) {
+    session.ConnectionLost();
+    return {grpc::StatusCode::CANCELLED, "the peer has cancelled the call"};
+  }
+  Response response;
+  grpc::Status status = Answer(session, call, (session.*finish)(state), &response);
+  return status.ok() && !stream->Write(response) ? Gone(session) : status;
+}
+
+// Serves a streamed method of `Service` from bytes: to the generated handler a damaged message reads as the end of the
+// stream.
+template <typename Service, typename Response, typename Serve>
+grpc::internal::MethodHandler* FromBytes(Service* service, Serve serve) {
+  return new grpc::internal::BidiStreamingHandler<Service, grpc::ByteBuffer, Response>(
+      [serve](Service* /*service*/, grpc::ServerContext* context,
+              grpc::ServerReaderWriter<Response, grpc::ByteBuffer>* stream) { return serve(context, stream); },
+      service);
+}
+
 }  // namespace
 
 SplitTrainingService::SplitTrainingService(LabelSession* session) : session_(session) {
-  MarkMethodStreamed(kTrain,
-                     new grpc::internal::BidiStreamingHandler<SplitTrainingService, grpc::ByteBuffer, v1::CutGradients>(
-                         [](SplitTrainingService* service, grpc::ServerContext* context,
-                            grpc::ServerReaderWriter<v1::CutGradients, grpc::ByteBuffer>* stream) {
-                           return service->TrainStream(context, stream);
-                         },
-                         this));
+  MarkMethodStreamed(kTrain, FromBytes<SplitTrainingService, v1::CutGradients>(
+                                 this, [this](auto* context, auto* stream) { return TrainStream(context, stream); }));
   MarkMethodStreamed(
-      kEvaluate, new grpc::internal::BidiStreamingHandler<SplitTrainingService, grpc::ByteBuffer, v1::EvaluateResponse>(
-                     [](SplitTrainingService* service, grpc::ServerContext* context,
-                        grpc::ServerReaderWriter<v1::EvaluateResponse, grpc::ByteBuffer>* stream) {
-                       return service->EvaluateStream(*context, stream);
-                     },
-                     this));
+      kEvaluate, FromBytes<SplitTrainingService, v1::EvaluateResponse>(this, [this](auto* context, auto* stream) {
+        return ReadActivations(*session_, "Evaluate", &evaluations_, *context, stream, LabelSession::Evaluation(),
+                               &LabelSession::Evaluate, &LabelSession::FinishEvaluation);
+      }));
 }
 
 grpc::Status SplitTrainingService::Open(grpc::ServerContext* /*context*/, const v1::OpenRequest* request,
@@ -104,6 +149,7 @@ grpc::Status SplitTrainingService::TrainStream(grpc::ServerContext* context,
       }
       return Verdict(*session_, "Train", read.status());
     }
+    // Read before the later stream counted: its batch will come again there.
     if (turn.overtaken()) {
       return Overtaken();
     }
@@ -119,50 +165,17 @@ grpc::Status SplitTrainingService::TrainStream(grpc::ServerContext* context,
     }
     const bool written =
         std::all_of(response->begin(), response->end(), [stream](const auto& slice) { return stream->Write(*slice); });
+    // Also if the write failed: the gradients count as released, and the step must be finished.
     if (const absl::Status learned = session_->Learn(); !learned.ok()) {
       return ToGrpcStatus(learned);
     }
     if (!written) {
-      if (turn.counts()) {
+      if (turn.counts()) {  // Else a later stream has taken over, and the connection is not lost.
         session_->ConnectionLost();
       }
-      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the peer is gone");
+      return {grpc::StatusCode::UNAVAILABLE, "the peer is gone"};
     }
   }
-}
-
-grpc::Status SplitTrainingService::EvaluateStream(
-    const grpc::ServerContext& context, grpc::ServerReaderWriter<v1::EvaluateResponse, grpc::ByteBuffer>* stream) {
-  const CallLimit::Slot slot(&evaluations_);
-  if (!slot.granted()) {
-    return slot.Refusal("Evaluate");
-  }
-  const OpenStream open(session_);
-  LabelSession::Evaluation evaluation;
-  while (true) {
-    v1::CutActivations request;
-    const absl::StatusOr<bool> read = ReadMessage(stream, "Evaluate", &request);
-    if (!read.ok()) {
-      return Verdict(*session_, "Evaluate", read.status());
-    }
-    if (!*read) {
-      break;
-    }
-    if (const absl::Status status = session_->Evaluate(request, evaluation); !status.ok()) {
-      return Verdict(*session_, "Evaluate", status);
-    }
-  }
-  if (context.IsCancelled()) {
-    session_->ConnectionLost();
-    return grpc::Status(grpc::StatusCode::CANCELLED, "the peer has given the evaluation up");
-  }
-  v1::EvaluateResponse response;
-  grpc::Status status = Answer(*session_, "Evaluate", session_->FinishEvaluation(evaluation), &response);
-  if (status.ok() && !stream->Write(response)) {
-    session_->ConnectionLost();
-    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the peer is gone");
-  }
-  return status;
 }
 
 grpc::Status SplitTrainingService::Close(grpc::ServerContext* /*context*/, const v1::CloseRequest* request,
@@ -207,47 +220,10 @@ grpc::Status LeakAuditService::ScoreExamples(grpc::ServerContext* /*context*/, c
 AttributeAuditService::AttributeAuditService(LabelSession* session) : session_(session) {
   MarkMethodStreamed(
       kEmbedAuxiliary,
-      new grpc::internal::BidiStreamingHandler<AttributeAuditService, grpc::ByteBuffer, v1::EmbedAuxiliaryResponse>(
-          [](AttributeAuditService* service, grpc::ServerContext* context,
-             grpc::ServerReaderWriter<v1::EmbedAuxiliaryResponse, grpc::ByteBuffer>* stream) {
-            return service->EmbedStream(*context, stream);
-          },
-          this));
-}
-
-grpc::Status AttributeAuditService::EmbedStream(
-    const grpc::ServerContext& context,
-    grpc::ServerReaderWriter<v1::EmbedAuxiliaryResponse, grpc::ByteBuffer>* stream) {
-  const CallLimit::Slot slot(&embeddings_);
-  if (!slot.granted()) {
-    return slot.Refusal("EmbedAuxiliary");
-  }
-  const OpenStream open(session_);
-  LabelSession::Embedding embedding;
-  while (true) {
-    v1::CutActivations request;
-    const absl::StatusOr<bool> read = ReadMessage(stream, "EmbedAuxiliary", &request);
-    if (!read.ok()) {
-      return Verdict(*session_, "EmbedAuxiliary", read.status());
-    }
-    if (!*read) {
-      break;
-    }
-    if (const absl::Status status = session_->EmbedAuxiliary(request, embedding); !status.ok()) {
-      return Verdict(*session_, "EmbedAuxiliary", status);
-    }
-  }
-  if (context.IsCancelled()) {
-    session_->ConnectionLost();
-    return {grpc::StatusCode::CANCELLED, "the peer has given its auxiliary activations up"};
-  }
-  v1::EmbedAuxiliaryResponse response;
-  grpc::Status status = Answer(*session_, "EmbedAuxiliary", session_->FinishEmbedding(embedding), &response);
-  if (status.ok() && !stream->Write(response)) {
-    session_->ConnectionLost();
-    return {grpc::StatusCode::UNAVAILABLE, "the peer is gone"};
-  }
-  return status;
+      FromBytes<AttributeAuditService, v1::EmbedAuxiliaryResponse>(this, [this](auto* context, auto* stream) {
+        return ReadActivations(*session_, "EmbedAuxiliary", &embeddings_, *context, stream, LabelSession::Embedding(),
+                               &LabelSession::EmbedAuxiliary, &LabelSession::FinishEmbedding);
+      }));
 }
 
 grpc::Status AttributeAuditService::GuessAttributes(grpc::ServerContext* /*context*/,
@@ -264,11 +240,81 @@ grpc::Status AttributeAuditService::GuessAttributes(grpc::ServerContext* /*conte
   }
   for (const v1::AttributeGuesses& message : **guesses) {
     if (!writer->Write(message)) {
-      session_->ConnectionLost();
-      return {grpc::StatusCode::UNAVAILABLE, "the peer is gone"};
+      return Gone(*session_);
     }
   }
   return grpc::Status::OK;
+}
+
+LatestStream::Turn::Turn(LatestStream* latest, grpc::ServerContext* context)
+    : latest_(latest), context_(context), number_([latest] {
+        const absl::MutexLock lock(&latest->mutex_);
+        return ++latest->streams_;
+      }()) {}
+
+LatestStream::Turn::~Turn() {
+  const absl::MutexLock lock(&latest_->mutex_);
+  // The context is about to be destroyed: nobody may cancel it afterwards.
+  if (latest_->current_ == context_) {
+    latest_->current_ = nullptr;
+  }
+}
+
+bool LatestStream::Turn::BeginRead() {
+  const absl::MutexLock lock(&latest_->mutex_);
+  if (latest_->current_ == context_) {
+    latest_->reading_ = true;
+  }
+  return !latest_->ended_;
+}
+
+void LatestStream::Turn::EndRead() {
+  const absl::MutexLock lock(&latest_->mutex_);
+  if (latest_->current_ == context_) {
+    latest_->reading_ = false;
+  }
+}
+
+bool LatestStream::Turn::overtakes() const {
+  const absl::MutexLock lock(&latest_->mutex_);
+  return latest_->current_ != nullptr && number_ > latest_->accepted_;
+}
+
+bool LatestStream::Turn::overtaken() const {
+  const absl::MutexLock lock(&latest_->mutex_);
+  return number_ < latest_->accepted_;
+}
+
+bool LatestStream::Turn::Accepted() {
+  const absl::MutexLock lock(&latest_->mutex_);
+  // By the order in which streams were opened, not in which their messages arrive.
+  if (number_ < latest_->accepted_) {
+    return false;
+  }
+  if (latest_->current_ == context_) {
+    return true;
+  }
+  if (latest_->current_ != nullptr) {
+    // The old stream may wait minutes for a connection that is gone.
+    latest_->current_->TryCancel();
+  }
+  latest_->current_ = context_;
+  latest_->accepted_ = number_;
+  latest_->reading_ = false;
+  return true;
+}
+
+bool LatestStream::Turn::counts() const {
+  const absl::MutexLock lock(&latest_->mutex_);
+  return latest_->current_ == context_;
+}
+
+void LatestStream::End() {
+  const absl::MutexLock lock(&mutex_);
+  ended_ = true;
+  if (current_ != nullptr && reading_) {
+    current_->TryCancel();
+  }
 }
 
 }  // namespace splitveil

@@ -11,7 +11,6 @@
 #include "common/process/exit_code.h"
 #include "common/schedule/joint_seed.h"
 #include "common/status/status_macros.h"
-#include "label_party/session/prediction_file.h"
 #include "label_party/session/run_prediction.h"
 #include "label_party/training/label_checks.h"
 
@@ -44,9 +43,10 @@ absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionO
                                 : CheckPredictionPath(options.config.predictions_path(), *options.data));
   if (const bool attacks = !options.agreement.attribute_audit().attacks().empty();
       attacks != (options.known_attributes != nullptr)) {
-    return absl::InvalidArgumentError(absl::StrCat("attribute_attack: expected ",
-                                                   attacks ? "the data that the agreed attacks know" : "none",
-                                                   ", found ", attacks ? "none" : "some"));
+    return absl::InvalidArgumentError(
+        attacks
+            ? "attribute_attack: the agreement has attribute_audit.attacks, but the data that they know are not set"
+            : "attribute_attack is set, but the agreement has no attribute_audit.attacks: remove one or add the other");
   }
   if (options.known_attributes != nullptr) {
     SPLITVEIL_RETURN_IF_ERROR(AttributeAudit::Check(options.agreement, options.config, *options.known_attributes));
@@ -70,6 +70,7 @@ LabelSession::LabelSession(LabelSessionOptions options, SeedExchange seed)
 
 absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& request) {
   absl::MutexLock lock(&mutex_);
+  // The same Open again: the answer was lost with the connection.
   if (protocol_.MayRepeat(Message::kOpen) && opened_.Is(request)) {
     presence_.ConnectionLost();  // With the answer.
     presence_.Heard();
@@ -81,6 +82,7 @@ absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& reque
   }
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kOpen));
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::OpenResponse response, opening_.Open(request));
+  // Only now is there a ledger to record interruptions in.
   presence_.RecordIn(records_.ledger());
   presence_.Heard();
   opened_ = {request.SerializeAsString(), response};
@@ -88,6 +90,8 @@ absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& reque
 }
 
 absl::Status LabelSession::Align(AlignmentChannel& channel, const std::function<void()>& taken) {
+  // The lock is released while ids are exchanged, which takes minutes; `number` tells whether this alignment still
+  // counts.
   uint64_t number = 0;
   {
     absl::MutexLock lock(&mutex_);
@@ -111,6 +115,7 @@ absl::Status LabelSession::Align(AlignmentChannel& channel, const std::function<
       presence_.Heard();
     }
   };
+  // An alignment takes memory for all ids. A superseded one ends soon, as its channel is cut off.
   absl::MutexLock one_at_a_time(&alignment_);
   absl::StatusOr<AlignedIds> aligned = AlignIds(run_.context.data->ids(), options, channel);
   progress.Finish();
@@ -162,6 +167,7 @@ absl::Status LabelSession::BeginTraining(TrainingInputs inputs) {
   SPLITVEIL_RETURN_IF_ERROR(end_.EndUnlessOk(training.status()));
   training_ = training->get();
   work_ = *std::move(training);
+  // Before kTraining is entered, on which ScoreBatch relies.
   judge_ = training_->auditor();
   SPLITVEIL_RETURN_IF_ERROR(training_->Begin());
   protocol_.Training();
@@ -212,6 +218,7 @@ absl::StatusOr<v1::EvaluateResponse> LabelSession::FinishEvaluation(const Evalua
 absl::StatusOr<v1::ScoreBatchResponse> LabelSession::ScoreBatch(const v1::ScoreBatchRequest& request) {
   // Without the lock, so that the peer does not wait for the step under way.
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kScoreBatch, request.run_id()));
+  // The auditor has a lock of its own.
   absl::StatusOr<v1::ScoreBatchResponse> response = judge_.load()->Judge(request);
   // Where the run ended meanwhile, so has its ledger: that is no fault of the request.
   if (protocol_.state() != State::kTraining) {
@@ -271,11 +278,13 @@ absl::Status LabelSession::Close(const v1::CloseRequest& request) {
     end_.End(Cause::kPeer, absl::UnavailableError("the peer ended the run before it was complete")).IgnoreError();
     return absl::OkStatus();
   }
+  // A repeated Close changes nothing and is answered with what the first one came to.
   if (!protocol_.MayRepeat(Message::kClose) || request.run_id() != protocol_.run_id()) {
     SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kClose, request.run_id()));
     SPLITVEIL_RETURN_IF_ERROR(work_->Complete());
     SPLITVEIL_RETURN_IF_ERROR(end_.End(Cause::kCompleted, absl::OkStatus()));
   } else if (request.answered()) {
+    // The peer knows that the run is complete: nothing of it is left to resume, so its journal can be settled.
     protocol_.Farewell();
     records_.MarkComplete();
     ended_.Wake();
@@ -295,6 +304,7 @@ void LabelSession::StreamClosed() {
 
 void LabelSession::TrainStreamEnded(bool cut_off) {
   absl::MutexLock lock(&mutex_);
+  // A stream that ends between epochs, without a cut, is how a peer goes on to the evaluation.
   if (!end_.ended() && (cut_off || (training_ != nullptr && training_->within_epoch()))) {
     presence_.ConnectionLost();
   }
@@ -309,6 +319,7 @@ void LabelSession::ConnectionLost() {
 
 void LabelSession::NoteRefusal(absl::string_view call, const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
+  // From the answer to this call the peer knows that the run has ended.
   if ((IsHalt(status) || call == "Close") && end_.ended()) {
     end_told_ = true;
     ended_.Wake();
@@ -324,7 +335,7 @@ bool LabelSession::EndIfDue(bool (*stop)()) {
     return true;
   }
   if (stop()) {
-    // The step whose gradients have left is finished before the ledger is.
+    // The step whose gradients were sent is finished before the ledger is.
     if (work_ == nullptr || work_->Learn().ok()) {
       end_.End(Cause::kStopped, StoppedOnRequest()).IgnoreError();
     }
@@ -337,9 +348,9 @@ bool LabelSession::EndIfDue(bool (*stop)()) {
 absl::Status LabelSession::Halt() {
   absl::MutexLock lock(&mutex_);
   if (end_.ended() || records_.ledger() == nullptr) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("halt: expected a run under way, found ", end_.ended() ? "one that has ended" : "none"));
+    return absl::FailedPreconditionError(end_.ended() ? "halt: the run has ended" : "halt: no run is under way");
   }
+  // Gradients that were sent count as a step: their audit and their rows must be in the ledger.
   if (work_ != nullptr) {
     SPLITVEIL_RETURN_IF_ERROR(work_->Learn());
   }

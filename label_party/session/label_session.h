@@ -3,7 +3,7 @@
 //   non-label party                                  label party
 //   Open(agreement, commitment) ──────────────────►  kWaiting  -> kOpened
 //   Align: set sizes, masked, double-masked  ◄────►  kOpened   -> kAligned, at once where a broken run is continued;
-//                                                    begun anew where its connection was lost
+//                                                    restarted if its connection was lost
 //   Start(order digest, seed reveal) ─────────────►  kAligned  -> kTraining
 //   Evaluate: all activations ────────────────────►  test metrics (progressive_validation only)
 //   per epoch:
@@ -49,16 +49,14 @@
 #include "common/schedule/joint_seed.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/protection/protection_factory.h"
-#include "label_party/session/refusal_log.h"
 #include "label_party/session/result_json.h"
 #include "label_party/session/run.h"
-#include "label_party/session/run_closing.h"
 #include "label_party/session/run_opening.h"
 #include "label_party/session/run_training.h"
 #include "label_party/session/run_work.h"
 #include "label_party/training/attribute_audit.h"
 #include "label_party/training/gradients_message.h"
-#include "label_party/training/test_evaluator.h"
+#include "label_party/training/step_recorder.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/attribute_audit.pb.h"
@@ -80,8 +78,8 @@ struct LabelSessionOptions {
   AlignmentStore alignments;
   Protection protection;
   std::string account_id;  // PrivacyAccount::id of the account that `protection` debits; empty: none.
-  // The session takes the place of one whose peer opened it again once something may have left: a new run, with other
-  // noise and an account of its own, would be the peer's to have as often as it likes.
+  // The session takes the place of one whose peer opened it again once something may have been released: a new run,
+  // with other noise and an account of its own, would be the peer's to have as often as it likes.
   bool only_continues = false;
   int alignments_left = kMostAlignments;  // Of this process.
   RunStatus* status = nullptr;            // Not owned; must outlive the session.
@@ -113,7 +111,7 @@ class LabelSession {
 
   // Takes the next slice of a batch; what may leave of its protected gradients (TrainingStep::Answer), all of them
   // once it is complete. A slice already taken may come again, so that a batch whose stream broke can be sent from its
-  // start: it gets the same bytes. With other activations it is FailedPrecondition. Call Learn once an answer has left.
+  // start: it gets the same bytes. With other activations it is FailedPrecondition. Call Learn once an answer was sent.
   // `after_loss`: it comes on a new stream while the old one is not known to be lost; so it is once this one is taken.
   absl::StatusOr<SharedGradients> Train(v1::CutActivations request, bool after_loss = false);
   absl::Status Learn();
@@ -152,8 +150,8 @@ class LabelSession {
   // of what is no refusal (this party failed, the run has ended), nor before Open, when no ledger is there.
   void NoteRefusal(absl::string_view call, const absl::Status& status);
 
-  // Ends the run as its release gate would, on the word of whoever operates this party: nothing leaves any more, and
-  // both parties end with exit code 5. The step whose gradients have left is finished first. Errors: FailedPrecondition
+  // Ends the run as its release gate would, at the request of this party's operator: nothing is sent any more, and
+  // both parties end with exit code 5. The step whose gradients were sent is finished first. Errors: FailedPrecondition
   // where no run is under way; those of that step and the ledger, which end the run themselves.
   absl::Status Halt();
 
@@ -180,7 +178,7 @@ class LabelSession {
   bool completed() const;
   // Another process of the peer's has opened the run again, which it may take up from a checkpoint, in another session.
   bool peer_started_again() const;
-  // Whether something of the run may have left.
+  // Whether something of the run may have been released.
   bool may_have_released() const;
   // As LabelSessionOptions', less those begun.
   int alignments_left() const;

@@ -1,5 +1,7 @@
 #include "label_party/session/protocol_state.h"
 
+#include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,37 +12,13 @@ namespace {
 using State = ProtocolState::State;
 using Message = ProtocolState::Message;
 
-// As the peer calls it.
-const char* Name(Message message) {
-  switch (message) {
-    case Message::kOpen:
-      return "Open";
-    case Message::kAlign:
-      return "Align";
-    case Message::kMeasureLink:
-      return "MeasureLink";
-    case Message::kStart:
-      return "Start";
-    case Message::kTrain:
-      return "Train";
-    case Message::kEvaluate:
-      return "Evaluate";
-    case Message::kScoreBatch:
-      return "ScoreBatch";
-    case Message::kAuxiliaryLabels:
-      return "AuxiliaryLabels";
-    case Message::kScoreExamples:
-      return "ScoreExamples";
-    case Message::kEmbedAuxiliary:
-      return "EmbedAuxiliary";
-    case Message::kGuessAttributes:
-      return "GuessAttributes";
-    case Message::kClose:
-    case Message::kGiveUp:
-      return "Close";
-  }
-  return "";
-}
+// As the peer calls it, in the order of Message. Both kinds of Close are one call.
+constexpr const char* kNames[] = {
+    "Open",          "Align",          "MeasureLink",     "Start", "Train", "Evaluate", "ScoreBatch", "AuxiliaryLabels",
+    "ScoreExamples", "EmbedAuxiliary", "GuessAttributes", "Close", "Close"};
+static_assert(std::size(kNames) == static_cast<size_t>(Message::kGiveUp) + 1);
+
+const char* Name(Message message) { return kNames[static_cast<size_t>(message)]; }
 
 // Of an open run. `aligns`: an alignment of it has begun.
 bool IsInOrder(Message message, State state, bool aligns) {
@@ -79,12 +57,14 @@ absl::Status ProtocolState::CheckOf(Message message, const std::string& run_id) 
     return state_ == State::kWaiting ? absl::OkStatus()
                                      : absl::FailedPreconditionError("Open: a run is under way or has ended");
   }
+  // Ended is checked before the run's id: the peer must hear of the end, whatever it asks.
   if (state_ >= State::kCompleted) {
     return Heard();
   }
   if (state_ == State::kWaiting) {
     return absl::AbortedError(absl::StrCat(Name(message), ": no run is open"));
   }
+  // A message of an earlier run, delayed on the wire, must not be taken for one of this run.
   if (run_id != run_id_) {
     return absl::InvalidArgumentError(absl::StrCat(Name(message), ": run_id: not the id of the open run"));
   }
@@ -101,6 +81,7 @@ void ProtocolState::Opened(std::string run_id) {
 
 void ProtocolState::Aligning() {
   absl::MutexLock lock(&mutex_);
+  // Not from an ended run: transitions come from several threads, and the end is final.
   if (state_ <= State::kAligned) {
     state_ = State::kAligning;
     aligns_ = true;
@@ -120,6 +101,7 @@ bool ProtocolState::MayRepeat(Message message) const {
     case Message::kOpen:
       return state_ == State::kOpened || state_ == State::kAligned;
     case Message::kStart:
+      // After the first step the peer has shown that it got the answer to Start.
       return state_ == State::kPredicting || (state_ == State::kTraining && !stepped_);
     case Message::kClose:
       return state_ == State::kCompleted || state_ == State::kFarewell;
@@ -149,6 +131,7 @@ absl::Status ProtocolState::Heard() const {
 
 void ProtocolState::Ended(absl::Status heard) {
   absl::MutexLock lock(&mutex_);
+  // The first reason stays: the peer may ask several times and must get the same answer.
   if (state_ != State::kEnded) {
     heard_ = std::move(heard);
     state_ = State::kEnded;
@@ -157,6 +140,7 @@ void ProtocolState::Ended(absl::Status heard) {
 
 void ProtocolState::Enter(State state) {
   absl::MutexLock lock(&mutex_);
+  // States are in the order of a run, so a transition that comes late cannot lead back.
   if (state > state_) {
     state_ = state;
   }

@@ -31,7 +31,7 @@ namespace splitveil {
 //   the same Open                            kOpened, kAligned
 //   the same Start                           kPredicting; kTraining, before the first step
 //   Close of a complete run                  kCompleted, kFarewell
-// (Train and Evaluate: ReplayCache, TrainingOrder.) Align is begun anew, with other keys: in kAligning, where the
+// (Train and Evaluate: ReplayCache, TrainingOrder.) Align restarts with different keys: in kAligning, where the
 // connection of the one before may be lost without a sign, and in kAligned, where the peer may have lost the last of
 // it; not where an alignment made before is used. One whose connection is known to be lost leads back to kOpened.
 //

@@ -149,6 +149,7 @@ Json LeakJson(const RunFigures& figures, bool all_attacks) {
     if (!attack.has_batches()) {
       continue;
     }
+    // Attacks are sorted, so the first one of a layer is its strongest.
     if (!json.contains(attack.layer)) {
       json[attack.layer]["strongest"] = {{"attack", attack.attack}};
       json[attack.layer]["strongest"].update(LeakFigureJson(attack));
@@ -222,6 +223,7 @@ Json StandingJson(const RunFigures& figures) {
     const EpochLeakRow& row = *figures.worst_case->last_epoch;
     worst_case = AttackJson(&*figures.worst_case);
     worst_case["auc_ci95"] =
+        // An AUC below 0.5 is inverted as an adversary would, and its interval with it.
         row.auc < 0.5 ? Interval(1 - row.auc_high, 1 - row.auc_low) : Interval(row.auc_low, row.auc_high);
   }
   Json exceeded_by = Json::array();
@@ -266,6 +268,7 @@ RunFigures FiguresOf(const RunResult& result, const LeakAuditor& auditor) {
 std::string ResultJson(const RunFigures& figures) {
   Json json = RunJson(figures);
   AddLeaks(figures, /*all_attacks=*/false, json);
+  // A line that people and scripts compare: six digits. The file beside the ledger has all of them.
   RoundNumbers(json);
   return json.dump();
 }

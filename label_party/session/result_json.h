@@ -6,7 +6,7 @@
 
 #include "common/figures/run_figures.h"
 #include "label_party/audit/leak_auditor.h"
-#include "label_party/training/run_result.h"
+#include "label_party/training/step_recorder.h"
 
 namespace splitveil {
 

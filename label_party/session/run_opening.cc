@@ -15,7 +15,7 @@
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
-#include "label_party/session/refusal_log.h"
+#include "label_party/session/run.h"
 
 namespace splitveil {
 namespace {
@@ -31,6 +31,7 @@ absl::Status CheckAgreement(const v1::RunAgreement& ours, const v1::OpenRequest&
                                                       v1::RunAgreement::Mode_Name(ours.mode()), ", theirs ",
                                                       v1::RunAgreement::Mode_Name(theirs.mode())));
   }
+  // The digest is compared too: it covers fields that this build does not know and so cannot name.
   const std::string difference = FirstDifference(ours, theirs);
   if (!difference.empty() || request.agreement_sha256() != AsBytes(AgreementSha256(ours))) {
     return absl::FailedPreconditionError(
@@ -55,6 +56,7 @@ bool RunOpening::IsTakenUpBy(const v1::OpenRequest& request) const {
 }
 
 absl::StatusOr<v1::OpenResponse> RunOpening::Open(const v1::OpenRequest& request) {
+  // Before anything is written: a peer with a different agreement must leave no trace in the ledger.
   if (absl::Status status = CheckAgreement(run_->context.agreement, request); !status.ok()) {
     return run_->end.End(Cause::kRefused, std::move(status));
   }
@@ -69,6 +71,7 @@ absl::StatusOr<v1::OpenResponse> RunOpening::Open(const v1::OpenRequest& request
     return run_->end.End(Cause::kRefused, std::move(status));
   }
   const Checkpoint* const continued = run_->records.continued();
+  // A process that starts again may continue what was released, but not get a second run with fresh noise.
   if (only_continues_ && continued == nullptr) {
     return run_->end.End(
         Cause::kRefused,
@@ -76,14 +79,17 @@ absl::StatusOr<v1::OpenResponse> RunOpening::Open(const v1::OpenRequest& request
             "unfinished: the peer interrupted its run, and both parties have no checkpoint of it in common"));
   }
   const v1::RunAgreement& agreement = run_->context.agreement;
+  // A continued run keeps its id, by which both ledgers and the journal find their rows.
   const std::string run_id = continued == nullptr ? NewRunId(agreement.run_name()) : continued->header().run_id();
   const std::string protection = protection_.gradients->name();
   const absl::Status begun =
       run_->records.Begin(DescribeRun(run_id, "label_party", protection, agreement, request.version()));
+  // Too many attempts from one checkpoint are the peer's doing; any other error is this party's own.
   if (absl::IsResourceExhausted(begun)) {
     return run_->end.End(Cause::kRefused, begun);
   }
   SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(begun));
+  // Kept from before this party reveals its seed, so that the peer cannot choose its own to fit (rule 1).
   peer_commitment_ = request.seed_commitment();
   SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(run_->context.status->Watch(*run_->records.ledger())));
   run_->context.status->Update([&](v1::GetStatusResponse& status) {
@@ -119,6 +125,7 @@ absl::Status RunOpening::Continue(const Checkpoint& checkpoint) {
 }
 
 absl::StatusOr<std::string> RunOpening::UseAlignmentCache(const v1::OpenRequest& request) {
+  // Both must name the same alignment: one that only this party kept would give positions of different examples.
   std::optional<AlignmentStore::Found> kept = alignments_.Find(*run_->context.data, run_->context.agreement);
   if (!kept.has_value() || kept->name != request.alignment_cache()) {
     return std::string();
@@ -130,6 +137,7 @@ absl::StatusOr<std::string> RunOpening::UseAlignmentCache(const v1::OpenRequest&
 }
 
 absl::Status RunOpening::BeginAlignment() {
+  // Counted before it starts: a peer that cuts the connection late may have learnt as much as from a complete one.
   const absl::Status counted =
       CountAlignment(*run_->records.ledger(), run_->context.config.party().max_alignments(), alignments_left_);
   if (absl::IsResourceExhausted(counted)) {
@@ -145,6 +153,7 @@ absl::Status RunOpening::FinishAlignment(absl::StatusOr<AlignedIds> aligned) {
   if (const absl::Status& failed = aligned.status(); !failed.ok()) {
     SPLITVEIL_RETURN_IF_ERROR(
         run_->end.EndUnlessOk(ledger.RecordEvent("alignment_failed", absl::StatusCodeToString(failed.code()))));
+    // A lost connection is no fault of the peer's messages: it may align again, at the cost of one more count.
     if (absl::IsUnavailable(failed) && run_->context.agreement.deadlines().max_outage_seconds() > 0) {
       run_->protocol.AlignmentLost();
       return failed;
@@ -153,6 +162,7 @@ absl::Status RunOpening::FinishAlignment(absl::StatusOr<AlignedIds> aligned) {
   }
   aligned_ = *std::move(aligned);
   run_->protocol.Aligned();
+  // The cache only saves time, so the run continues without it.
   if (const absl::Status kept = alignments_.Keep(aligned_, *run_->context.data, run_->context.agreement); !kept.ok()) {
     LogWarning("the next run aligns again: ", kept.message());
   }
@@ -169,6 +179,7 @@ absl::Status RunOpening::Aligned(const std::string& detail) {
       [&](v1::GetStatusResponse& status) { status.set_aligned_examples(static_cast<uint64_t>(examples)); });
   SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(ledger.RecordEvent(
       "aligned", absl::StrCat(examples, " common ids of ", own_ids, " own and ", peer_ids, " of the peer", detail))));
+  // The peer finds the same number, so it need not be told.
   absl::Status enough =
       CheckSharedExamples({examples, own_ids, peer_ids}, run_->context.agreement.minimum_batch_size());
   if (!enough.ok()) {
@@ -183,9 +194,10 @@ absl::StatusOr<v1::MeasureLinkResponse> RunOpening::MeasureLink(const v1::Measur
     return absl::FailedPreconditionError(
         "MeasureLink: the agreement fixes in_flight_batches, so the link is not measured");
   }
+  // Each answer is as long as the peer asks: without a limit it could keep this party sending.
   if (++measurements_ > kMostMeasurements) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("MeasureLink: expected at most ", kMostMeasurements, ", found another one"));
+        absl::StrCat("MeasureLink: at most ", kMostMeasurements, " measurements are allowed in a run"));
   }
   if (int64_t{request.answer_bytes()} > MaxMessageBytes(agreement)) {
     return absl::InvalidArgumentError(absl::StrCat("MeasureLink: answer_bytes: expected at most ",
@@ -201,6 +213,7 @@ absl::StatusOr<int64_t> RunOpening::InFlightBatches(const v1::StartRequest& requ
   const int64_t found = request.in_flight_batches() == 0 && agreement.in_flight_batches() > 0
                             ? agreement.in_flight_batches()
                             : request.in_flight_batches();
+  // A continued run keeps its number: it decides which updates the peer's model has had before each batch.
   const bool fits = continued_seed_.has_value()          ? found == continued_in_flight_
                     : agreement.in_flight_batches() == 0 ? found >= 1 && found <= agreement.max_in_flight_batches()
                                                          : found == agreement.in_flight_batches();
@@ -219,22 +232,24 @@ absl::StatusOr<TrainingInputs> RunOpening::Start(const v1::StartRequest& request
   if (!in_flight.ok()) {
     return run_->end.End(Cause::kRefused, in_flight.status());
   }
+  // Parties with different orders would train on each other's wrong rows without any error.
   if (request.aligned_examples() != aligned_.rows.size() || request.order_sha256() != AsBytes(aligned_.order_sha256)) {
     return run_->end.End(Cause::kRefused,
                          absl::FailedPreconditionError("aligned order: the parties hold different alignments"));
   }
   if (IsSplitByTables(run_->context.agreement) && request.split_sha256() != AsBytes(OwnSplitDigest())) {
-    return run_->end.End(
-        Cause::kRefused,
-        absl::FailedPreconditionError(
-            "split: expected the same test, validation and training examples at both parties, found others; "
-            "the tables' columns of kind GROUP or TIME must say the same of every shared id"));
+    return run_->end.End(Cause::kRefused,
+                         absl::FailedPreconditionError(
+                             "split: the parties divide the shared examples differently; "
+                             "the tables' columns of kind GROUP or TIME must say the same of every shared id"));
   }
+  // The schedule of a continued run is fixed already; the new seeds are still checked against their commitments.
   const absl::StatusOr<JointSeed> joint = seed_.Combine(peer_commitment_, request.seed_reveal());
   if (!joint.ok()) {
     return run_->end.End(Cause::kRefused, joint.status());
   }
   const JointSeed seed = continued_seed_.value_or(*joint);
+  // From here on every checkpoint holds what a continued run needs to skip alignment and seeds.
   run_->records.KeepContinuation({seed, aligned_, 0, 0, *in_flight});
   run_->context.status->Update(
       [&](v1::GetStatusResponse& status) { status.set_in_flight_batches(static_cast<uint32_t>(*in_flight)); });

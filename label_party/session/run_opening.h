@@ -36,7 +36,7 @@ class RunOpening {
   RunOpening(Options options, SeedExchange seed, Run* run);
 
   // Whether `request` opens, at another process of the peer's, a run that can be taken up from a checkpoint, or in the
-  // place of which another one may begin, as nothing has left.
+  // place of which a new one may start, as nothing was released.
   bool IsTakenUpBy(const v1::OpenRequest& request) const;
 
   // Opens the run: agreement, checkpoint, ledger. Where a broken run is continued it is aligned at once. Errors:
@@ -46,7 +46,7 @@ class RunOpening {
   // Counts the alignment, of which each tells the peer something of this party's set.
   absl::Status BeginAlignment();
   int alignments_left() const { return alignments_left_; }
-  // What it came to. One whose connection was lost may be begun anew, where an outage is agreed: the run goes on. Any
+  // What it came to. One whose connection was lost may be restarted if an outage is agreed: the run goes on. Any
   // other error ends it. Too few examples in common end the run, of which the peer is not told: it finds the same.
   absl::Status FinishAlignment(absl::StatusOr<AlignedIds> aligned);
 

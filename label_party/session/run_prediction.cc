@@ -1,15 +1,24 @@
 #include "label_party/session/run_prediction.h"
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
 #include <numeric>
+#include <string>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 
 #include "common/process/runtime.h"
 #include "common/status/status_macros.h"
+#include "common/storage/own_table.h"
+#include "common/storage/pending_file.h"
 #include "common/telemetry/log.h"
 #include "common/transport/tensor_codec.h"
-#include "label_party/session/prediction_file.h"
 #include "label_party/top/release_head_models.h"
 #include "label_party/training/label_checks.h"
 #include "label_party/training/training.h"
@@ -37,6 +46,59 @@ RunResult Beginnings(const RunContext& run, const RunPrediction::Inputs& inputs)
   return result;
 }
 
+std::string Cell(absl::string_view text) {
+  // RFC 4180 quotes on demand; readers drop outer spaces that are not quoted.
+  const bool plain = text.find_first_of(",\"\r\n") == absl::string_view::npos && !absl::StartsWith(text, " ") &&
+                     !absl::EndsWith(text, " ");
+  return plain ? std::string(text) : absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+}
+
+std::string Header(const Dataset& data) {
+  switch (data.task().kind) {
+    case Task::Kind::kBinary:
+      return "id,probability\n";
+    case Task::Kind::kRegression:
+      return "id,prediction\n";
+    case Task::Kind::kMultiClass:
+      break;
+  }
+  std::string header = "id";
+  for (const std::string& name : data.preprocessing().classes()) {
+    absl::StrAppend(&header, ",", Cell(name));
+  }
+  return header + "\n";
+}
+
+// exp of each over their sum, less the largest first, so that none overflows.
+std::vector<double> Softmax(absl::Span<const float> logits) {
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  std::vector<double> probabilities;
+  double sum = 0;
+  for (const float logit : logits) {
+    probabilities.push_back(std::exp(logit - largest));
+    sum += probabilities.back();
+  }
+  for (double& probability : probabilities) {
+    probability /= sum;
+  }
+  return probabilities;
+}
+
+// What a person reads of one example's outputs.
+std::vector<double> Predictions(const Dataset& data, absl::Span<const float> outputs) {
+  switch (data.task().kind) {
+    case Task::Kind::kBinary:
+      return {1 / (1 + std::exp(-double{outputs[0]}))};
+    case Task::Kind::kMultiClass:
+      return Softmax(outputs);
+    case Task::Kind::kRegression:
+      break;
+  }
+  const v1::TargetScaling& target = data.preprocessing().target();
+  // Training scales targets to [0, 1]; what lies outside would be outside the schema's range.
+  return {target.minimum() + std::clamp(double{outputs[0]}, 0.0, 1.0) * (target.maximum() - target.minimum())};
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunPrediction>> RunPrediction::Create(Run* run, Inputs inputs) {
@@ -44,6 +106,7 @@ absl::StatusOr<std::unique_ptr<RunPrediction>> RunPrediction::Create(Run* run, I
     return absl::InvalidArgumentError("party.initial_checkpoint: a prediction needs the trained model: set its path");
   }
   TopModelOptions options = TopOptions(run->context.agreement, run->context.config, *run->context.data);
+  // Nothing is released in a prediction.
   options.cut_gradient = false;
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TopModel> model, TopModel::Create(options));
   SPLITVEIL_ASSIGN_OR_RETURN(const NamedParameters state, inputs.trained->State());
@@ -75,6 +138,7 @@ absl::Status RunPrediction::Evaluate(const v1::CutActivations& request, TestEval
     return absl::OkStatus();
   }
   const int64_t rows = BatchRows(evaluation.next_batch);
+  // In order and once, so that row i of the file is example i of the alignment.
   if (request.epoch() != 0 || request.batch() != evaluation.next_batch || rows == 0) {
     return absl::FailedPreconditionError(absl::StrCat("prediction: expected batch ", evaluation.next_batch, " of ",
                                                       features_.rows(), " shared examples, found batch ",
@@ -87,6 +151,7 @@ absl::Status RunPrediction::Evaluate(const v1::CutActivations& request, TestEval
   std::vector<uint32_t> positions(static_cast<size_t>(rows));
   std::iota(positions.begin(), positions.end(), evaluation.next_batch * static_cast<uint32_t>(agreement.batch_size()));
   const absl::StatusOr<std::vector<float>> outputs = model_->Predict(activations, features_.Gather(positions));
+  // Our model failed on decoded activations: no fault of the message.
   SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(outputs.status()));
   evaluation.outputs.insert(evaluation.outputs.end(), outputs->begin(), outputs->end());
   ++evaluation.next_batch;
@@ -100,6 +165,7 @@ absl::StatusOr<v1::EvaluateResponse> RunPrediction::FinishEvaluation(const TestE
                                                         " shared examples, found the first ", evaluation.next_batch,
                                                         " batches of them"));
     }
+    // Written before the answer: a peer that was answered may close the run.
     SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(Keep(evaluation.outputs)));
     predicted_ = true;
   }
@@ -113,6 +179,7 @@ absl::Status RunPrediction::Keep(const std::vector<float>& outputs) {
   const Dataset& data = *run_->context.data;
   SPLITVEIL_RETURN_IF_ERROR(WritePredictions(run_->context.config.predictions_path(), data, inputs_.rows, outputs));
   LogInfo("predicted ", inputs_.rows.size(), " examples: ", run_->context.config.predictions_path());
+  // Labels are optional here. Their metrics stay in this party's ledger.
   if (!data.has_labels()) {
     return absl::OkStatus();
   }
@@ -133,6 +200,34 @@ RunFigures RunPrediction::figures() const {
   RunFigures figures = FiguresOf(recorder_->result(), auditor_);
   figures.only_predicts = true;
   return figures;
+}
+
+absl::Status WritePredictions(const std::string& path, const Dataset& data, absl::Span<const uint32_t> rows,
+                              absl::Span<const float> outputs) {
+  const auto width = static_cast<size_t>(data.task().outputs());
+  if (outputs.size() != rows.size() * width) {
+    return absl::InternalError(
+        absl::StrCat("predictions: expected ", rows.size() * width, " outputs, found ", outputs.size()));
+  }
+  // Checked at the start of the run, too; another program may have written the file since.
+  SPLITVEIL_RETURN_IF_ERROR(CheckPredictionPath(path, data));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PendingFile> file, PendingFile::Create(path));
+  SPLITVEIL_RETURN_IF_ERROR(file->Append(Header(data)));
+  std::string line;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    line = Cell(data.ids()[rows[i]]);
+    for (const double prediction : Predictions(data, outputs.subspan(i * width, width))) {
+      absl::StrAppendFormat(&line, ",%.9g", prediction);
+    }
+    line += '\n';
+    SPLITVEIL_RETURN_IF_ERROR(file->Append(line));
+  }
+  PendingFile* const all[] = {file.get()};
+  return PendingFile::Publish(all);
+}
+
+absl::Status CheckPredictionPath(const std::string& path, const Dataset& data) {
+  return CheckOwnTable(path, Header(data));
 }
 
 }  // namespace splitveil

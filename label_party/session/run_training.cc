@@ -15,7 +15,7 @@
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "label_party/protection/protection_factory.h"
-#include "label_party/session/refusal_log.h"
+#include "label_party/session/run.h"
 #include "label_party/training/label_checks.h"
 
 namespace splitveil {
@@ -59,11 +59,14 @@ RunTraining::RunTraining(Run* run, std::unique_ptr<LeakAuditor> auditor, Trainin
 absl::Status RunTraining::Begin() { return run_->end.EndUnlessOk(WriteDueCheckpoint()); }
 
 absl::StatusOr<SharedGradients> RunTraining::Train(v1::CutActivations request) {
+  // 1. A slice that was answered gets the same bytes: a second draw could be averaged with the first (rule 2).
   SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<SharedGradients> left_before, replay_.Find(request));
   if (left_before.has_value()) {
     return *left_before;
   }
+  // 2. Only the batch that is due: the peer does not choose which examples meet (rule 1).
   SPLITVEIL_RETURN_IF_ERROR(training_.order->CheckBatch(request.epoch(), request.batch()));
+  // 3. The step before is finished first, if its stream broke after the answer; a checkpoint belongs between steps.
   SPLITVEIL_RETURN_IF_ERROR(Learn());
   SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(WriteDueCheckpoint()));
   TrainingStep& step = *training_.step;
@@ -77,12 +80,14 @@ absl::StatusOr<SharedGradients> RunTraining::Train(v1::CutActivations request) {
     SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(training_.attribute_audit->TakeTraining(
         request, training_.source->PositionsOf(request.epoch(), request.batch()))));
   }
+  // 4. Protect, gate and encode. AlreadyExists: the journal holds different activations or a different answer.
   absl::StatusOr<SharedGradients> answer = step.Answer();
   if (absl::IsAlreadyExists(answer.status())) {
     return run_->end.End(Cause::kRefused, answer.status());
   }
   SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(answer.status()));
   const bool last = !step.batch_begun();
+  // 5. Kept before it is sent, since the connection may break while it is.
   replay_.Keep(std::move(request), *answer, last);
   training_.order->SliceTaken(last);
   checkpoint_due_ = last && training_.order->IsCheckpointDue(run_->context.agreement.checkpoint_steps());
@@ -116,6 +121,7 @@ absl::Status RunTraining::Evaluate(const v1::CutActivations& request, TestEvalua
     return absl::OkStatus();
   }
   SPLITVEIL_RETURN_IF_ERROR(training_.order->CheckTestBatch(request.epoch(), request.batch(), evaluation.next_batch));
+  // Decoded before Learn: a message that is refused must change nothing.
   SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations, training_.evaluator->Read(request, evaluation));
   SPLITVEIL_RETURN_IF_ERROR(Learn());
   if (training_.attribute_audit != nullptr) {
@@ -134,6 +140,7 @@ absl::StatusOr<v1::EvaluateResponse> RunTraining::FinishEvaluation(const TestEva
   SPLITVEIL_RETURN_IF_ERROR(
       training_.order->CheckEvaluation(evaluation.epoch, training_.evaluator->examples(evaluation)));
   const bool before_training = run_->context.agreement.progressive_validation();
+  // Whether training stops depends on labels: only one evaluation of an epoch may get that answer, even after a crash.
   if (early_stopper_ != nullptr && !before_training) {
     SPLITVEIL_RETURN_IF_ERROR(JournalEvaluation(evaluation));
   }
@@ -188,6 +195,7 @@ absl::Status RunTraining::WriteDueCheckpoint() {
   if (!std::exchange(checkpoint_due_, false) || !run_->records.writes_checkpoints()) {
     return absl::OkStatus();
   }
+  // One checkpoint is written at a time, on a thread of its own: the one before must be done.
   SPLITVEIL_RETURN_IF_ERROR(run_->records.FinishCheckpoint());
   const SteadyTime since = SteadyNow();
   const TrainingOrder& order = *training_.order;
@@ -208,12 +216,14 @@ absl::Status RunTraining::CheckCompletion(const char* call) const {
 absl::StatusOr<v1::AuxiliaryLabelsResponse> RunTraining::AuxiliaryLabels() {
   SPLITVEIL_RETURN_IF_ERROR(CheckCompletion("AuxiliaryLabels"));
   SPLITVEIL_RETURN_IF_ERROR(Learn());
+  // Labels that were sent before the disclosure was lowered may be sent again; no new ones are.
   if (completion_ == nullptr && training_.step->is_disclosure_lowered()) {
     return v1::AuxiliaryLabelsResponse();
   }
   if (completion_ == nullptr) {
     auto completion =
         std::make_unique<CompletionAudit>(CompletionOptions(run_->context.agreement, training_), auditor_.get());
+    // Recorded before it is sent, so that the ledger never states less than the peer has.
     SPLITVEIL_RETURN_IF_ERROR(RecordDisclosed(completion->auxiliary().positions_size()));
     completion_ = std::move(completion);
   }
@@ -233,6 +243,7 @@ absl::Status RunTraining::ScoreExamples(const v1::ScoreExamplesRequest& request)
     return absl::FailedPreconditionError("ScoreExamples: ask for the auxiliary labels first");
   }
   const absl::Status scored = completion_->Score(request);
+  // The peer's wrong chunk leaves the run as it was; a ledger that fails ends it.
   return IsOfLedger(scored) ? run_->end.EndUnlessOk(scored) : scored;
 }
 
@@ -267,6 +278,7 @@ absl::StatusOr<SharedGuesses> RunTraining::GuessAttributes(const v1::GuessAttrib
     return run_->end.End(Cause::kStopped, guesses.status());
   }
   SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(guesses.status()));
+  // The decoders that have learned are part of the checkpoint, which therefore waited for them.
   SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(WriteDueCheckpoint()));
   return guesses;
 }
@@ -312,11 +324,13 @@ absl::Status RunTraining::RaiseNoise() {
   if (!CanRaiseNoise(run_->context.config.protection())) {
     return absl::FailedPreconditionError("raise noise: only iso and marvell can raise their noise");
   }
+  // Half of what? Without a finite divergence of a release there is nothing to halve.
   if (result.auc_bounds.empty() || training_.recorder->frozen() || !(result.latest_sum_kl > 0) ||
       !std::isfinite(result.latest_sum_kl)) {
     return absl::FailedPreconditionError(
         "raise noise: no gradient with noise has been sent yet, or the bottom model is frozen");
   }
+  // From the first batch without an answer: one that was answered must be repeated with its own noise.
   const ReleaseJournal::RaisedNoise raised = {NextToBeDecided(),
                                               std::min(training_.guard->max_sum_kl(), result.latest_sum_kl) / 2};
   // On the disk before anything else: a run that is continued must not disclose more.
@@ -368,6 +382,37 @@ absl::Status RunTraining::LowerDisclosure() {
   return RecordAtOnce("operator_lower_disclosure",
                       absl::StrCat("attack module reads from epoch ", epoch, " batch ", batch,
                                    " on: LABEL_SIDE_ONLY; agreed: ", v1::DisclosureLevel_Name(before)));
+}
+
+absl::StatusOr<std::optional<SharedGradients>> ReplayCache::Find(const v1::CutActivations& request) const {
+  const auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const ReplayEntry& kept) {
+    return kept.epoch == request.epoch() && kept.batch == request.batch();
+  });
+  if (entry == entries_.end()) {
+    return std::optional<SharedGradients>();
+  }
+  const auto slice = entry->slices.find(request.first_row());
+  const bool taken = slice != entry->slices.end();
+  if (!taken && !entry->complete) {
+    return std::optional<SharedGradients>();
+  }
+  if (!taken || slice->second.activations != request.activations().data()) {
+    return absl::FailedPreconditionError("activations: not the same as were taken for this batch before");
+  }
+  return std::optional<SharedGradients>(slice->second.answer);
+}
+
+void ReplayCache::Keep(v1::CutActivations request, SharedGradients answer, bool last) {
+  // Batches come one after the other, so only the latest entry can be incomplete.
+  if (entries_.empty() || entries_.back().complete) {
+    entries_.push_back({request.epoch(), request.batch(), {}});
+  }
+  ReplayEntry& entry = entries_.back();
+  entry.slices[request.first_row()] = {std::move(*request.mutable_activations()->mutable_data()), std::move(answer)};
+  entry.complete = last;
+  while (last && entries_.size() > batches_) {
+    entries_.pop_front();
+  }
 }
 
 }  // namespace splitveil

@@ -1,8 +1,11 @@
-// The training of a run at the label party, message by message.
+// The training of a run at the label party, message by message; slices that come again get the bytes they got.
 #ifndef SPLITVEIL_LABEL_PARTY_SESSION_RUN_TRAINING_H_
 #define SPLITVEIL_LABEL_PARTY_SESSION_RUN_TRAINING_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,21 +18,49 @@
 #include "common/operations/run_progress.h"
 #include "label_party/audit/completion_audit.h"
 #include "label_party/audit/leak_auditor.h"
-#include "label_party/session/replay_cache.h"
 #include "label_party/session/result_json.h"
 #include "label_party/session/run.h"
 #include "label_party/session/run_work.h"
 #include "label_party/training/attribute_audit.h"
-#include "label_party/training/early_stopper.h"
 #include "label_party/training/gradients_message.h"
-#include "label_party/training/test_evaluator.h"
+#include "label_party/training/step_recorder.h"
 #include "label_party/training/training.h"
+#include "label_party/training/training_order.h"
 
 #include "splitveil/v1/attribute_audit.pb.h"
 #include "splitveil/v1/leak_audit.pb.h"
 #include "splitveil/v1/split_training.pb.h"
 
 namespace splitveil {
+
+// A slice that comes again gets the bytes it got: noise is drawn once, and a second draw on the same gradients would
+// let the peer average it away. Not thread-safe.
+class ReplayCache {
+ public:
+  // `batches`: how many complete ones are kept, the latest: those that may be under way.
+  explicit ReplayCache(size_t batches) : batches_(batches) {}
+
+  // What left for `request`, where its slice has been taken before; nullopt where it is new. Errors: FailedPrecondition
+  // where its batch is kept with other activations, or is complete and has no such slice.
+  absl::StatusOr<std::optional<SharedGradients>> Find(const v1::CutActivations& request) const;
+
+  // Keeps `answer` for the slice `request`, which Find did not know. `last`: the batch is complete.
+  void Keep(v1::CutActivations request, SharedGradients answer, bool last);
+
+ private:
+  struct ReplaySlice {
+    std::string activations;  // Their bytes.
+    SharedGradients answer;
+  };
+  struct ReplayEntry {
+    uint32_t epoch = 0, batch = 0;
+    std::map<uint32_t, ReplaySlice> slices;  // By first row.
+    bool complete = false;
+  };
+
+  const size_t batches_;
+  std::deque<ReplayEntry> entries_;  // Latest last: complete ones, and perhaps one that comes.
+};
 
 // Each method checks what its message holds (TrainingOrder, ReplayCache), the state having been checked, and hands it
 // to the part that does the work (TrainingStep, TestEvaluator, CompletionAudit). An error leaves the run where it was,
@@ -54,7 +85,7 @@ class RunTraining final : public RunWork {
   // `stop`: as AttributeAttackModule::Guess; it then ends the run.
   absl::StatusOr<SharedGuesses> GuessAttributes(const v1::GuessAttributesRequest& request, bool (*stop)());
 
-  // An answer has left on the wire; goes on as Learn.
+  // An answer was sent; continues as Learn.
   absl::Status LearnFromAnswered();
   // All that was due has come: the last batch is learnt from, the last checkpoint written. Errors: FailedPrecondition
   // where something is missing.
@@ -65,7 +96,7 @@ class RunTraining final : public RunWork {
   // Halves what a step may disclose, from the next batch on that was not answered before: the divergence of the latest
   // release, or what was asked for before, is its twofold limit. There is no way back in this run, also where it is
   // continued; a step that is repeated after a crash gets the noise that it had. Recorded. Errors: FailedPrecondition
-  // where the protection cannot raise its noise or nothing with a known divergence has left.
+  // where the protection cannot raise its noise or nothing with a known divergence was released.
   absl::Status RaiseNoise();
 
   // From now on the attack module reads what LABEL_SIDE_ONLY lets it, and the peer is told so with the next answer: no
@@ -87,7 +118,7 @@ class RunTraining final : public RunWork {
 
   // Shows in the status how often an attack has exceeded its bound.
   void ShowBoundExceeded();
-  // Tells whoever asks for the status what the releases so far add up to, and what is left of the run's limit.
+  // Shows in the status what the releases so far add up to, and what is left of the run's limit.
   void ShowAccount();
 
   // What is disclosed from now on.

@@ -23,6 +23,7 @@ using KeyBytes = std::array<uint8_t, 32>;
 // NotFound where there is none.
 absl::StatusOr<SecretKey> Read(const std::string& path) {
   struct stat found = {};
+  // Checked before it is read: a key that others could read may already be known.
   if (stat(path.c_str(), &found) == 0 && (found.st_mode & kOthers) != 0) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "%s: expected a key that nobody but its owner may read, found mode %03o", path, found.st_mode & 0777));
@@ -34,6 +35,7 @@ absl::StatusOr<SecretKey> Read(const std::string& path) {
     std::copy(contents.begin(), contents.end(), bytes.begin());
   }
   SecretKey key(bytes);
+  // Copies of the secret are wiped whether or not it fits.
   OPENSSL_cleanse(bytes.data(), bytes.size());
   OPENSSL_cleanse(contents.data(), contents.size());
   if (!fits) {
@@ -57,8 +59,8 @@ absl::StatusOr<SecretKey> OpenNoiseKey(const std::string& path, bool continues) 
   if (continues) {
     return absl::InvalidArgumentError(
         absl::StrCat(path,
-                     ": expected the noise key of the run that was interrupted, found none: without it, steps that "
-                     "have left would leave once more with another draw of noise; restore it, or set restart"));
+                     ": the noise key of the run that was interrupted is missing: without it, steps that were sent "
+                     "would be sent again with a different draw of noise; restore it, or set restart"));
   }
   const SecretKey key = SecretKey::Generate();
   const absl::Status made =

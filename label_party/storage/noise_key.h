@@ -11,7 +11,7 @@
 
 namespace splitveil {
 
-// A run that is repeated after a crash computes gradients once more that have left before. Under a key that was lost
+// A run that is repeated after a crash computes gradients again that were sent before. Under a key that was lost
 // with the process their noise would be another draw, and who keeps both could average; under the key in this file it
 // is the same (SecureGaussian::KeyLife::kManyRuns). The file is 32 secret bytes, its owner's alone. Who reads it can
 // test guesses of a gradient against what left, without the noise: it is as secret as the labels. Who deletes it allows
@@ -21,10 +21,9 @@ namespace splitveil {
 std::string NoiseKeyPath(const std::string& checkpoint_path);
 
 // Reads the key; makes it on first use, on the disk (fsync, that of its folder included) before it returns. A file is
-// never replaced: two processes have the same key, or one of them none. `continues`: the run may be one that was broken
-// off, whose key must be there. Errors: InvalidArgument where it is not, others than the owner may read the file, it
-// has another size, or cannot be made; Internal where it cannot be
-// written.
+// never replaced: two processes have the same key, or one of them none. `continues`: the run may be one that was
+// interrupted, whose key must be there. Errors: InvalidArgument where it is not, others than the owner may read the
+// file, it has another size, or cannot be made; Internal where it cannot be written.
 absl::StatusOr<SecretKey> OpenNoiseKey(const std::string& path, bool continues);
 
 // That OpenNoiseKey would find nothing wrong with a file that is there; makes none. OK for an empty path.

@@ -43,9 +43,9 @@ absl::Status Failed(const std::string& path, const char* what) {
 
 absl::Status OtherActivations(const std::string& of) {
   return absl::AlreadyExistsError(
-      absl::StrCat("activations: expected those that ", of,
-                   " was answered for before the run was interrupted, found others: the non-label party must run on "
-                   "what it ran on (machine, threads, libraries), or both begin anew (restart)"));
+      absl::StrCat("activations: they differ from those that ", of,
+                   " was answered for before the run was interrupted: run the non-label party on what it ran on "
+                   "(machine, threads, libraries), or set restart at both parties"));
 }
 
 }  // namespace
@@ -55,12 +55,14 @@ std::string ReleaseJournal::PathOf(const std::string& checkpoint_path, const std
 }
 
 absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Open(const std::string& path, int flags) {
+  // Nobody else's file, and not through a link: it decides whether noise is drawn again.
   const int descriptor = open(path.c_str(), O_CLOEXEC | O_NOFOLLOW | flags, 0600);
   if (descriptor < 0) {
     const std::string what = absl::StrCat(path, ": cannot be opened: ", std::strerror(errno));
     return errno == ENOENT ? absl::NotFoundError(what) : absl::InvalidArgumentError(what);
   }
   const bool is_read = (flags & O_ACCMODE) == O_RDONLY;
+  // Two processes that answer the same run would draw and send twice.
   if (!is_read && flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
     close(descriptor);
     return absl::InvalidArgumentError(absl::StrCat(path, ": another process is using this run's journal"));
@@ -76,6 +78,7 @@ absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Open(const std::
 absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Begin(const std::string& path,
                                                                       const std::string& account) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<ReleaseJournal> journal, Open(path, O_RDWR | O_CREAT | O_EXCL));
+  // The name, too, must survive a power failure.
   SPLITVEIL_RETURN_IF_ERROR(SyncFolderOf(path));
   if (!account.empty()) {
     SPLITVEIL_RETURN_IF_ERROR(journal->Write({Kind::kAccount, 0, 0, 0, Sha256(account), 0}));
@@ -89,10 +92,11 @@ absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Continue(const s
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<ReleaseJournal> journal, Open(path, O_RDWR));
   SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(epoch, batch));
   const Outline& outline = journal->outline_;
+  // Under a different account, what this run released would be counted twice or not at all.
   if (!outline.empty && (account.empty() ? outline.account.has_value() : !outline.IsCountedBy(account))) {
     return absl::InvalidArgumentError(absl::StrCat(
-        path, ": expected the privacy account that counted the run before it was interrupted, found ",
-        account.empty() ? "none" : "another", ": that file is to be restored, or both begin anew (restart)"));
+        path, ": ", account.empty() ? "no privacy account is configured" : "a different privacy account is configured",
+        ", unlike before the run was interrupted: restore the earlier one, or set restart at both parties"));
   }
   SPLITVEIL_RETURN_IF_ERROR(journal->GoToEnd());
   return journal;
@@ -121,6 +125,7 @@ void ReleaseJournal::RemoveOthers(const std::string& checkpoint_path, const std:
       return PathOf(checkpoint_path, run_id) == journal;
     });
     std::error_code error;
+    // Best effort: a file that stays is read again and counts.
     if (!kept) {
       std::filesystem::remove(journal, error);
     }
@@ -129,6 +134,7 @@ void ReleaseJournal::RemoveOthers(const std::string& checkpoint_path, const std:
 
 absl::Status ReleaseJournal::Settle(const std::string& path) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<ReleaseJournal> journal, Open(path, O_RDWR));
+  // No batch is that late: only the outline is needed.
   SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(std::numeric_limits<uint32_t>::max(), 0));
   SPLITVEIL_RETURN_IF_ERROR(journal->GoToEnd());
   return journal->Settle();
@@ -141,6 +147,7 @@ absl::StatusOr<ReleaseJournal::Outline> ReleaseJournal::Read(const std::string& 
 }
 
 absl::Status ReleaseJournal::GoToEnd() {
+  // A crash may have cut the last record short: it was not complete, so nothing was sent for it.
   const int64_t whole = records_ * static_cast<int64_t>(sizeof(Record));
   return ftruncate(fileno(file_.get()), static_cast<off_t>(whole)) == 0 && std::fseek(file_.get(), 0, SEEK_END) == 0
              ? absl::OkStatus()
@@ -151,6 +158,7 @@ absl::Status ReleaseJournal::ReadFrom(uint32_t epoch, uint32_t batch) {
   static_assert(sizeof(Record) == 56, "the file's format");
   Record record;
   for (; std::fread(&record, sizeof(record), 1, file_.get()) == 1; ++records_) {
+    // All records count for the sums; only those after the checkpoint bind what comes.
     Count(record);
     if (record.kind == Kind::kRaised) {
       raised_.push_back({{record.epoch, record.batch}, record.sum_kl});
@@ -182,12 +190,14 @@ void ReleaseJournal::Count(const Record& record) {
     return;
   }
   outline_.empty = false;
+  // In a record of raised noise, sum_kl is a limit, not a release.
   if (record.kind != Kind::kRaised) {
     outline_.largest_sum_kl = LargerOf(outline_.largest_sum_kl, record.sum_kl);
   }
 }
 
 absl::Status ReleaseJournal::Write(const Record& record) {
+  // A repeated step that agrees with its record needs no second one.
   if (Before(record.kind, record.epoch, record.batch) != nullptr) {
     return absl::OkStatus();
   }
@@ -197,6 +207,8 @@ absl::Status ReleaseJournal::Write(const Record& record) {
     return Failed(path_, "written");
   }
   ++records_;
+  // The first record is synced: from then on the file says that something was released. Later ones are with
+  // checkpoints.
   return was_empty && !empty() ? Sync() : absl::OkStatus();
 }
 
@@ -223,9 +235,10 @@ absl::Status ReleaseJournal::Answer(uint32_t epoch, uint32_t batch, const Reply&
   const Record* const before = Before(Kind::kAnswered, epoch, batch);
   return before != nullptr && before->digest != reply.bytes
              ? absl::InvalidArgumentError(absl::StrCat(
-                   path_, ": expected the answer that left for epoch ", epoch, " batch ", batch,
-                   " before the run was interrupted, found another: this party must run on what it ran on (machine, "
-                   "threads, libraries, noise key, protection and release policy), or both begin anew (restart)"))
+                   path_, ": the answer to epoch ", epoch, " batch ", batch,
+                   " differs from the one that was sent before the run was interrupted: run this party on what it ran "
+                   "on (machine, threads, libraries, noise key, protection and release policy), or set restart at both "
+                   "parties"))
              : Write({Kind::kAnswered, epoch, batch, reply.scores_answered ? 1U : 0U, reply.bytes, reply.sum_kl});
 }
 
@@ -242,6 +255,7 @@ absl::Status ReleaseJournal::Evaluate(uint32_t epoch, const Digest& activations)
 }
 
 absl::Status ReleaseJournal::LowerDisclosure(uint32_t epoch, uint32_t batch) {
+  // For good: a later request must not move the start.
   if (lowered_from_.has_value()) {
     return absl::OkStatus();
   }

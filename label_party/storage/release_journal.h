@@ -22,21 +22,21 @@ namespace splitveil {
 // A run that is continued from a checkpoint repeats the steps after it. The same activations get the same bytes
 // (label_party/storage/noise_key.h); other ones would get another draw of noise, and a peer that makes a run break
 // off again and again could average. So each step's activations are written down before anything is decided of them,
-// and its answer before it leaves: a step that was begun is never taken for other activations, and one that was
+// and its answer before it is sent: a step that was begun is never taken for other activations, and one that was
 // answered never gets other bytes, whatever the reason (architecture rule 2). So are the activations of an evaluation
 // whose answer may say that training stops. Where the operator has lowered the disclosure level or raised the noise, so
 // is the batch from which on: what left before is repeated as it was. The first record of a run whose releases a
 // privacy account counts says which.
 //
-// A journal that says that something has left stands in the way of every other run with these checkpoints, whatever has
+// A journal that says that something was released blocks every other run with these checkpoints, whatever has
 // become of the checkpoints themselves, until it is settled: the run is complete, or another one has begun that counts
 // its releases or that the operator has allowed. A run whose journal is settled is not continued.
 //
 // A file for each run, beside its checkpoints; of 56 bytes per record, two records per step, little-endian: kind,
-// epoch, batch and flags (u32 each), SHA-256 of what came or leaves, the largest divergence of all releases of one
+// epoch, batch and flags (u32 each), SHA-256 of what came or is sent, the largest divergence of all releases of one
 // example so far (f64). What is known from an earlier part of the run is not written again. It is written to before
 // each answer, so that it survives the process. On the disk, where it also survives the loss of power, are its name,
-// its first record, which says that something has left, and, with each checkpoint, what came before it. What was
+// its first record, which says that something was released, and, with each checkpoint, what came before it. What was
 // answered since then a power cut may take: to wait for the disk at every step would cost milliseconds of each, and no
 // peer can cause one. One process at a time may write to it. Not thread-safe, but for Sync.
 class ReleaseJournal {
@@ -58,11 +58,11 @@ class ReleaseJournal {
   // Of these, removes those of all runs but `run_ids`, of which no checkpoint is left. One that cannot be removed
   // stays.
   static void RemoveOthers(const std::string& checkpoint_path, const std::vector<std::string>& run_ids);
-  // That what the journal at `path` says has left no longer stands in the way. Errors: as Continue.
+  // Marks the journal at `path` as settled, so that it no longer blocks new runs. Errors: as Continue.
   static absl::Status Settle(const std::string& path);
 
   struct Outline {
-    bool empty = true;  // Nothing was begun, so that nothing has left.
+    bool empty = true;  // Nothing was begun, so that nothing was released.
     bool settled = false;
     double largest_sum_kl = 0;      // Of any answer.
     std::optional<Digest> account;  // SHA-256 of its id; nullopt: none counts the run.
@@ -90,8 +90,8 @@ class ReleaseJournal {
     double sum_kl = 0;             // The largest divergence of all releases of one example, this one included, nats.
     bool scores_answered = false;  // The attack module's scores of the batch will be answered, too.
   };
-  // `reply` leaves for batch (epoch, batch): that no other one left for it before. Errors: InvalidArgument where one
-  // did, which is this party's fault; Internal where it cannot be written.
+  // `reply` is sent for batch (epoch, batch): checks that no different one was sent for it before. Errors:
+  // InvalidArgument where one did, which is this party's fault; Internal where it cannot be written.
   absl::Status Answer(uint32_t epoch, uint32_t batch, const Reply& reply);
   // Whether the scores of this batch were, or may have been, answered before the run went on.
   bool ScoresAnswered(uint32_t epoch, uint32_t batch) const;
@@ -121,8 +121,8 @@ class ReleaseJournal {
   // All that was written is on the disk. Errors: Internal.
   absl::Status Sync();
 
-  // Something leaves that nothing protects: no sum is large enough. Once is enough. Errors: Internal where it cannot be
-  // written.
+  // Something is released that nothing protects: no sum is large enough. Once is enough. Errors: Internal where it
+  // cannot be written.
   absl::Status ReleaseUnprotected();
 
  private:

@@ -1,26 +1,84 @@
 #include "label_party/storage/run_records.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
+#include "common/crypto/label_noise.h"
 #include "common/operations/run_facts.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
+#include "label_party/label_privacy/noised_labels.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/protection_factory.h"
-#include "label_party/storage/label_state.h"
 
 namespace splitveil {
 namespace {
 
 constexpr size_t kMaxNameText = 160;  // Of what the peer calls its checkpoint, in an error.
+
+bool IsMeasure(double value) { return std::isfinite(value) && value >= 0; }
+
+absl::StatusOr<ClassMoments> MomentsFrom(const v1::GradientMoments& proto, int64_t cut_width) {
+  if (proto.mean_difference_size() != cut_width) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("checkpoint: moments: expected ", cut_width, " components, found ", proto.mean_difference_size()));
+  }
+  ClassMoments moments;
+  moments.negatives = moments.positives = 1;  // Both classes were there.
+  moments.p = proto.p();
+  moments.u = proto.u();
+  moments.v = proto.v();
+  moments.dg_squared = proto.dg_squared();
+  moments.max_squared_norm = proto.max_squared_norm();
+  moments.mean_squared_norm = proto.mean_squared_norm();
+  moments.mean_difference.assign(proto.mean_difference().begin(), proto.mean_difference().end());
+  const bool sound = IsMeasure(moments.p) && moments.p <= 1 && IsMeasure(moments.u) && IsMeasure(moments.v) &&
+                     IsMeasure(moments.dg_squared) && IsMeasure(moments.max_squared_norm) &&
+                     IsMeasure(moments.mean_squared_norm) &&
+                     std::all_of(moments.mean_difference.begin(), moments.mean_difference.end(),
+                                 [](double component) { return std::isfinite(component); });
+  if (!sound) {
+    return absl::InvalidArgumentError("checkpoint: moments: an average is not finite, or out of range");
+  }
+  return moments;
+}
+
+// To the last bit of the grid, so that two that differ read differently.
+std::string SigmaText(uint32_t units) {
+  return absl::StrFormat("%.10g", std::ldexp(static_cast<double>(units), -kLabelGridBits));
+}
+
+std::string NoiseText(const v1::LabelReleases& releases) {
+  if (releases.noise().empty()) {
+    return "none";
+  }
+  uint32_t draws = 0;
+  for (const v1::LabelReleases::Noise& noise : releases.noise()) {
+    draws += noise.draws();
+  }
+  const std::string first = SigmaText(releases.noise(0).sigma_units());
+  const std::string last = SigmaText(releases.noise(releases.noise_size() - 1).sigma_units());
+  return absl::StrCat("sigma ", first, first == last ? "" : absl::StrCat(" to ", last), " in ", draws,
+                      draws == 1 ? " draw" : " draws");
+}
+
+std::string LabelSetText(const v1::LabelReleases& releases) {
+  return releases.label_set().empty() ? "none" : absl::StrCat("\"", releases.label_set(), "\"");
+}
+
+std::string FlagText(bool flag) { return flag ? "true" : "false"; }
 
 }  // namespace
 
@@ -29,6 +87,7 @@ RunRecords::RunRecords(const RunContext* run, CheckpointPlan checkpoints, std::s
 
 absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
   for (const std::shared_ptr<const Checkpoint>& unfinished : checkpoints_.unfinished) {
+    // Latest first; both parties must have it, or one would be ahead of the other.
     if (absl::c_linear_search(request.unfinished(), unfinished->name()) && !IsSettled(*unfinished)) {
       checkpoint_ = unfinished;
       continues_ = true;
@@ -36,7 +95,8 @@ absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
     }
   }
   const std::string& theirs = request.resumed_from();
-  SPLITVEIL_RETURN_IF_ERROR(CheckMayBeginAnew(theirs));
+  SPLITVEIL_RETURN_IF_ERROR(CheckMayStartNew(theirs));
+  // A run whose halves come from different trainings learns nothing useful, and says nothing about its leak.
   if (checkpoints_.resumes() == theirs.empty()) {
     return absl::FailedPreconditionError(
         theirs.empty() ? "resumed_from: only the label party starts from a checkpoint: both must, or neither"
@@ -45,7 +105,7 @@ absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
   checkpoint_ = FindCheckpoint(checkpoints_.initial, theirs);
   if (checkpoint_ == nullptr && !theirs.empty()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("resumed_from: expected the checkpoint of the same run and epoch at both parties, found ",
+        absl::StrCat("resumed_from: the parties start from checkpoints of different runs or epochs: ",
                      absl::StrJoin(checkpoints_.initial, " and ",
                                    [](std::string* out, const auto& checkpoint) { out->append(checkpoint->name()); }),
                      " at the label party, ", OneLine(theirs.substr(0, kMaxNameText)), " at the non-label party"));
@@ -56,10 +116,12 @@ absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
 bool RunRecords::IsSettled(const Checkpoint& checkpoint) const {
   const absl::StatusOr<ReleaseJournal::Outline> journal =
       ReleaseJournal::Read(ReleaseJournal::PathOf(checkpoints_.path, checkpoint.header().run_id()));
+  // A journal that cannot be read settles nothing.
   return journal.ok() && journal->settled;
 }
 
 absl::StatusOr<bool> RunRecords::AddsUp(const std::string& journal, const std::string& resumed_from) const {
+  // A run that starts from the interrupted run's weights carries its sum on, so it may replace it within a limit.
   const std::shared_ptr<const Checkpoint> goes_on_from = FindCheckpoint(checkpoints_.initial, resumed_from);
   if (goes_on_from == nullptr ||
       ReleaseJournal::PathOf(checkpoints_.path, goes_on_from->header().run_id()) != journal) {
@@ -71,7 +133,8 @@ absl::StatusOr<bool> RunRecords::AddsUp(const std::string& journal, const std::s
   return gate.enforces_run_limit();
 }
 
-absl::Status RunRecords::CheckMayBeginAnew(const std::string& resumed_from) const {
+absl::Status RunRecords::CheckMayStartNew(const std::string& resumed_from) const {
+  // `none` releases labels in the clear: a second run adds nothing to that.
   const bool nothing_to_protect = run_->config.protection().has_none();
   if (!writes_checkpoints() || run_->config.party().restart() || nothing_to_protect) {
     return absl::OkStatus();
@@ -82,6 +145,7 @@ absl::Status RunRecords::CheckMayBeginAnew(const std::string& resumed_from) cons
   }
   for (const std::string& path : journals) {
     const absl::StatusOr<ReleaseJournal::Outline> journal = ReleaseJournal::Read(path);
+    // A journal that cannot be read blocks like one that has released: fail closed.
     if (journal.ok() && (journal->empty || journal->settled)) {
       continue;
     }
@@ -90,14 +154,13 @@ absl::Status RunRecords::CheckMayBeginAnew(const std::string& resumed_from) cons
     SPLITVEIL_ASSIGN_OR_RETURN(const bool adds_up, AddsUp(path, resumed_from));
     if (!is_counted && !adds_up) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "unfinished: expected a checkpoint of the run that was interrupted after gradients had left (", path,
-          "), found none that both have and that is of this agreement: a new run would release its examples again with "
-          "other noise. The non-label party's checkpoints and the agreement are to be restored, or the label party is "
-          "to allow it (restart)"));
+          "unfinished: a run was interrupted after gradients were sent (", path,
+          "), and the parties have no checkpoint of it and of this agreement in common: a new run would release its "
+          "examples again with different noise. Restore the non-label party's checkpoints and the agreement, or set "
+          "restart at the label party"));
     }
-    LogWarning(
-        "a run was interrupted after gradients had left (", path,
-        "), which cannot be continued by what both parties have: a new run begins, and what has left is counted");
+    LogWarning("a run was interrupted after gradients were sent (", path,
+               "), and what both parties have cannot continue it: a new run starts, and what was released is counted");
   }
   return absl::OkStatus();
 }
@@ -105,12 +168,15 @@ absl::Status RunRecords::CheckMayBeginAnew(const std::string& resumed_from) cons
 absl::Status RunRecords::Begin(RunRow row) {
   run_id_ = row.run_id;
   SPLITVEIL_RETURN_IF_ERROR(KeepReleases());
+  // Later checkpoints of the interrupted run are removed first: it must not be resumed from a future that is not
+  // repeated.
   SPLITVEIL_RETURN_IF_ERROR(continues_ ? checkpoints_.GoBackTo(*checkpoint_) : absl::OkStatus());
   SPLITVEIL_RETURN_IF_ERROR(BeginLedger(std::move(row)));
   if (!writes_checkpoints()) {
     return absl::OkStatus();
   }
   SPLITVEIL_RETURN_IF_ERROR(BeginJournal());
+  // The journal is synced with each checkpoint: after a power failure it is at least as far as the checkpoint.
   writer_ = std::make_unique<CheckpointWriter>(&checkpoints_, ledger_.get(), [this] { return journal_->Sync(); });
   return absl::OkStatus();
 }
@@ -152,6 +218,7 @@ absl::Status RunRecords::BeginJournal() {
     return absl::OkStatus();
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<std::string> earlier, ReleaseJournal::AllOf(beside));
+  // CheckMayStartNew has allowed it: what they released is counted, or the operator has decided.
   for (const std::string& journal : earlier) {
     SPLITVEIL_RETURN_IF_ERROR(ReleaseJournal::Settle(journal));
   }
@@ -182,6 +249,7 @@ absl::StatusOr<double> RunRecords::CountedSumKl() const {
   }
   for (const std::shared_ptr<const Checkpoint>& checkpoint : checkpoints_.initial) {
     const v1::CheckpointHeader& header = checkpoint->header();
+    // The largest of all: the peer chooses from which one the run starts, and must not lower the sum by it.
     counted = std::max(counted, header.label_party().cumulative_sum_kl());
     if (!header.label_party().privacy_account().empty()) {
       continue;  // All of the run was counted there before anything left.
@@ -203,6 +271,7 @@ absl::StatusOr<double> RunRecords::CountedSumKl() const {
 }
 
 void RunRecords::MarkComplete() {
+  // First the journal, which blocks new runs, then the checkpoint.
   absl::Status marked = journal_ == nullptr ? absl::OkStatus() : journal_->Settle();
   marked.Update(checkpoints_.MarkComplete(run_id_));
   if (!marked.ok()) {
@@ -213,9 +282,88 @@ void RunRecords::MarkComplete() {
 absl::Status RunRecords::FinishCheckpoint() { return writer_ == nullptr ? absl::OkStatus() : writer_->Wait(); }
 
 std::shared_ptr<const Checkpoint> RunRecords::TakeCheckpoint() {
+  // A checkpoint holds all parameters: the model has them now, so the memory is freed.
   checkpoints_.initial.clear();
   checkpoints_.unfinished.clear();
   return std::move(checkpoint_);
+}
+
+v1::LabelPartyState ToProto(const LabelState& state) {
+  v1::LabelPartyState proto;
+  proto.set_cumulative_sum_kl(state.cumulative_sum_kl);
+  proto.set_privacy_account(state.privacy_account);
+  if (state.moments) {
+    v1::GradientMoments& moments = *proto.mutable_moments();
+    moments.set_p(state.moments->p);
+    moments.set_u(state.moments->u);
+    moments.set_v(state.moments->v);
+    moments.set_dg_squared(state.moments->dg_squared);
+    moments.set_max_squared_norm(state.moments->max_squared_norm);
+    moments.set_mean_squared_norm(state.moments->mean_squared_norm);
+    moments.mutable_mean_difference()->Add(state.moments->mean_difference.begin(),
+                                           state.moments->mean_difference.end());
+  }
+  return proto;
+}
+
+absl::StatusOr<LabelState> LabelStateFrom(const v1::LabelPartyState& proto, int64_t cut_width) {
+  LabelState state;
+  state.cumulative_sum_kl = proto.cumulative_sum_kl();
+  if (!(state.cumulative_sum_kl >= 0)) {  // NaN, too.
+    return absl::InvalidArgumentError("checkpoint: cumulative_sum_kl: not a number of at least 0");
+  }
+  state.privacy_account = proto.privacy_account();
+  if (proto.has_moments()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(ClassMoments moments, MomentsFrom(proto.moments(), cut_width));
+    state.moments = std::move(moments);
+  }
+  return state;
+}
+
+absl::StatusOr<v1::LabelReleases> LabelReleasesOf(const RunContext& run) {
+  v1::GradientProtection protection = run.config.protection();
+  FillPlannedEpochs(run.agreement.epochs(), protection);
+  v1::LabelReleases releases;
+  releases.set_flip_epsilon(protection.label_dp().epsilon());
+  if (!protection.has_gaussian_label_dp()) {
+    return releases;
+  }
+  const v1::GradientProtection::GaussianLabelDp& config = protection.gaussian_label_dp();
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<NoiseReleases> planned, PlannedReleases(config, run.data->task()));
+  for (const NoiseReleases& of : planned) {
+    v1::LabelReleases::Noise& noise = *releases.add_noise();
+    noise.set_sigma_units(of.sigma_units);
+    noise.set_draws(of.draws);
+  }
+  releases.set_label_set(run.config.privacy_account().label_set());
+  releases.set_likelihood_correction(config.likelihood_correction());
+  releases.set_release_head_predicts(config.release_head_predicts());
+  return releases;
+}
+
+absl::Status CheckSameReleases(const v1::LabelReleases& begun, const v1::LabelReleases& now) {
+  struct Field {
+    const char* name;
+    std::string begun, now;
+  };
+  const std::array<Field, 5> fields = {{
+      {"protection.gaussian_label_dp", NoiseText(begun), NoiseText(now)},
+      {"privacy_account.label_set", LabelSetText(begun), LabelSetText(now)},
+      {"protection.gaussian_label_dp.likelihood_correction", FlagText(begun.likelihood_correction()),
+       FlagText(now.likelihood_correction())},
+      {"protection.gaussian_label_dp.release_head_predicts", FlagText(begun.release_head_predicts()),
+       FlagText(now.release_head_predicts())},
+      {"protection.label_dp.epsilon", absl::StrCat(begun.flip_epsilon()), absl::StrCat(now.flip_epsilon())},
+  }};
+  for (const Field& field : fields) {
+    if (field.begun != field.now) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          field.name, ": the run that was interrupted began with ", field.begun, ", and now it is ", field.now,
+          ": what a run states of its labels holds for one plan in all of it. Restore the earlier setting, or set "
+          "party.restart for a new run"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace splitveil

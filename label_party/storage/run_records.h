@@ -1,9 +1,11 @@
-// What a run of the label party keeps on the disk: ledger, checkpoints, journal of what was answered.
+// What a run of the label party is given before its peer comes, and what it keeps on the disk: ledger, checkpoints,
+// journal of what was answered.
 #ifndef SPLITVEIL_LABEL_PARTY_STORAGE_RUN_RECORDS_H_
 #define SPLITVEIL_LABEL_PARTY_STORAGE_RUN_RECORDS_H_
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -12,13 +14,49 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/checkpoint/checkpoint_writer.h"
+#include "common/dataset/dataset.h"
 #include "common/ledger/ledger.h"
+#include "common/operations/run_status.h"
+#include "label_party/noise/class_moments.h"
 #include "label_party/storage/release_journal.h"
-#include "label_party/storage/run_context.h"
 
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/checkpoint.pb.h"
+#include "splitveil/v1/party.pb.h"
 #include "splitveil/v1/split_training.pb.h"
 
 namespace splitveil {
+
+struct RunContext {
+  const v1::RunAgreement agreement;   // Canonical and valid.
+  const v1::LabelPartyConfig config;  // Valid; defaults set.
+  const std::shared_ptr<const Dataset> data;
+  const std::shared_ptr<const Dataset> known_attributes;  // Null: no attacks on attributes are agreed.
+  RunStatus* const status;                                // Not owned; must outlive the run.
+  const std::string account_id;                           // Of the privacy account; empty: none counts the run.
+};
+
+struct LabelState {
+  double cumulative_sum_kl = 0;         // Nats; over this run and all it continued. Infinite: released without noise.
+  std::optional<ClassMoments> moments;  // GradientProtection::Moments.
+  std::string privacy_account;          // That has counted all of cumulative_sum_kl; empty: none has.
+};
+
+v1::LabelPartyState ToProto(const LabelState& state);
+
+// Errors: InvalidArgument where a number is not one, a divergence or variance is negative, or the moments are not those
+// of gradients [batch, cut_width].
+absl::StatusOr<LabelState> LabelStateFrom(const v1::LabelPartyState& proto, int64_t cut_width);
+
+// Of a run that is configured so; with neither gaussian_label_dp nor label_dp an empty message. Errors: as
+// PlannedReleases.
+absl::StatusOr<v1::LabelReleases> LabelReleasesOf(const RunContext& run);
+
+// That a run which began with the releases `begun` goes on with them. What a run states of its labels (run_auc_bound,
+// epsilon) is of one plan: were the strength another in its second part, draws of the first would have been released
+// that it does not count, and under another label set noise of another key. Error: InvalidArgument, with the field,
+// what the run began with and what is configured now.
+absl::Status CheckSameReleases(const v1::LabelReleases& begun, const v1::LabelReleases& now);
 
 // Not thread-safe.
 class RunRecords {
@@ -47,7 +85,7 @@ class RunRecords {
   // The checkpoint chosen; null: fresh weights. From then on none is held here.
   std::shared_ptr<const Checkpoint> TakeCheckpoint();
 
-  // Whether something of the run may have left, as far as this party can tell: not before its first step.
+  // Whether something of the run may have been released, as far as this party can tell: not before its first step.
   bool may_have_released() const { return journal_ == nullptr || !journal_->empty(); }
 
   // Null before Begin.
@@ -61,18 +99,19 @@ class RunRecords {
   // Before the ledger is finished. Errors: as CheckpointWriter::Wait.
   absl::Status FinishCheckpoint();
   // Both parties know that the run is complete: its checkpoints say that nothing is left to be continued. Where that
-  // cannot be written, the log says so: the peer, which has none to continue, stands in the way of that, too.
+  // cannot be written, the log says so: the peer, which has none to continue, prevents that, too.
   void MarkComplete();
 
  private:
   bool IsSettled(const Checkpoint& checkpoint) const;
-  // Whether what `journal` says has left is counted by a run that starts from the weights of the peer's `resumed_from`
-  // (CountedSumKl), and within a limit: without one, the peer could have as many new runs as it likes.
+  // Whether what `journal` says was released is counted by a run that starts from the weights of the peer's
+  // `resumed_from` (CountedSumKl), and within a limit: without one, the peer could have as many new runs as it likes.
   absl::StatusOr<bool> AddsUp(const std::string& journal, const std::string& resumed_from) const;
-  // No broken run is continued: none may stand in the way of a new one. Asked of the disk, where another process may
-  // have left a run since this one began. `resumed_from`: the peer's. Errors: as ChooseCheckpoint.
-  absl::Status CheckMayBeginAnew(const std::string& resumed_from) const;
-  // Says in every checkpoint what leaves of the labels; of a run that is continued, checks that it is as it was.
+  // No interrupted run is continued, so none may block a new one. Read from the disk, where another process may have
+  // left a run since this one began. `resumed_from`: the peer's. Errors: as ChooseCheckpoint.
+  absl::Status CheckMayStartNew(const std::string& resumed_from) const;
+  // Writes into every checkpoint what is released of the labels; of a run that is continued, checks that it is as it
+  // was.
   absl::Status KeepReleases();
   absl::Status BeginLedger(RunRow row);
   absl::Status BeginJournal();

@@ -1,29 +1,147 @@
-#include "label_party/top/layered_top_model.h"
-
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 
 #include "common/architecture/model_spec.h"
+#include "common/dataset/feature_table.h"
+#include "common/matrix/matrix.h"
 #include "common/model/export.h"
 #include "common/model/half_script.h"
 #include "common/model/input_layer.h"
 #include "common/model/layer_stack.h"
 #include "common/model/optimizer_options.h"
+#include "common/model/parameters.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
-#include "label_party/top/output_directions.h"
+#include "label_party/top/built_in_models.h"
 #include "label_party/top/task_loss.h"
-#include "label_party/top/wide_part.h"
+
+#include "splitveil/v1/model.pb.h"
 
 namespace splitveil {
 namespace {
+
+constexpr char kWideField[] = "model.wide";
+constexpr char kWideName[] = "wide";
+
+// Term of the outputs: W . [embeddings of the categorical columns, numeric columns] + b (Cheng et al., "Wide & deep
+// learning for recommender systems", DLRS 2016, section 3.1). Not thread-safe.
+class WidePart {
+ public:
+  // Errors: InvalidArgument where the specification does not fit the features.
+  static absl::StatusOr<std::unique_ptr<WidePart>> Create(const v1::WidePart& spec, const FeatureShape& features,
+                                                          int64_t outputs, const OptimizerOptions& optimizer,
+                                                          uint64_t seed);
+
+  // Terms [batch, outputs].
+  absl::StatusOr<Matrix> Predict(const FeatureBatch& own) const;
+  // The pass, whose output are the terms, reads `own` and `storage`, which must outlive it.
+  absl::StatusOr<LayerPass> Forward(const FeatureBatch& own, Matrix& storage) const;
+  // Back-propagates per-example gradients [batch, outputs] at the terms: those at the input.
+  absl::StatusOr<StackGradients> Backward(LayerPass& pass, ConstMatrixView logit_gradient);
+  // One optimiser step of the embedding; `parts` as InputLayer::Update. That of linear() goes with the party's other
+  // layers.
+  absl::Status UpdateEmbedding(absl::Span<const LookupGradient> parts);
+  LayerStack* linear() { return linear_.get(); }
+
+  // "wide.embedding" (with categorical columns), "wide.weight", "wide.bias".
+  std::vector<ParameterView> parameters(ParameterUse use);
+  // What else training goes on from.
+  std::vector<ParameterView> optimizer_state();
+  void set_steps(int64_t steps);
+  // The averages, where there are any, restart from the parameters.
+  void RestartAverage();
+  // Assigns the terms to `variable`.
+  void Describe(const std::string& variable, HalfScript& script) const;
+
+ private:
+  WidePart(std::unique_ptr<InputLayer> input, std::unique_ptr<LayerStack> linear);
+
+  std::unique_ptr<InputLayer> input_;
+  std::unique_ptr<LayerStack> linear_;
+};
+
+absl::StatusOr<std::unique_ptr<WidePart>> WidePart::Create(const v1::WidePart& spec, const FeatureShape& features,
+                                                           int64_t outputs, const OptimizerOptions& optimizer,
+                                                           uint64_t seed) {
+  std::mt19937_64 seeds(seed);
+
+  InputLayer::Options input_options;
+  input_options.field = kWideField;
+  input_options.features = features;
+  input_options.embedding = spec.has_embedding() ? &spec.embedding() : nullptr;
+  input_options.optimizer = optimizer;
+  input_options.seed = seeds();
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<InputLayer> input, InputLayer::Create(input_options));
+
+  LayerStack::Options linear_options;
+  linear_options.chain.field = kWideField;
+  linear_options.chain.input_width = input->width();
+  v1::Layer& layer = linear_options.chain.layers.emplace_back();
+  layer.set_name(kWideName);
+  layer.set_units(static_cast<int32_t>(outputs));
+  layer.set_activation(v1::LINEAR);
+  linear_options.optimizer = optimizer;
+  linear_options.seed = seeds();
+  linear_options.input_gradient = input->has_embedding();
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<LayerStack> linear, LayerStack::Create(linear_options));
+  return absl::WrapUnique(new WidePart(std::move(input), std::move(linear)));
+}
+
+WidePart::WidePart(std::unique_ptr<InputLayer> input, std::unique_ptr<LayerStack> linear)
+    : input_(std::move(input)), linear_(std::move(linear)) {}
+
+absl::StatusOr<Matrix> WidePart::Predict(const FeatureBatch& own) const {
+  Matrix storage;
+  SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView input, input_->Assemble(own, ParameterUse::kPrediction, storage));
+  return linear_->Predict(input);
+}
+
+absl::StatusOr<LayerPass> WidePart::Forward(const FeatureBatch& own, Matrix& storage) const {
+  SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView input, input_->Assemble(own, ParameterUse::kTraining, storage));
+  return linear_->Forward(input);
+}
+
+absl::StatusOr<StackGradients> WidePart::Backward(LayerPass& pass, ConstMatrixView logit_gradient) {
+  return linear_->Backward(pass, logit_gradient, {});
+}
+
+absl::Status WidePart::UpdateEmbedding(absl::Span<const LookupGradient> parts) { return input_->Update(parts); }
+
+std::vector<ParameterView> WidePart::parameters(ParameterUse use) {
+  return Joined({input_->parameters(absl::StrCat(kWideName, "."), use), linear_->parameters("", use)});
+}
+
+std::vector<ParameterView> WidePart::optimizer_state() {
+  return Joined({input_->optimizer_state(absl::StrCat(kWideName, ".")), linear_->optimizer_state("")});
+}
+
+void WidePart::set_steps(int64_t steps) {
+  input_->set_steps(steps);
+  linear_->set_steps(steps);
+}
+
+void WidePart::RestartAverage() {
+  input_->RestartAverage();
+  linear_->RestartAverage();
+}
+
+void WidePart::Describe(const std::string& variable, HalfScript& script) const {
+  script.Assemble(variable, *input_, std::string(kWideName) + ".");
+  script.Apply(variable, *linear_);
+}
 
 constexpr char kField[] = "model";
 constexpr char kOwnPrefix[] = "own.";
@@ -51,6 +169,7 @@ class LayeredTopModel final : public TopModel {
 
   absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                           absl::Span<const float> labels, const TrainingTargets& targets) override {
+    // After an error the batch is lost: its slices must not be learnt from with the next one.
     absl::StatusOr<TopStep> head = AddSlice(activations, own, labels, targets);
     if (!head.ok()) {
       Forget();
@@ -62,12 +181,15 @@ class LayeredTopModel final : public TopModel {
     if (slices_.empty()) {
       return absl::FailedPreconditionError("top model: expected a ForwardBackward since the last Update, found none");
     }
+    // Taken first: they are used up whether or not the update succeeds.
     const std::vector<std::unique_ptr<Slice>> slices = std::move(slices_);
     slices_.clear();
     std::vector<LayerStack*> stacks = {deep_.get()};
     std::vector<StackGradients> wide_gradients;  // Holds what `at_wide` shows.
     std::vector<LookupGradient> at_own, at_wide;
     for (const std::unique_ptr<Slice>& slice : slices) {
+      // Gradients of all slices are collected, then each optimiser makes one step: a step per slice would be another
+      // training.
       at_own.push_back({slice->categories, slice->gradients.side});
       slice->deep_pass = LayerPass();  // The parameters are free to change where they lie.
       if (wide_ != nullptr) {
@@ -117,6 +239,7 @@ class LayeredTopModel final : public TopModel {
   absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
                                           absl::Span<const float> labels) override {
     SPLITVEIL_ASSIGN_OR_RETURN(const TopStep head, ForwardBackward(activations, own, labels, {}));
+    // Copied before Forget drops it. Nothing is learnt from a probe.
     Matrix gradient(head.cut_gradient);
     Forget();
     return gradient;
@@ -177,7 +300,7 @@ class LayeredTopModel final : public TopModel {
   }
 
  private:
-  // Rows between ForwardBackward and Update: no gradient that leaves waits for what only Update needs.
+  // Rows between ForwardBackward and Update: no gradient that is sent waits for what only Update needs.
   struct Slice {
     Matrix own_storage, wide_storage;
     LayerPass deep_pass, wide_pass;

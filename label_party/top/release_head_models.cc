@@ -59,7 +59,7 @@ class TwoHeadedTopModel final : public TopModel {
   absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                           absl::Span<const float> labels, const TrainingTargets& targets) override {
     if (targets.values.empty()) {
-      return absl::InvalidArgumentError("targets of the release head: expected them, found none");
+      return absl::InvalidArgumentError("release head: it learns from targets only, and there are none");
     }
     absl::StatusOr<TopStep> head = release_->ForwardBackward(activations, own, labels, targets);
     if (head.ok()) {
@@ -73,7 +73,9 @@ class TwoHeadedTopModel final : public TopModel {
   absl::Status Update() override {
     std::vector<BorrowedSlice> slices = std::move(awaiting_);
     awaiting_.clear();
+    // The release head first: the next batch waits for it alone.
     SPLITVEIL_RETURN_IF_ERROR(release_->Update());
+    // What the slices borrow is gone once Update returns, so it is copied.
     std::vector<Slice> copies;
     copies.reserve(slices.size());
     for (BorrowedSlice& slice : slices) {
@@ -137,10 +139,12 @@ class TwoHeadedTopModel final : public TopModel {
   absl::Status SetTrainingState(const NamedParameters& state) override {
     SPLITVEIL_ASSIGN_OR_RETURN(const HeadStates heads, SplitHeads(state));
     const absl::MutexLock lock(&mutex_, absl::Condition(this, &TwoHeadedTopModel::IsIdle));
+    // Both heads or none: half a state would release from one run and predict from another.
     const NamedParameters before = release_->TrainingState();
     SPLITVEIL_RETURN_IF_ERROR(release_->SetTrainingState(heads.releasing));
     if (heads.predicting.empty()) {
-      LogWarning("the checkpoint has no prediction head (it had diverged, or there was none): it starts anew");
+      LogWarning(
+          "the checkpoint has no prediction head (it had diverged, or there was none): it starts from fresh weights");
       return absl::OkStatus();
     }
     absl::Status status = prediction_->SetTrainingState(heads.predicting);
@@ -230,8 +234,9 @@ class OneHeadedTopModel final : public TopModel {
 
   absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                           absl::Span<const float> labels, const TrainingTargets& targets) override {
-    return targets.values.empty() ? absl::InvalidArgumentError("targets of the release head: expected them, found none")
-                                  : head_->ForwardBackward(activations, own, labels, targets);
+    return targets.values.empty()
+               ? absl::InvalidArgumentError("release head: it learns from targets only, and there are none")
+               : head_->ForwardBackward(activations, own, labels, targets);
   }
 
   absl::StatusOr<Matrix> OutputDirections() const override { return head_->OutputDirections(); }

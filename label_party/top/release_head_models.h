@@ -40,9 +40,9 @@ absl::StatusOr<HeadStates> SplitHeads(const NamedParameters& state);
 //
 // TrainingState holds both; what is the release head's under "release_head.NAME". That of a prediction head that has
 // diverged is left out: no checkpoint holds a number of its that is not finite. A state without it, SetTrainingState
-// takes, and the prediction head stays as it is: a run that goes on from such a checkpoint begins it anew.
-// SetTrainingState refuses a state without the release head's, such as a checkpoint of a run with one head: parameters
-// that have learned from labels must not release.
+// takes, and the prediction head stays as it is: a run that resumes from such a checkpoint starts it from fresh
+// weights. SetTrainingState refuses a state without the release head's, such as a checkpoint of a run with one head:
+// parameters that have learned from labels must not release.
 //
 // `outputs`: Task.outputs() of both. Errors: Internal where no thread can be started.
 absl::StatusOr<std::unique_ptr<TopModel>> MakeTwoHeadedTopModel(std::unique_ptr<TopModel> release_head,

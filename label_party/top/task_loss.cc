@@ -31,7 +31,7 @@ absl::Status CheckLabels(const Task& task, absl::Span<const float> labels, size_
   }
   return std::all_of(labels.begin(), labels.end(), [&](float label) { return Fits(task, label); })
              ? absl::OkStatus()
-             : absl::InvalidArgumentError("labels: expected those of the task, found another value");
+             : absl::InvalidArgumentError("labels: a value is not a label of the task");
 }
 
 absl::Status CheckTargets(absl::Span<const float> targets, size_t expected) {
@@ -39,7 +39,7 @@ absl::Status CheckTargets(absl::Span<const float> targets, size_t expected) {
     return absl::InvalidArgumentError(absl::StrCat("targets: expected ", expected, ", found ", targets.size()));
   }
   if (!std::all_of(targets.begin(), targets.end(), [](float target) { return std::isfinite(target); })) {
-    return absl::InvalidArgumentError("targets: expected finite numbers, found another value");
+    return absl::InvalidArgumentError("targets: a value is not a finite number");
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,3 @@
-#include "label_party/top/torchscript_top_model.h"
-
 #include <random>
 #include <string>
 #include <utility>
@@ -15,7 +13,7 @@
 #include "common/model/torchscript_state.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
-#include "label_party/top/output_directions.h"
+#include "label_party/top/built_in_models.h"
 #include "label_party/top/task_loss.h"
 
 namespace splitveil {
@@ -49,6 +47,7 @@ class TorchScriptTopModel final : public TopModel {
     Matrix storage;
     SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptInput input,
                                InputOf(activations, own, ParameterUse::kTraining, storage));
+    // Kept until Update, so that OutputDirections can go back through the same graph.
     SPLITVEIL_ASSIGN_OR_RETURN(pass_, module_->Forward(input));
     SPLITVEIL_ASSIGN_OR_RETURN(loss_, LossOf({task_, targets.noise_stddev}, pass_.output(), labels, targets.values));
     const double forward_seconds = SecondsSince(started);
@@ -63,6 +62,7 @@ class TorchScriptTopModel final : public TopModel {
     if (!has_gradients_) {
       return absl::FailedPreconditionError("top model: expected a ForwardBackward since the last Update, found none");
     }
+    // The graph of the pass holds the parameters as they were: freed before they change.
     has_gradients_ = false;
     pass_ = TorchScriptPass();
     const absl::Status status = module_->Update();
@@ -183,6 +183,7 @@ TorchScriptModule::Options ModuleOptions(const TopModelOptions& options, const O
   module.category_columns = takes_own_columns ? options.features.categorical : 0;
   module.output_width = options.task.outputs();
   module.optimizer = optimizer;
+  // Names must not clash with those of the embedding ("own.embedding").
   module.name_prefix = embeds ? "module." : "";
   module.seed = seed;
   return module;
@@ -196,6 +197,7 @@ struct Plan {
 
 absl::StatusOr<Plan> MakePlan(const TopModelOptions& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(const OptimizerOptions optimizer, ReadOptimizerOptions(options.optimizer));
+  // A category as it is would be taken for a number.
   if (options.spec.has_own_features() && options.features.categorical > 0 && !HasEmbedding(options)) {
     return absl::InvalidArgumentError(absl::StrCat(kField, ".own_features.embedding: expected, as the data have ",
                                                    options.features.categorical, " categorical columns, found none"));
@@ -214,6 +216,7 @@ absl::Status CheckTorchScriptTopModel(const TopModelOptions& options) {
 
 absl::StatusOr<std::unique_ptr<TopModel>> CreateTorchScriptTopModel(const TopModelOptions& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(const Plan plan, MakePlan(options));
+  // A seed each, in a fixed order: the module's draws do not depend on whether there is an embedding.
   std::mt19937_64 seeds(options.seed);
   SPLITVEIL_ASSIGN_OR_RETURN(
       std::unique_ptr<TorchScriptModule> module,

@@ -45,6 +45,7 @@ AttributeExamples ExamplesOf(const AttributeAudit::Options& options) {
   const MarkRule rule(options.agreement);
   AttributeExamples examples;
   for (const uint32_t position : split.train) {
+    // By the id alone, so that both parties and every run mark the same examples.
     const bool marked = rule.IsMarked(options.data.ids()[options.rows[position]]);
     (marked ? examples.marked : examples.unmarked).push_back(position);
   }
@@ -56,6 +57,7 @@ AttributeExamples ExamplesOf(const AttributeAudit::Options& options) {
 // Rows of `known` that are neither a training nor a test example of the run; validation ones are as good as strangers.
 std::vector<uint32_t> RowsApart(const AttributeAudit::Options& options, const AttributeExamples& examples,
                                 const RowById& row_by_id) {
+  // Features of examples that take part would give the simulator what only the non-label party knows.
   std::vector<bool> taken(static_cast<size_t>(options.known->rows()));
   for (const auto* positions : {&examples.test, &examples.marked, &examples.unmarked}) {
     for (const uint32_t position : *positions) {
@@ -85,6 +87,7 @@ KnownAttribute KnownOf(const AttributeAudit::Options& options, const std::string
   KnownAttribute known;
   known.name = name;
   known.values = options.known->preprocessing().attributes(column).values_size();
+  // The file may know more than was agreed: only marked and auxiliary examples are read from it.
   known.by_position.assign(options.rows.size(), kUnknownAttribute);
   for (const auto* positions : {&examples.auxiliary, &examples.marked}) {
     for (const uint32_t position : *positions) {
@@ -162,6 +165,7 @@ absl::Status AttributeAudit::TakeTraining(const v1::CutActivations& slice, absl:
   if (!module_->needs_training()) {
     return absl::OkStatus();
   }
+  // The step has checked the shape already; this is the same slice.
   const int64_t rows = slice.activations().shape_size() > 0 ? slice.activations().shape(0) : 0;
   SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations,
                              DecodeMatrix(slice.activations(), {"activations", agreement_.wire_dtype(), rows,
@@ -241,12 +245,14 @@ absl::Status AttributeAudit::CheckGuess(uint32_t epoch) const {
 }
 
 absl::StatusOr<SharedGuesses> AttributeAudit::Guess(uint32_t epoch, bool (*stop)()) {
+  // A repeated request gets the same guesses: decoders have learned and would guess differently.
   if (guessed_epoch_ == epoch) {
     return guesses_;
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const absl::Span<const AttributeGuess> guesses, module_->Guess(epoch, stop));
   std::vector<v1::AttributeGuesses> messages;
   for (const AttributeGuess& guess : guesses) {
+    // Split into messages: one with all examples could exceed what gRPC accepts.
     for (int64_t first = 0; first < guess.scores.rows(); first += kGuessRows) {
       v1::AttributeGuesses& message = messages.emplace_back();
       message.set_attack(guess.attack);

@@ -44,6 +44,7 @@ absl::StatusOr<std::unique_ptr<EpochTargets>> EpochTargets::Create(Options optio
 void EpochTargets::BeginEpoch(uint32_t epoch) {
   const uint32_t last = options_.source->draws() - 1;
   if (std::min(epoch, last) != std::min(epoch_, last)) {
+    // Draws that have no targets of their own repeat the last one: a new draw would be a release that nobody counted.
     CheckInvariant(Draw(epoch).ok(), "LabelTargets: only the first targets of a run can fail");
   }
   epoch_ = epoch;
@@ -54,6 +55,7 @@ absl::Status EpochTargets::Draw(uint32_t epoch) {
                              options_.source->TrainingTargets(options_.examples, options_.labels, epoch));
   epoch_ = epoch;
   const size_t outputs = options_.outputs;
+  // NaN where nothing was drawn: a test example that is trained on by mistake fails at once.
   targets_.assign(outputs * options_.aligned, std::numeric_limits<float>::quiet_NaN());
   for (size_t i = 0; i < options_.positions.size(); ++i) {
     std::copy_n(drawn.begin() + static_cast<std::ptrdiff_t>(outputs * i), outputs,
@@ -73,7 +75,9 @@ LocalBatch BatchSource::Gather(uint32_t epoch, uint32_t batch) {
   own.released.labels = AuditedLabelsOf(positions);
   AddCandidates(own.released);
   own.cuts = BatchSlices(static_cast<int64_t>(positions.size()), options_.in_flight_batches);
+  // Until a batch had both classes there are no moments to go by, and a batch of one class would be unprotected.
   own.primes = options_.primes_moments && !both_classes_seen_ && HasOneClass(own.released.labels);
+  // Moments are primed from the whole batch, before its first gradient.
   own.is_whole = options_.needs_whole_batch || own.primes;
   for (const RowRange& rows : own.cuts.Computed(own.is_whole)) {
     own.features.push_back(data_.features->Gather(positions.subspan(rows.first, rows.rows)));
@@ -113,11 +117,13 @@ LocalBatch BatchSource::Take(uint32_t epoch, uint32_t batch) {
   (void)Gathered(epoch, batch);
   LocalBatch own = *std::move(gathered_);
   gathered_.reset();
+  // Only here, where the batch is used: a first slice that is refused must not change what comes next.
   both_classes_seen_ = both_classes_seen_ || !own.primes;
   return own;
 }
 
 void BatchSource::Prefetch(uint32_t epoch, uint32_t batch) {
+  // Not across epochs: the next one has targets of its own, and may not come at all.
   if (batch < batches_per_epoch()) {
     (void)Gathered(epoch, batch);
   }

@@ -34,6 +34,7 @@ absl::Status WriteHint(const std::vector<uint32_t>& hint_rows, absl::Span<const 
 absl::Status ReadGradients(const SharedGradients& messages, v1::DataType wire_dtype, Matrix& gradients) {
   for (const auto& message : messages) {
     const int64_t rows = message->gradients().shape(0);
+    // Decoded as the peer would: what is audited includes the rounding of the wire.
     SPLITVEIL_RETURN_IF_ERROR(DecodeInto(gradients.block_values(message->first_row(), rows), message->gradients(),
                                          {"gradients", wire_dtype, rows, gradients.cols()}));
   }

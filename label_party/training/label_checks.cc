@@ -41,6 +41,7 @@ absl::Status CheckTaskOf(const v1::RunAgreement& agreement, const Dataset& data,
     return absl::InvalidArgumentError(
         "audit.disclosure: expected LABEL_SIDE_ONLY or ORACLE, as the labels are numbers, found ROUNDED");
   }
+  // The audit of several outputs reads directions that clipping would not keep.
   if (config.clip_cut_gradients() > 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "clip_cut_gradients: expected 0, as the labels are not of two classes, found ", config.clip_cut_gradients()));
@@ -67,11 +68,13 @@ absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset&
   const size_t examples = rows ? rows->size() : data.ids().size();
   for (size_t i = 0; i < examples; ++i) {
     const uint32_t row = rows ? (*rows)[i] : static_cast<uint32_t>(i);
+    // Checked first, as a large table mostly varies within its first rows.
     if (training.varied() && (test.varied() || !tests) && (validation.varied() || !validates)) {
       return absl::OkStatus();
     }
     labels_of(rule.PartOf(data, row)).Add(LabelOf(data, row));
   }
+  // The error says nothing of the labels but that they are alike, and only this party reads it.
   absl::Status status = training.Check(rows ? "shared training examples" : "training examples");
   status.Update(tests ? test.Check(rows ? "shared test examples" : "test examples") : absl::OkStatus());
   status.Update(validates ? validation.Check(rows ? "shared validation examples" : "validation examples")

@@ -67,6 +67,7 @@ double ReleaseGuard::max_sum_kl() const {
 
 double ReleaseGuard::MaxSumKlOf(const ReleasedBatch& batch) const {
   double least = GradientProtection::kAsConfigured;
+  // By batch: one that is repeated after a crash gets the limit that it had, not a later one.
   for (const ReleaseJournal::RaisedNoise& raised : raised_) {
     if (std::pair(raised.from.epoch, raised.from.batch) <= std::pair(batch.epoch, batch.batch)) {
       least = std::min(least, raised.max_sum_kl);
@@ -88,6 +89,7 @@ double ReleaseGuard::AnswersOn(const ReleasedBatch& batch) const {
 ReleaseFigures ReleaseGuard::FiguresOf(const ReleasedBatch& batch) const {
   ReleaseFigures figures;
   figures.epoch = static_cast<uint32_t>(batch.epoch);
+  // Everything that tells of a label adds up: earlier runs, this run's releases, and answers to scores.
   figures.exposed_sum_kl = earlier_sum_kl_ + accountant_.MaxOf(batch.positions) + AnswersOn(batch);
   return figures;
 }
@@ -106,11 +108,13 @@ absl::Status ReleaseGuard::Try(const BatchFacts& facts, const ReleasedBatch& bat
   SPLITVEIL_ASSIGN_OR_RETURN(const NoisePlan plan, protection_->Plan(facts, max_sum_kl));
   guarded.report = plan.report;
   guarded.decision = Decide(plan.report, gate_.WantsWorstCase() ? WorstCase(head, plan) : 0.5, batch, figures);
+  // No noise is drawn for a plan that is refused.
   if (guarded.decision.action > v1::WARN) {
     return absl::OkStatus();
   }
   SPLITVEIL_RETURN_IF_ERROR(protection_->Apply(plan, facts, guarded.gradients));
   if (gate_.WantsMeasuredLeak()) {
+    // The known attacks, on the very rows that would be sent.
     figures.measured_leak = MeasuredLeak(guarded.gradients, facts.gradients, batch);
     guarded.decision = gate_.Decide(figures);
   }
@@ -158,6 +162,7 @@ absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const Re
     if (guarded.decision.action != v1::RAISE_NOISE) {
       break;
     }
+    // Never up again: each round asks for at least as much noise as the one before.
     max_sum_kl = std::min(max_sum_kl, guarded.decision.max_sum_kl);
     raised_for = guarded.decision.reason;
   }
@@ -165,6 +170,7 @@ absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const Re
     guarded.decision.action = v1::RAISE_NOISE;
     guarded.decision.reason = raised_for;
   }
+  // Nothing that must not be sent is handed on.
   if (guarded.decision.action >= v1::FREEZE_BOTTOM) {
     guarded.gradients = Matrix();
   }
@@ -172,6 +178,7 @@ absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const Re
 }
 
 double ReleaseGuard::Account(const ProtectionReport& report, ReleasedBatch& batch) {
+  // A method with a bound of the whole run is counted once, however many steps there are.
   const double gradients = std::isnan(report.run_sum_kl) ? accountant_.Release(batch.positions, report.sum_kl)
                                                          : accountant_.ReleaseOfRun(batch.positions, report.run_sum_kl);
   const double answer = AnswerSumKl(batch);

@@ -16,7 +16,6 @@
 #include "common/leakage/conditional_likelihood.h"
 #include "common/matrix/matrix.h"
 #include "label_party/audit/leak_auditor.h"
-#include "label_party/policy/leakage_accountant.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/policy/rounded_answers.h"
 #include "label_party/protection/gradient_protection.h"

@@ -8,12 +8,14 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
+#include "common/crypto/sha256.h"
 #include "common/evaluation/evaluation.h"
 #include "common/figures/run_figures.h"
 #include "common/leakage/bounds.h"
 #include "common/ledger/ledger_rows.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
+#include "common/transport/tensor_codec.h"
 
 namespace splitveil {
 namespace {
@@ -61,7 +63,7 @@ absl::Status StepRecorder::RecordDecision(const GateDecision& decision) {
 void StepRecorder::Freeze(int64_t epoch, int64_t batch, const GateDecision& decision) {
   result_.frozen_after_epoch = epoch;
   LogInfo("the release gate has frozen the bottom model: from epoch ", epoch + 1, ", batch ", batch + 1,
-          " on no gradient leaves, and the top model goes on learning; reason: ", decision.reason);
+          " on no gradient is sent, and the top model keeps learning; reason: ", decision.reason);
 }
 
 void StepRecorder::CountFrozenStep() {
@@ -89,6 +91,7 @@ ProtectionRow StepRecorder::RowOf(const ProtectionReport& report, v1::GateAction
 }
 
 absl::Status StepRecorder::RecordStep(StepRecord record) {
+  // Also sets row.seconds, which Count adds up.
   const StepTimeRow times = stopwatch_.Finish(record.row);
   Count(record);
   absl::Status status = ledger_->Record(record.row);
@@ -110,6 +113,7 @@ void StepRecorder::Count(const StepRecord& record) {
   result_.train_seconds += row.seconds;
   result_.bytes_sent += row.bytes_sent;
   result_.bytes_received += row.bytes_received;
+  // A frozen step discloses nothing, so it has no part in the bounds.
   if (record.released) {
     const ProtectionRow& protection = record.protection;
     result_.total_sum_kl += protection.sum_kl;
@@ -136,6 +140,7 @@ absl::Status StepRecorder::RecordAccount(int64_t epoch) {
 
 absl::Status StepRecorder::RecordPart(const char* part, int64_t epoch, const Task& task, const Predictions& of_part,
                                       std::vector<TestMetrics>& metrics) {
+  // A row all the same: figures are found by epoch, and an epoch without one would shift the rest.
   if (of_part.labels.empty()) {
     constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
     metrics.push_back({epoch, kNone, kNone, kNone, kNone});
@@ -158,6 +163,7 @@ absl::Status StepRecorder::RecordPart(const char* part, int64_t epoch, const Tas
 
 absl::Status StepRecorder::RecordEvaluation(int64_t epoch, const Task& task, const Predictions& evaluated,
                                             int64_t validation_examples) {
+  // Test examples come first, then those of validation (TrainTestSplit::Evaluated).
   const size_t tests = evaluated.labels.size() - static_cast<size_t>(validation_examples);
   const size_t test_outputs = tests * static_cast<size_t>(task.outputs());
   SPLITVEIL_RETURN_IF_ERROR(RecordPart(
@@ -167,6 +173,33 @@ absl::Status StepRecorder::RecordEvaluation(int64_t epoch, const Task& task, con
              : RecordPart("validation", epoch, task,
                           {evaluated.outputs.subspan(test_outputs), evaluated.labels.subspan(tests)},
                           result_.validations);
+}
+
+absl::StatusOr<Matrix> TestEvaluator::Read(const v1::CutActivations& request, const TestEvaluation& evaluation) const {
+  const int64_t rows = source_->test_rows(evaluation.next_batch);
+  if (rows == 0) {
+    return absl::FailedPreconditionError("evaluation: expected no more test examples, found a further batch");
+  }
+  return DecodeMatrix(request.activations(), {"activations", wire_dtype_, rows, cut_width_, kCutMagnitudeLimit});
+}
+
+absl::Status TestEvaluator::Predict(ConstMatrixView activations, TestEvaluation& evaluation) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> predicted,
+                             model_->Predict(activations, source_->TestFeatures(evaluation.next_batch)));
+  evaluation.outputs.insert(evaluation.outputs.end(), predicted.begin(), predicted.end());
+  // A chain over the batches: the journal compares whole evaluations by it.
+  Sha256Hasher digest;
+  digest.Update(AsBytes(evaluation.activations));
+  digest.Update(
+      {reinterpret_cast<const char*>(activations.data()), static_cast<size_t>(activations.size()) * sizeof(float)});
+  evaluation.activations = digest.Finish();
+  ++evaluation.next_batch;
+  return absl::OkStatus();
+}
+
+absl::Status TestEvaluator::Finish(int64_t epoch, const TestEvaluation& evaluation) {
+  return recorder_->RecordEvaluation(epoch, source_->task(), {evaluation.outputs, source_->TestLabels()},
+                                     source_->validation_examples());
 }
 
 }  // namespace splitveil

@@ -1,23 +1,88 @@
-// What is written down of every training step of the label party.
+// What a run comes to while it trains: its figures, the ledger rows of its steps, and its evaluations.
 #ifndef SPLITVEIL_LABEL_PARTY_TRAINING_STEP_RECORDER_H_
 #define SPLITVEIL_LABEL_PARTY_TRAINING_STEP_RECORDER_H_
 
 #include <algorithm>
 #include <cereal/access.hpp>
 #include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "common/crypto/digest.h"
 #include "common/dataset/task.h"
+#include "common/leakage/step_series.h"
 #include "common/ledger/ledger.h"
-#include "common/operations/run_progress.h"
+#include "common/matrix/matrix.h"
+#include "common/operations/step_stopwatch.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/gradient_protection.h"
-#include "label_party/training/run_result.h"
+#include "label_party/top/top_model.h"
+#include "label_party/training/batch_source.h"
+
+#include "splitveil/v1/split_training.pb.h"
 
 namespace splitveil {
+
+struct TestMetrics {
+  int64_t epoch = -1;  // From 0; -1: before the first (RunAgreement.progressive_validation).
+  // NaN where the task has no such figure.
+  double log_loss = 0, auc = 0, calibration_error = 0, accuracy = 0;
+  double rmse = std::numeric_limits<double>::quiet_NaN(), r_squared = rmse;
+
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(epoch, log_loss, auc, calibration_error, accuracy, rmse, r_squared);
+  }
+};
+
+// Steps by what the release gate decided.
+using GateCounts = std::map<v1::GateAction, int64_t>;
+
+// Written by StepRecorder and, where the run ends, by RunClosing; read by result_json.h.
+struct RunResult {
+  std::string run_id, protection;
+  std::string ended;  // "completed", "stopped", "halted" or "failed", as the ledger says it; empty: goes on.
+  Task task;
+  int64_t aligned_examples = 0;
+  std::string resumed_from;  // RUN_ID/EPOCHS of the checkpoint it started from; empty: fresh weights.
+  int64_t epochs = 0;        // As agreed, or as many as were trained where the label party stopped early.
+  int64_t batches_per_epoch = 1;
+  int64_t steps = 0;
+  int64_t trained_examples = 0;
+  double epoch_loss_sum = 0;  // Sum of example losses in the epoch under way.
+  int64_t epoch_examples = 0;
+  double train_log_loss = 0;                   // Mean over the latest epoch.
+  double train_seconds = 0;                    // Spent in training steps, evaluation left out.
+  int64_t bytes_sent = 0, bytes_received = 0;  // Protobuf payload of training messages.
+  // Of the steps whose gradients left: sum and latest of the divergences, bounds (the second: StepAucBound).
+  double total_sum_kl = 0, latest_sum_kl = 0;
+  StepSeries auc_bounds, step_auc_bounds;
+  double cumulative_sum_kl = 0;               // Largest sum of divergences over the releases of one example.
+  double earlier_sum_kl = 0;                  // The same of the runs before it: by its checkpoint, by its account.
+  GateCounts gate;                            // Steps after the bottom model was frozen: FREEZE_BOTTOM.
+  std::optional<int64_t> frozen_after_epoch;  // Whole epochs released before the gate froze the bottom model.
+  // Of the test part per epoch; under progressive_validation one, before the first. NaNs where that part is empty.
+  std::vector<TestMetrics> tests;
+  std::vector<TestMetrics> validations;  // Of the validation part, likewise; empty where there is none.
+
+  // By what epochs are chosen: the validation part, or without one the test part, which then flatters the choice.
+  const std::vector<TestMetrics>& choosing() const { return validations.empty() ? tests : validations; }
+
+  // All but what is known before the first step.
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(resumed_from, epochs, steps, trained_examples, epoch_loss_sum, epoch_examples, train_log_loss,
+            train_seconds, bytes_sent, bytes_received, total_sum_kl, latest_sum_kl, auc_bounds, step_auc_bounds,
+            cumulative_sum_kl, earlier_sum_kl, gate, frozen_after_epoch, tests, validations);
+  }
+};
 
 // One step, once its answer has left and been learnt from.
 struct StepRecord {
@@ -86,6 +151,47 @@ class StepRecorder {
   Ledger* const ledger_;
   StepStopwatch stopwatch_;
   GateCounts epoch_gate_;  // Decisions in the epoch under way.
+};
+
+// Outputs for the test examples of one Evaluate stream, before they count.
+struct TestEvaluation {
+  uint32_t epoch = 0;
+  uint32_t next_batch = 0;
+  bool repeated = false;       // It has counted before; nothing of this one is looked at.
+  std::vector<float> outputs;  // TopPredictor::Predict of the examples so far.
+  Digest activations = {};     // Of theirs: SHA-256 of that of the batches before and the latest one's.
+};
+
+// Not thread-safe.
+class TestEvaluator {
+ public:
+  // `source`, `model`, `recorder`: not owned; must outlive this.
+  TestEvaluator(int64_t cut_width, v1::DataType wire_dtype, BatchSource* source, TopPredictor* model,
+                StepRecorder* recorder)
+      : cut_width_(cut_width), wire_dtype_(wire_dtype), source_(source), model_(model), recorder_(recorder) {}
+
+  // The activations of evaluation.next_batch, which `request` is said to be. Errors: FailedPrecondition where all test
+  // examples have come; those of DecodeMatrix.
+  absl::StatusOr<Matrix> Read(const v1::CutActivations& request, const TestEvaluation& evaluation) const;
+
+  // Adds its outputs. Errors: those of the model.
+  absl::Status Predict(ConstMatrixView activations, TestEvaluation& evaluation);
+
+  // How many examples it has outputs for.
+  int64_t examples(const TestEvaluation& evaluation) const {
+    return static_cast<int64_t>(evaluation.outputs.size()) / source_->task().outputs();
+  }
+
+  // Metrics of a whole evaluation, recorded. `epoch` -1: before the first. Errors: as
+  // StepRecorder::RecordEvaluation.
+  absl::Status Finish(int64_t epoch, const TestEvaluation& evaluation);
+
+ private:
+  const int64_t cut_width_;
+  const v1::DataType wire_dtype_;
+  BatchSource* const source_;
+  TopPredictor* const model_;
+  StepRecorder* const recorder_;
 };
 
 }  // namespace splitveil

@@ -27,9 +27,10 @@
 namespace splitveil {
 namespace {
 
-// As the protection needs it: with a head for what leaves, or without.
+// As the protection needs it: with a head for what is sent, or without.
 absl::StatusOr<std::unique_ptr<TopModel>> MakeFreshModel(const TrainingInputs& inputs) {
   TopModelOptions options = TopOptions(inputs.agreement, inputs.config, *inputs.data);
+  // Both heads start from the same seed: before the first step they are one model.
   absl::StatusOr<std::unique_ptr<TopModel>> releasing = TopModel::Create(options);
   if (!releasing.ok() || !inputs.config.protection().has_gaussian_label_dp()) {
     return releasing;
@@ -87,6 +88,7 @@ float Median(const std::vector<float>& labels, absl::Span<const uint32_t> positi
   for (const uint32_t position : positions) {
     values.push_back(labels[position]);
   }
+  // The median of training examples only: that of all would depend on held-out labels.
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
@@ -114,6 +116,7 @@ absl::StatusOr<TrainingData> MakeData(const TrainingInputs& inputs) {
   TrainTestSplit split = SplitRule(agreement).Split(data, inputs.rows);
   std::vector<uint32_t> evaluated = split.Evaluated();
   if (agreement.progressive_validation()) {
+    // Progressive validation predicts every example, before any is trained on.
     evaluated.resize(inputs.rows.size());
     std::iota(evaluated.begin(), evaluated.end(), 0);
   }
@@ -164,6 +167,7 @@ LabelState EarlierReleases(LabelState earlier, const std::optional<AccountedRele
     earlier.privacy_account.clear();
     return earlier;
   }
+  // A checkpoint counted by the same account is part of the account's sum: adding both would count it twice.
   const bool counted = earlier.cumulative_sum_kl == 0 || earlier.privacy_account == accounted->account_id;
   earlier.privacy_account = counted ? accounted->account_id : "";
   earlier.cumulative_sum_kl =
@@ -197,7 +201,7 @@ RunResult Beginnings(const TrainingInputs& inputs, double earlier_sum_kl,
   result.resumed_from = inputs.resumed == nullptr ? "" : inputs.resumed->name();  // Of a continued run: its own.
   result.earlier_sum_kl = earlier_sum_kl;
   if (accounted) {
-    result.cumulative_sum_kl = accounted->run_sum_kl;  // Before the first row of it leaves.
+    result.cumulative_sum_kl = accounted->run_sum_kl;  // Before the first row of it is sent.
   }
   return result;
 }
@@ -286,9 +290,11 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   Training training;
   SPLITVEIL_ASSIGN_OR_RETURN(training.model, MakeModel(inputs));
   SPLITVEIL_ASSIGN_OR_RETURN(LabelState earlier, EarlierState(inputs));
+  // A batch of one class may come first: the moments of the earlier run protect it.
   if (earlier.moments) {
     inputs.protection.gradients->RestoreMoments(*earlier.moments);
   }
+  // Draws and debits: from here on the account has counted the run, whatever happens to it.
   SPLITVEIL_ASSIGN_OR_RETURN(data.targets, MakeTargets(inputs, data));
   const std::shared_ptr<const LabelTargets> targets = inputs.protection.labels;
   const std::optional<AccountedReleases> accounted = AccountedOf(targets.get());
@@ -326,6 +332,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   SPLITVEIL_RETURN_IF_ERROR(RecordAccount(accounted, earlier.cumulative_sum_kl,
                                           static_cast<int64_t>(training.source->training_positions().size()),
                                           *inputs.ledger));
+  // Last, when all parts exist: progress is restored into them, and the run's first events are in the ledger already.
   if (inputs.is_continued) {
     SPLITVEIL_RETURN_IF_ERROR(training.Restore(inputs.resumed->progress(), *inputs.auditor));
     if (inputs.journal != nullptr) {

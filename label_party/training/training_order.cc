@@ -1,17 +1,22 @@
 #include "label_party/training/training_order.h"
 
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 #include "common/schedule/schedule.h"
 
 namespace splitveil {
 
 absl::Status TrainingOrder::CheckBatch(uint32_t epoch, uint32_t batch) const {
+  // Each batch once, in the order of the joint schedule: a peer cannot ask for one example twice (rule 1).
   if (epoch != epoch_ || batch != batch_ || trained()) {
     return absl::FailedPreconditionError(absl::StrCat("batch: expected epoch ", epoch_, " batch ", batch_, " of ",
                                                       epochs_to_train_, " epochs, found epoch ", epoch, " batch ",
                                                       batch));
   }
+  // Predictions made after learning would not be progressive, and utility would be overstated.
   if (options_.progressive_validation && !predicted_) {
     return absl::FailedPreconditionError(
         "batch: expected every example to be predicted before the first batch (progressive_validation), found a batch");
@@ -50,6 +55,7 @@ absl::Status TrainingOrder::CheckTestBatch(uint32_t epoch, uint32_t batch, uint3
 }
 
 absl::Status TrainingOrder::CheckEvaluation(uint32_t epoch, int64_t examples) const {
+  // Checked again at the end: a stream may have started before another one counted.
   return ExpectsEvaluationOf(epoch) && examples > 0 && examples == options_.test_examples
              ? absl::OkStatus()
              : absl::FailedPreconditionError(absl::StrCat("evaluation: expected the epoch just trained and ",
@@ -66,6 +72,7 @@ void TrainingOrder::Evaluated(uint32_t epoch) {
 }
 
 bool TrainingOrder::IsLatestEvaluation(uint32_t epoch) const {
+  // An evaluation is repeated only until the next batch comes, by which the peer shows that it has the answer.
   const bool counted = options_.progressive_validation ? predicted_ && epoch == 0 && epoch_ == 0
                                                        : evaluated_epochs_ == epoch_ && epoch + 1 == epoch_;
   return counted && batch_ == 0 && !begun_;
@@ -91,6 +98,36 @@ absl::Status TrainingOrder::CheckComplete() const {
              : absl::FailedPreconditionError(absl::StrCat("Close: expected ", epochs_to_train_,
                                                           " epochs trained and evaluated, found ", epoch_, " and ",
                                                           evaluated_epochs_));
+}
+
+double EarlyStopper::MetricOf(const TestMetrics& metrics) const {
+  if (config_.metric() == v1::EarlyStopping::AUC) {
+    return metrics.auc;
+  }
+  return std::isnan(metrics.rmse) ? metrics.log_loss : metrics.rmse * metrics.rmse;  // Of numbers.
+}
+
+bool EarlyStopper::ShouldStop(const TestMetrics& metrics) {
+  const double sign = config_.metric() == v1::EarlyStopping::LOG_LOSS ? -1 : 1;
+  const double gain = sign * (MetricOf(metrics) - MetricOf(best_));
+  // The first metric that is a number is the best so far; NaN never compares as better.
+  const bool first = best_.epoch < 0 && !std::isnan(MetricOf(metrics));
+  if (first || gain > config_.min_delta()) {
+    best_ = metrics;
+    epochs_without_ = 0;
+  } else {
+    ++epochs_without_;
+  }
+  return epochs_without_ >= config_.patience();
+}
+
+std::string EarlyStopper::Reason() const {
+  const char* metric = config_.metric() == v1::EarlyStopping::AUC ? "AUC"
+                       : std::isnan(best_.rmse)                   ? "log loss"
+                                                                  : "squared error";
+  return best_.epoch < 0 ? absl::StrFormat("no %s %s in %d epochs", part_, metric, epochs_without_)
+                         : absl::StrFormat("%s %s %.4f of epoch %d not bettered for %d epochs", part_, metric,
+                                           MetricOf(best_), best_.epoch + 1, epochs_without_);
 }
 
 }  // namespace splitveil

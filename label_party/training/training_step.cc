@@ -15,8 +15,8 @@
 #include "common/leakage/attack_traits.h"
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
-#include "label_party/noise/isotropic_planners.h"
 #include "label_party/noise/noise_plan.h"
+#include "label_party/noise/noise_planner.h"
 #include "label_party/protection/gradient_preparation.h"
 
 namespace splitveil {
@@ -66,6 +66,7 @@ Digest TrainingStep::AuxiliaryKey() const { return HmacSha256(hint_key_, "auxili
 
 absl::Status TrainingStep::Receive(const v1::CutActivations& slice) {
   if (!inbound_.has_value()) {
+    // Only read here: a first slice that is refused must not use up the batch, which Begin takes.
     const LocalBatch& own = source_->Gathered(slice.epoch(), slice.batch());
     recorder_->Lap(&StepTimeRow::data);
     SliceAssembler activations({"activations", options_.wire_dtype, options_.cut_width}, own.cuts, own.is_whole);
@@ -99,6 +100,7 @@ absl::StatusOr<SharedGradients> TrainingStep::Answer() {
   // Activations -> loss and clean gradients, of all rows that are here.
   while (const std::optional<RowRange> rows = batch.activations.NextReady()) {
     if (rows->first == 0) {
+      // Without noise a repeated step sends the same bytes anyway; the journal only says that something was released.
       if (options_.journal != nullptr && guard_->is_passthrough()) {
         SPLITVEIL_RETURN_IF_ERROR(options_.journal->ReleaseUnprotected());
       }
@@ -106,6 +108,7 @@ absl::StatusOr<SharedGradients> TrainingStep::Answer() {
       recorder_->Lap(&StepTimeRow::protection);
     }
     SPLITVEIL_RETURN_IF_ERROR(Differentiate(*rows, batch));
+    // Rows that nothing changes need not wait for the rest of the batch. The last slice waits for the gate.
     if (AnswersSliceBySlice() && rows->end() < batch.clean.rows()) {
       SPLITVEIL_RETURN_IF_ERROR(Encode(batch.clean, rows->end(), batch));
       recorder_->Lap(&StepTimeRow::serialise);
@@ -116,6 +119,7 @@ absl::StatusOr<SharedGradients> TrainingStep::Answer() {
     ReleasedBatch& released = batch.own.released;
     released.is_disclosure_lowered =
         lowered_from_.has_value() && std::make_pair(released.epoch, released.batch) >= *lowered_from_;
+    // On the disk before the batch is decided: after a crash, different activations are refused (rule 2).
     SPLITVEIL_RETURN_IF_ERROR(JournalActivations(batch));
     // Clean gradients -> what may leave -> bytes, of the whole batch.
     SPLITVEIL_RETURN_IF_ERROR(RegulariseAndClip(batch));
@@ -146,6 +150,7 @@ absl::Status TrainingStep::PrimeGuard(const InboundBatch& batch) {
   const int64_t rows = batch.own.cuts.rows();
   Matrix gradients(2 * rows, options_.cut_width);
   std::vector<uint8_t> labels(static_cast<size_t>(2 * rows));
+  // The same activations with either label: moments that depend on no real label, from the initial weights.
   for (uint8_t label : {0, 1}) {
     std::fill_n(labels.begin() + label * rows, rows, label);
     const absl::StatusOr<Matrix> probed =
@@ -197,6 +202,7 @@ absl::Status TrainingStep::RegulariseAndClip(InboundBatch& batch) const {
         batch.own.targets.empty() ? batch.own.labels : batch.own.targets, batch.clean)));
   }
   if (options_.clip_cut_gradients > 0) {
+    // The audit divides by the residual to get label directions, which clipping would shorten.
     batch.head.unclipped = Matrix(batch.clean);
     ClipRows(options_.clip_cut_gradients, batch.clean);
   }
@@ -220,6 +226,7 @@ absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   batch.head.run_sum_kl = guarded.report.run_sum_kl;
   SPLITVEIL_RETURN_IF_ERROR(recorder_->RecordDecision(decision));
   ProtectionRow protection = recorder_->RowOf(guarded.report, decision.action, decision.auc_bound);
+  // The error that halts the run is the outcome; a ledger that fails now would only hide it.
   if (decision.action == v1::HALT) {
     (void)recorder_->RecordHalt(protection);
     return AsHalt(
@@ -235,6 +242,7 @@ absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   const bool answers_scores = guard_->IsAnswerDue(released);
   // The release counts, whether or not the peer gets the bytes, which may leave from then on.
   recorder_->SetCumulativeSumKl(guard_->Account(guarded.report, released));
+  // Last before the bytes may be sent: a crash from here on repeats exactly this answer, or ends the run.
   SPLITVEIL_RETURN_IF_ERROR(JournalAnswer(batch, answers_scores));
   if (options_.journal != nullptr && options_.journal->ScoresAnswered(released.epoch, released.batch)) {
     released.is_answered = false;  // Its noise would be another draw; the first one counts.
@@ -263,6 +271,7 @@ absl::Status TrainingStep::JournalAnswer(const InboundBatch& batch, bool answers
     return absl::OkStatus();
   }
   Sha256Hasher bytes;
+  // Over the bytes that are sent, so that any difference in them is found.
   for (const auto& message : batch.sent) {
     bytes.Update(message->SerializeAsString());
   }
@@ -279,6 +288,7 @@ absl::Status TrainingStep::Encode(ConstMatrixView gradients, int64_t end, Inboun
     SPLITVEIL_RETURN_IF_ERROR(WriteGradients(gradients, rows, options_.wire_dtype, *message));
     message->set_epoch(static_cast<uint32_t>(batch.row.epoch));
     message->set_batch(static_cast<uint32_t>(batch.row.batch));
+    // Hints go with the last slice: they are chosen once the whole batch is there.
     if (rows.end() == gradients.rows()) {
       message->set_disclosure_lowered(released.is_disclosure_lowered);
       if (options_.discloses_hints && !released.is_disclosure_lowered) {
@@ -328,10 +338,12 @@ absl::StatusOr<bool> TrainingStep::Learn() {
   answered_.reset();
   const StepRow& row = batch.record.row;
   const auto epoch = static_cast<uint32_t>(row.epoch);
+  // Before the update, which overwrites the passes that directions are computed from.
   if (source_->task().outputs() > 1 && batch.record.released && auditor_->Reads(row.step)) {
     SPLITVEIL_ASSIGN_OR_RETURN(batch.head.directions, model_->OutputDirections());
     recorder_->Lap(&StepTimeRow::attacks);
   }
+  // After the answer was sent: the peer works on its gradients while h learns.
   SPLITVEIL_RETURN_IF_ERROR(model_->Update());
   recorder_->Lap(&StepTimeRow::update);
   if (batch.record.released) {
@@ -343,12 +355,14 @@ absl::StatusOr<bool> TrainingStep::Learn() {
   recorder_->Lap(&StepTimeRow::attacks);
   const absl::Status status = recorder_->RecordStep(batch.record);
   recorder_->Lap(&StepTimeRow::attacks);
+  // The next batch is gathered while the peer still computes.
   source_->Prefetch(epoch, static_cast<uint32_t>(row.batch + 1));
   recorder_->Lap(&StepTimeRow::data);
   return status.ok() ? absl::StatusOr<bool>(true) : status;
 }
 
 Matrix TrainingStep::LabelDirections(const AnsweredBatch& batch) const {
+  // With the regulariser a row is no multiple of its residual: there is no direction to state.
   if (options_.distance_correlation_weight > 0 || batch.head.directions.size() > 0) {
     return Matrix(batch.head.directions);
   }

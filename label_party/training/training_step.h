@@ -1,4 +1,4 @@
-// One training step of the label party, from activations to protected gradients, and what follows once they have left.
+// One training step of the label party, from activations to protected gradients, and what follows once they were sent.
 #ifndef SPLITVEIL_LABEL_PARTY_TRAINING_TRAINING_STEP_H_
 #define SPLITVEIL_LABEL_PARTY_TRAINING_TRAINING_STEP_H_
 
@@ -39,7 +39,7 @@ struct TrainingStepOptions {
 
 // Receive: activations come, slice by slice. Answer, from top to bottom: loss and gradients of the rows that are here,
 // regulariser and clipping, protection and release gate, bytes; where neither protection nor gate changes anything,
-// each slice's bytes leave as soon as they are there. Learn, once they have left: the update of h, the audit of the
+// each slice's bytes are sent as soon as they are there. Learn, once they were sent: the update of h, the audit of the
 // bytes, the ledger, the next batch's rows, so that the peer never waits for it. Not thread-safe.
 class TrainingStep {
  public:
@@ -97,7 +97,7 @@ class TrainingStep {
     HeadOutputs head = {};      // As far as computed, too.
     size_t computed = 0;        // Of own.features.
     double loss_sum = 0;        // Of the examples computed.
-    SharedGradients sent = {};  // Slices that have left,
+    SharedGradients sent = {};  // Slices that were sent,
     int64_t sent_rows = 0;      // and their rows.
     int64_t bytes = 0;          // Received.
   };
@@ -128,7 +128,7 @@ class TrainingStep {
   // Before anything is decided of a batch that has come: that it came with no other activations before. Of one that
   // leaves as it is, that something unprotected leaves.
   absl::Status JournalActivations(const InboundBatch& batch) const;
-  // Before the answer leaves: that no other one has left before.
+  // Before the answer is sent: checks that no different one was sent before.
   absl::Status JournalAnswer(const InboundBatch& batch, bool answers_scores) const;
   // Through protection and gate; then what may leave and has not left is encoded, or the run freezes.
   absl::StatusOr<ProtectionRow> Release(InboundBatch& batch);

@@ -121,7 +121,7 @@ TEST_F(AttributeAttackTest, RefusesWhatDoesNotFitTheAgreementBeforeItListens) {
   run_.label_agreement.mutable_attribute_audit()->set_auxiliary_fraction(0.3);
   EXPECT_THAT(Refusal(), HasSubstr("auxiliary_fraction: expected data prepared for 0.3"));
   run_.label_config.clear_attribute_attack();
-  EXPECT_THAT(Refusal(), HasSubstr("attribute_attack: expected one beside attacks"));
+  EXPECT_THAT(Refusal(), HasSubstr("attribute_attack: the agreement has attribute_audit.attacks: set what"));
 }
 
 }  // namespace

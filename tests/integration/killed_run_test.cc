@@ -174,8 +174,7 @@ TEST(KilledRunTest, GradientsThatHaveLeftDoNotLeaveWithOtherNoise) {
   run.StartWithFreshRandomness();
   EXPECT_EQ(run.run.label->Wait(), 4) << run.run.label->Errors();
   EXPECT_EQ(run.run.nonlabel->Wait(), 4) << run.run.nonlabel->Errors();
-  EXPECT_THAT(run.run.nonlabel->Errors(),
-              ::testing::HasSubstr("the run that was interrupted after gradients had left"));
+  EXPECT_THAT(run.run.nonlabel->Errors(), ::testing::HasSubstr("a run was interrupted after gradients were sent"));
   EXPECT_EQ(run.Label("SELECT count(*) FROM run"), "1");
 }
 

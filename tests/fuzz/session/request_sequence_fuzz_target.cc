@@ -18,7 +18,7 @@
 #include "common/schedule/joint_seed.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/session/label_session.h"
-#include "label_party/session/refusal_log.h"
+#include "label_party/session/run.h"
 #include "tests/testing/peer_messages.h"
 #include "tests/testing/small_run.h"
 

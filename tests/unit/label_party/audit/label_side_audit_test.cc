@@ -1,8 +1,12 @@
 #include "label_party/audit/label_side_audit.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <random>
+#include <set>
 #include <vector>
 
 namespace splitveil {
@@ -54,5 +58,181 @@ TEST_F(LabelSideAuditTest, TellsNothingOfItWhereTheNoiseIsAnother) {
   EXPECT_THAT(LongestOthers({1, 4, 2, 0}, false), IsEmpty());
 }
 
+using ::testing::Each;
+
+constexpr int64_t kWidth = 8;
+constexpr int kRows = 200;
+
+// A head of `outputs` outputs whose directions, predictions and noised labels are known: what it releases is computed
+// here by the sum that defines it.
+struct KnownHead {
+  KnownHead(int64_t outputs, double sigma, uint32_t seed) : random(seed), outputs(outputs) {
+    std::normal_distribution<float> normal;
+    directions = Matrix(kRows, outputs * kWidth);
+    std::generate_n(directions.data(), directions.size(), [&] { return normal(random); });
+    released = Matrix(kRows, kWidth);
+    for (int64_t j = 0; j < kRows; ++j) {
+      double sum = 0;
+      std::vector<float> shares(static_cast<size_t>(outputs));
+      for (float& share : shares) {
+        sum += share = 0.2F + std::abs(normal(random));
+      }
+      const auto label = static_cast<int64_t>(random() % static_cast<uint32_t>(outputs));
+      labels.push_back(static_cast<float>(label));
+      for (int64_t k = 0; k < outputs; ++k) {
+        predictions.push_back(static_cast<float>(shares[static_cast<size_t>(k)] / sum));
+        targets.push_back((k == label ? 1.0F : 0.0F) + static_cast<float>(sigma) * normal(random));
+      }
+    }
+  }
+
+  // gradient = sum over k of (prediction - target) direction.
+  void Release(const std::vector<float>& to) {
+    for (int64_t j = 0; j < kRows; ++j) {
+      for (int64_t k = 0; k < outputs; ++k) {
+        const float residual = predictions[j * outputs + k] - to[j * outputs + k];
+        for (int64_t i = 0; i < kWidth; ++i) {
+          released.row(j)[i] += residual * directions.row(j)[k * kWidth + i];
+        }
+      }
+    }
+  }
+  std::vector<LabelCandidates> Candidates(const Task& task) const {
+    std::vector<LabelCandidates> candidates;
+    for (uint32_t j = 0; j < kRows; ++j) {
+      candidates.push_back(CandidatesOf(task, labels[j], j));
+    }
+    return candidates;
+  }
+  // Of labels with noise of `mu`.
+  CandidateEvidence Evidence(double mu = 1) const { return {released, directions, predictions, mu}; }
+
+  std::mt19937 random;
+  const int64_t outputs;
+  Matrix directions, released;
+  std::vector<float> labels, predictions, targets;
+};
+
+TEST(LabelCandidatesTest, OneOfThemIsTheLabelAndTheOtherAnyOtherClass) {
+  const Task task = {Task::Kind::kMultiClass, 5};
+  std::set<float> others;
+  for (uint32_t position = 0; position < 200; ++position) {
+    const LabelCandidates pair = CandidatesOf(task, 2, position);
+    EXPECT_LT(pair.low, pair.high);
+    EXPECT_TRUE(pair.low == 2 || pair.high == 2);
+    others.insert(pair.low == 2 ? pair.high : pair.low);
+    EXPECT_EQ(CandidatesOf(task, 2, position).low, pair.low);  // In every epoch alike.
+  }
+  EXPECT_EQ(others, (std::set<float>{0, 1, 3, 4}));
+}
+
+TEST(LabelCandidatesTest, ANumberIsHeldAgainstTheFartherEnd) {
+  const Task task = {Task::Kind::kRegression, 0};
+  EXPECT_EQ(CandidatesOf(task, 0.2F, 7).low, 0.2F);
+  EXPECT_EQ(CandidatesOf(task, 0.2F, 7).high, 1);
+  EXPECT_EQ(CandidatesOf(task, 0.7F, 7).low, 0);
+  EXPECT_EQ(CandidatesOf(task, 0.7F, 7).high, 0.7F);
+}
+
+TEST(LabelCandidatesTest, PlacesGiveTheNoisedLabelBack) {
+  const Task task = {Task::Kind::kMultiClass, 5};
+  KnownHead head(5, /*sigma=*/2, /*seed=*/1);
+  head.Release(head.targets);
+  const std::vector<LabelCandidates> candidates = head.Candidates(task);
+  const CandidatePlaces found = PlacesBetween(candidates, head.Evidence());
+  int exact = 0;
+  for (size_t j = 0; j < kRows; ++j) {
+    const auto low = static_cast<size_t>(candidates[j].low), high = static_cast<size_t>(candidates[j].high);
+    const double place = 0.5 + (head.targets[5 * j + high] - head.targets[5 * j + low]) / 2;
+    exact += found.exact[j];
+    if (found.exact[j] != 0) {
+      EXPECT_NEAR(found.places[j], place, 0.02) << j;
+    }
+  }
+  EXPECT_GT(exact, kRows * 9 / 10);  // Of eight random numbers a direction, few are near to dependent.
+  EXPECT_THAT(found.separations, Each(1.0F));
+}
+
+TEST(LabelCandidatesTest, PlacesOfAPosteriorAreThoseOfItsEvidence) {
+  constexpr double kSigma = 2;
+  const Task task = {Task::Kind::kMultiClass, 4};
+  KnownHead head(4, kSigma, /*seed=*/2);
+  std::vector<float> posterior;
+  for (size_t j = 0; j < kRows; ++j) {
+    std::vector<double> shares;
+    double sum = 0;
+    for (size_t k = 0; k < 4; ++k) {
+      sum += shares.emplace_back(head.predictions[4 * j + k] * std::exp(head.targets[4 * j + k] / (kSigma * kSigma)));
+    }
+    for (const double share : shares) {
+      posterior.push_back(static_cast<float>(share / sum));
+    }
+  }
+  head.Release(posterior);
+  const std::vector<LabelCandidates> candidates = head.Candidates(task);
+  CandidateEvidence evidence = head.Evidence();
+  evidence.label_mu = std::sqrt(2) / kSigma;
+  evidence.releases_posterior = true;
+  const CandidatePlaces found = PlacesBetween(candidates, evidence);
+  for (size_t j = 0; j < kRows; ++j) {
+    const auto low = static_cast<size_t>(candidates[j].low), high = static_cast<size_t>(candidates[j].high);
+    if (found.exact[j] != 0) {
+      EXPECT_NEAR(found.places[j], 0.5 + (head.targets[4 * j + high] - head.targets[4 * j + low]) / 2, 0.05) << j;
+    }
+  }
+  EXPECT_GT(std::count(found.exact.begin(), found.exact.end(), 1), kRows * 9 / 10);
+}
+
+// Also with more classes than numbers in a gradient.
+TEST(LabelCandidatesTest, WithoutNoiseTheLabelIsReadOffTheGradient) {
+  for (const int64_t classes : {5, 40}) {
+    KnownHead head(classes, /*sigma=*/0, /*seed=*/4);
+    head.Release(head.targets);
+    const std::vector<LabelCandidates> candidates = head.Candidates({Task::Kind::kMultiClass, classes});
+    const CandidatePlaces found = PlacesBetween(candidates, head.Evidence(/*mu=*/0));
+    for (size_t j = 0; j < kRows; ++j) {
+      EXPECT_NEAR(found.places[j], candidates[j].high == head.labels[j] ? 1 : 0, 1e-3) << j;
+    }
+  }
+}
+
+// Residuals of 120 outputs are not to be had from 8 numbers.
+TEST(LabelCandidatesTest, MoreClassesThanNumbersInAGradientAreNotExact) {
+  KnownHead head(120, /*sigma=*/1, /*seed=*/5);
+  head.Release(head.targets);
+  EXPECT_THAT(PlacesBetween(head.Candidates({Task::Kind::kMultiClass, 120}), head.Evidence()).exact, Each(0));
+}
+
+TEST(LabelCandidatesTest, DirectionsThatDependOnEachOtherAreNotExact) {
+  KnownHead head(3, 1, /*seed=*/3);
+  for (int64_t j = 0; j < kRows; ++j) {
+    std::copy_n(head.directions.row(j).data(), kWidth, head.directions.row(j).data() + kWidth);
+  }
+  head.Release(head.targets);
+  const CandidatePlaces found = PlacesBetween(head.Candidates({Task::Kind::kMultiClass, 3}), head.Evidence());
+  EXPECT_THAT(found.exact, Each(0));
+  for (const float place : found.places) {
+    EXPECT_TRUE(std::isfinite(place));
+  }
+}
+
+TEST(LabelCandidatesTest, ANumberLiesWhereItsNoisedLabelLies) {
+  const Task task = {Task::Kind::kRegression, 0};
+  const std::vector<LabelCandidates> candidates = {CandidatesOf(task, 0.25F, 0), CandidatesOf(task, 0.75F, 1),
+                                                   CandidatesOf(task, 0.5F, 2)};
+  const std::vector<float> predictions = {0.4F, 0.9F, 0.1F};
+  const std::vector<float> directions = {2, -1, 0.5F, 0.5F, 0, 0};
+  // (prediction - target) direction of targets -1, 2 and 5.
+  const std::vector<float> released = {2.8F, -1.4F, -0.55F, -0.55F, 0, 0};
+  const CandidatePlaces found =
+      PlacesBetween(candidates, {{released.data(), 3, 2}, {directions.data(), 3, 2}, predictions});
+  EXPECT_NEAR(found.places[0], (-1 - 0.25) / 0.75, 1e-5);
+  EXPECT_NEAR(found.places[1], 2 / 0.75, 1e-5);
+  EXPECT_TRUE(std::isnan(found.places[2]));  // Its label moves nothing.
+  EXPECT_THAT(found.exact, ::testing::ElementsAre(1, 1, 0));
+  EXPECT_THAT(found.separations, ::testing::ElementsAre(0.75F, 0.75F, 0.5F));
+}
+
 }  // namespace
+
 }  // namespace splitveil

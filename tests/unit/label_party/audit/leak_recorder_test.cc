@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 #include <memory>
+#include <tuple>
 #include <vector>
 
+#include "common/leakage/scores.h"
 #include "tests/testing/process/temp_folder.h"
 
 namespace splitveil {
@@ -51,5 +53,50 @@ TEST_F(LeakRecorderTest, RecordsNothingOfABatchOfOneClass) {
   EXPECT_TRUE(recorder_->series().empty());
 }
 
+constexpr float kReleased[] = {3, 4, 0, 2, -1, 0, 0, 0.5f};
+constexpr float kClean[] = {1, 0, 0, 1, -1, 0, 0, 0.25f};
+
+using Bin = std::tuple<std::string, int64_t, int64_t, int64_t>;  // Quantity, label, bin, examples.
+
+std::vector<Bin> Bins(const std::vector<BatchScores>& own) {
+  ReleasedBatch batch;
+  batch.labels = {1, 1, 0, 0};
+  batch.hint_rows = {0};
+  ClassHistograms histograms;
+  histograms.Add(batch, {ConstMatrixView(kReleased, 4, 2), ConstMatrixView(kClean, 4, 2), {}}, own);
+  std::vector<Bin> bins;
+  for (const DistributionRow& row : histograms.Finish(0)) {
+    bins.emplace_back(row.quantity, row.label, row.bin, row.examples);
+  }
+  return bins;
+}
+
+TEST(ClassHistogramsTest, CountByHand) {
+  // Norms 2 | 1, 0.5 of up to 2; cosines with (1, 0): 0 | -1, 0. The hint row counts nowhere.
+  EXPECT_EQ(Bins({}), (std::vector<Bin>{{"clean_cosine", 0, 0, 1},
+                                        {"clean_cosine", 0, 20, 1},
+                                        {"clean_cosine", 1, 20, 1},
+                                        {"clean_norm", 0, 10, 1},
+                                        {"clean_norm", 0, 39, 1},
+                                        {"clean_norm", 1, 39, 1},
+                                        {"cosine", 0, 0, 1},
+                                        {"cosine", 0, 20, 1},
+                                        {"cosine", 1, 20, 1},
+                                        {"norm", 0, 10, 1},
+                                        {"norm", 0, 20, 1},
+                                        {"norm", 1, 39, 1}}));
+}
+
+TEST(ClassHistogramsTest, TakeWhatTheAttacksHaveScored) {
+  const ConstMatrixView released(kReleased, 4, 2);
+  const float g_plus[] = {1, 0};
+  const BatchScores norms = {v1::NORM, NormScores(released)}, cosines = {v1::COSINE, CosineScores(released, g_plus)};
+  EXPECT_EQ(Bins({norms, cosines}), Bins({}));
+  EXPECT_EQ(Bins({norms}), Bins({}));
+  // Other numbers there show that they are read, not computed again.
+  EXPECT_NE(Bins({norms, {v1::COSINE, {1, 1, 1, 1}}}), Bins({}));
+}
+
 }  // namespace
+
 }  // namespace splitveil

@@ -223,7 +223,7 @@ TEST_F(PrivacyAccountTest, LabelsThatHaveChangedNeedAnotherName) {
   labels[7] = 1;
   const absl::Status status = Open()->CheckLabels(rows, labels);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("label_set: expected the labels that \"clicks\""));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("label_set: \"clicks\" was first used with different labels"));
   EXPECT_TRUE(Open("clicks, corrected")->CheckLabels(rows, labels).ok());
   EXPECT_TRUE(Open()->CheckLabels(Ids(10, 10), std::vector<int64_t>(10, 1)).ok());  // Never released.
 }
@@ -371,11 +371,11 @@ TEST_F(PrivacyAccountTest, AnotherAccountInItsPlaceIsFoundBeforeAnythingIsCounte
   ASSERT_EQ(ours.substr(24, 16), other.substr(24, 16));  // The counter and what SQLite compares with it.
   std::ofstream(path_, std::ios::binary | std::ios::in | std::ios::out) << other;
   const auto refused = [&] { return std::string(account->Debit(rows, labels, Once(kSigmaOne)).status().message()); };
-  EXPECT_THAT(refused(), HasSubstr("expected the account that the run began with, found another one in its place"));
+  EXPECT_THAT(refused(), HasSubstr("expected the account that the run began with, found a different one in its place"));
   EXPECT_EQ(folder_.Read("labels.account.db"), other);
   // Or under its name, or nothing.
   std::filesystem::rename(folder_.Path("other.account.db"), path_);
-  EXPECT_THAT(refused(), HasSubstr("found another one in its place"));
+  EXPECT_THAT(refused(), HasSubstr("found a different one in its place"));
   std::filesystem::remove(path_);
   EXPECT_THAT(refused(), HasSubstr("expected the account that the run began with, found none"));
   EXPECT_FALSE(std::filesystem::exists(path_));

@@ -77,9 +77,8 @@ TEST(ValidateLabelConfigTest, AttacksOnAttributesNeedWhatTheyKnowAndNothingElseD
   v1::LabelPartyConfig config;
   EXPECT_TRUE(ValidateLabelConfig(config, agreement).ok());
   config.mutable_attribute_attack()->mutable_auxiliary()->set_path("known.data");
-  EXPECT_THAT(
-      std::string(ValidateLabelConfig(config, agreement).message()),
-      HasSubstr("attribute_attack: expected none without attacks in the agreement's attribute_audit, found one"));
+  EXPECT_THAT(std::string(ValidateLabelConfig(config, agreement).message()),
+              HasSubstr("attribute_attack is set, but the agreement has no attribute_audit.attacks"));
   agreement.mutable_attribute_audit()->add_attributes("sex");
   agreement.mutable_attribute_audit()->add_attacks(v1::BASIC);
   EXPECT_TRUE(ValidateLabelConfig(config, agreement).ok());
@@ -93,7 +92,7 @@ TEST(ValidateLabelConfigTest, AttacksOnAttributesNeedWhatTheyKnowAndNothingElseD
               HasSubstr("attribute_attack.shadow_model: expected one beside the agreed attack SIMULATOR, found none"));
   config.clear_attribute_attack();
   EXPECT_THAT(std::string(ValidateLabelConfig(config, agreement).message()),
-              HasSubstr("attribute_attack: expected one beside attacks in the agreement's attribute_audit"));
+              HasSubstr("attribute_attack: the agreement has attribute_audit.attacks: set what"));
 }
 
 TEST(ValidateLabelConfigTest, LimitsTheBatchOfADistanceCorrelation) {

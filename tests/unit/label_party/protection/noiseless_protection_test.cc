@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "common/leakage/bounds.h"
-#include "label_party/label_privacy/label_randomizer.h"
+#include "label_party/label_privacy/noised_labels.h"
 #include "label_party/protection/passthrough_methods.h"
 #include "tests/testing/drawn_targets.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "common/leakage/bounds.h"
-#include "common/leakage/linear_algebra.h"
-#include "label_party/noise/isotropic_planners.h"
+#include "common/leakage/gaussian_divergence.h"
+#include "common/leakage/inner_product.h"
+#include "label_party/noise/noise_planner.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {

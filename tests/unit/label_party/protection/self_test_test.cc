@@ -13,7 +13,6 @@
 
 #include "common/leakage/linear_algebra.h"
 #include "label_party/noise/class_moments.h"
-#include "label_party/protection/protection_candidate.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {

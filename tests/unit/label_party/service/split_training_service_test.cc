@@ -4,6 +4,7 @@
 #include <atomic>
 #include <gmock/gmock.h>
 #include <grpcpp/channel.h>
+#include <grpcpp/server_context.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/sync_stream.h>
 #include <gtest/gtest.h>
@@ -202,6 +203,44 @@ TEST_F(SplitTrainingServiceTest, APeerThatIsRefusedForEverFillsNoDisk) {
     EXPECT_EQ(stub_->Close(&context, request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   }
   EXPECT_EQ(FromLedger("SELECT count(*) FROM event WHERE kind = 'refused'"), "100");
+}
+
+TEST(LatestStreamTest, AnEarlierStreamDoesNotTakeThePlaceBack) {
+  LatestStream latest;
+  grpc::ServerContext earlier_context, later_context;
+  LatestStream::Turn earlier(&latest, &earlier_context);
+  LatestStream::Turn later(&latest, &later_context);
+  EXPECT_FALSE(earlier.overtaken());
+  ASSERT_TRUE(later.Accepted());
+  EXPECT_TRUE(earlier.overtaken());
+  EXPECT_FALSE(earlier.overtakes());
+  EXPECT_FALSE(earlier.Accepted());
+  EXPECT_FALSE(earlier.counts());
+  EXPECT_TRUE(later.counts());
+  EXPECT_TRUE(later.Accepted());
+}
+
+TEST(LatestStreamTest, AnEarlierStreamStaysOvertakenOnceTheLaterOneHasEnded) {
+  LatestStream latest;
+  grpc::ServerContext earlier_context, later_context;
+  LatestStream::Turn earlier(&latest, &earlier_context);
+  {
+    LatestStream::Turn later(&latest, &later_context);
+    ASSERT_TRUE(later.Accepted());
+  }
+  EXPECT_FALSE(earlier.Accepted());
+  EXPECT_FALSE(earlier.counts());
+}
+
+TEST(LatestStreamTest, ALaterStreamOvertakesTheOneThatCounts) {
+  LatestStream latest;
+  grpc::ServerContext earlier_context, later_context;
+  LatestStream::Turn earlier(&latest, &earlier_context);
+  ASSERT_TRUE(earlier.Accepted());
+  const LatestStream::Turn later(&latest, &later_context);
+  EXPECT_TRUE(later.overtakes());
+  EXPECT_FALSE(earlier.overtakes());
+  EXPECT_TRUE(earlier.counts());
 }
 
 }  // namespace

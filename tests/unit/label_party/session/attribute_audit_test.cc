@@ -217,7 +217,7 @@ TEST_F(AttributeAuditTest, RefusesDataThatDoNotKnowTheAgreedAttributes) {
   LabelSessionOptions options = run_.LabelOptions();
   options.known_attributes = nullptr;
   Expect(LabelSession::Create(std::move(options)).status(), absl::StatusCode::kInvalidArgument,
-         "attribute_attack: expected the data that the agreed attacks know, found none");
+         "attribute_attack: the agreement has attribute_audit.attacks, but the data that they know are not set");
 }
 
 }  // namespace

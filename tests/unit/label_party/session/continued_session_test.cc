@@ -69,7 +69,8 @@ TEST_F(ContinuedSessionTest, AStepThatWasAnsweredIsNotAnsweredForOtherActivation
   ASSERT_TRUE(session_->Learn().ok());
   const absl::Status status = session_->Train(Activations(1, 1, /*scale=*/1.0001F)).status();
   EXPECT_EQ(ExitCodeFor(status), ExitCode::kRefused) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("expected those that epoch 1 batch 1 was answered for before"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("they differ from those that epoch 1 batch 1 was answered for before"));
   EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kRefused);
 }
 

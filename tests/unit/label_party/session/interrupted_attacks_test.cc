@@ -215,7 +215,7 @@ TEST_F(InterruptedAttacksTest, AStepThatWasAnsweredGetsNoOtherBytes) {
   EXPECT_EQ(TrainOne(0, 0), "refused: the label party failed; its own log says why");
   const absl::Status outcome = session_->WaitUntilEnded([] { return false; });
   EXPECT_EQ(ExitCodeFor(outcome), ExitCode::kInvalidInput);
-  EXPECT_THAT(std::string(outcome.message()), HasSubstr("expected the answer that left for epoch 0 batch 0 before"));
+  EXPECT_THAT(std::string(outcome.message()), HasSubstr("the answer to epoch 0 batch 0 differs"));
 }
 
 TEST_F(InterruptedAttacksTest, ARunGoesOnFromOneCheckpointAHundredTimes) {

@@ -1,4 +1,4 @@
-// What a run that was interrupted after something had left stands in the way of, and what it goes on with.
+// What a run that was interrupted after it had released something blocks, and what it resumes with.
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ class InterruptedRunTest : public LabelSessionLifeTest {
     run_.label_checkpoints.unfinished.clear();
     run_.label_checkpoints.interrupted = nullptr;
   }
-  static constexpr char kRefused[] = "the run that was interrupted after gradients had left";
+  static constexpr char kRefused[] = "a run was interrupted after gradients were sent";
 };
 
 TEST_F(InterruptedRunTest, IsNotReleasedOnceMoreWithOtherNoise) {
@@ -181,23 +181,23 @@ TEST_F(InterruptedRunTest, GoesOnWithTheReleasesThatItBeganWithAlone) {
   using Change = void (*)(v1::LabelPartyConfig&);
   const std::pair<Change, const char*> changes[] = {
       {[](v1::LabelPartyConfig& config) { config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(1); },
-       "protection.gaussian_label_dp: expected what the run that was interrupted began with, sigma 2.828427315 in 2 "
-       "draws, found sigma 1.414214134 in 2 draws"},
+       "protection.gaussian_label_dp: the run that was interrupted began with sigma 2.828427315 in 2 "
+       "draws, and now it is sigma 1.414214134 in 2 draws"},
       {[](v1::LabelPartyConfig& config) {
          config.mutable_protection()->mutable_gaussian_label_dp()->set_noise_growth_per_epoch(2);
        },
-       "in 2 draws, found sigma 2.449"},
+       "in 2 draws, and now it is sigma 2.449"},
       {[](v1::LabelPartyConfig& config) {
          config.mutable_protection()->mutable_gaussian_label_dp()->set_noise_draws(
              v1::GradientProtection::GaussianLabelDp::ONE_DRAW);
        },
-       "found sigma 2 in 1 draw:"},
+       "now it is sigma 2 in 1 draw:"},
       {[](v1::LabelPartyConfig& config) {
          config.mutable_protection()->mutable_gaussian_label_dp()->set_planned_epochs(3);
        },
        "in 3 draws"},
       {[](v1::LabelPartyConfig& config) { config.mutable_privacy_account()->set_label_set("renamed"); },
-       "privacy_account.label_set: expected what the run that was interrupted began with, \"small\", found "
+       "privacy_account.label_set: the run that was interrupted began with \"small\", and now it is "
        "\"renamed\""},
       {[](v1::LabelPartyConfig& config) {
          config.mutable_protection()->mutable_gaussian_label_dp()->set_likelihood_correction(false);
@@ -234,9 +234,8 @@ TEST_F(InterruptedRunTest, GoesOnWithTheFlipsThatItBeganWithAlone) {
   run_.label_config.mutable_protection()->mutable_label_dp()->set_epsilon(3);
   Create();
   EXPECT_FALSE(session_->Open(OpenRequest()).ok());
-  EXPECT_THAT(
-      std::string(session_->WaitUntilEnded([] { return false; }).message()),
-      HasSubstr("protection.label_dp.epsilon: expected what the run that was interrupted began with, 1, found 3"));
+  EXPECT_THAT(std::string(session_->WaitUntilEnded([] { return false; }).message()),
+              HasSubstr("protection.label_dp.epsilon: the run that was interrupted began with 1, and now it is 3"));
 }
 
 }  // namespace

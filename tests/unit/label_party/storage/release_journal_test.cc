@@ -116,7 +116,7 @@ TEST_F(ReleaseJournalTest, ARepeatedStepGetsTheSameAnswerAlone) {
   EXPECT_TRUE(journal->Answer(0, 5, ReplyOf(ours_)).ok());
   const absl::Status status = journal->Answer(0, 5, ReplyOf(others_));
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("expected the answer that left for epoch 0 batch 5 before"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the answer to epoch 0 batch 5 differs"));
   EXPECT_TRUE(journal->Answer(0, 6, ReplyOf(others_)).ok());
 }
 
@@ -237,7 +237,8 @@ TEST_F(ReleaseJournalTest, KnowsTheAccountThatCountsTheRunAndGoesOnUnderNoOther)
   EXPECT_FALSE(ReleaseJournal::Read(path_)->IsCountedBy("another"));
   EXPECT_FALSE(ReleaseJournal::Read(path_)->IsCountedBy(""));
   EXPECT_FALSE((*ReleaseJournal::Continue(path_, "ours", 0, 0))->Take(0, 0, others_).ok());
-  for (const auto& [account, found] : {std::pair("another", "found another"), std::pair("", "found none")}) {
+  for (const auto& [account, found] :
+       {std::pair("another", "a different privacy account"), std::pair("", "no privacy account")}) {
     const absl::Status status = ReleaseJournal::Continue(path_, account, 0, 0).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr(found));

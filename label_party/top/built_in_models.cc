@@ -1,5 +1,8 @@
 // The one place that knows which top models there are: the interface (top_model.h) does not, so that they may include
 // it.
+#include "label_party/top/built_in_models.h"
+
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -8,9 +11,7 @@
 #include "common/architecture/model_spec.h"
 #include "common/model/torchscript_module.h"
 #include "common/status/status_macros.h"
-#include "label_party/top/layered_top_model.h"
 #include "label_party/top/top_model.h"
-#include "label_party/top/torchscript_top_model.h"
 
 namespace splitveil {
 namespace {
@@ -61,6 +62,26 @@ absl::Status TopModel::Check(const TopModelOptions& options) {
     SPLITVEIL_RETURN_IF_ERROR(CheckTorchScriptTopModel(resolved));
   }
   return CheckReadsFeatures(resolved);
+}
+
+absl::StatusOr<Matrix> DirectionsOfOutputs(int64_t rows, int64_t outputs,
+                                           absl::FunctionRef<absl::StatusOr<Matrix>(ConstMatrixView)> input_gradient) {
+  Matrix directions;
+  for (int64_t k = 0; k < outputs; ++k) {
+    Matrix only_this(rows, outputs);
+    for (int64_t j = 0; j < rows; ++j) {
+      only_this.row(j)[static_cast<size_t>(k)] = 1;
+    }
+    SPLITVEIL_ASSIGN_OR_RETURN(const Matrix of_this, input_gradient(only_this));
+    const int64_t width = of_this.cols();
+    if (k == 0) {
+      directions = Matrix::ToOverwrite(rows, outputs * width);
+    }
+    for (int64_t j = 0; j < rows; ++j) {
+      std::copy_n(of_this.row(j).data(), width, directions.row(j).data() + k * width);
+    }
+  }
+  return directions;
 }
 
 }  // namespace splitveil

@@ -1,5 +1,5 @@
 // The ledger's last word. Checkpoints, early stopping and export run in label_session_life_test.cc.
-#include "label_party/session/run_closing.h"
+#include "label_party/session/run_work.h"
 
 #include <gtest/gtest.h>
 #include <string>

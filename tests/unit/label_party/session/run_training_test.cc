@@ -1,4 +1,4 @@
-#include "label_party/session/replay_cache.h"
+#include "label_party/session/run_training.h"
 
 #include <gtest/gtest.h>
 #include <memory>

@@ -1,8 +1,10 @@
-#include "label_party/noise/isotropic_planners.h"
+#include "label_party/noise/noise_planner.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -45,6 +47,7 @@ double LeastIsotropicVariance(const ClassMoments& moments, double max_sum_kl) {
   if (!std::isfinite(enough)) {
     return std::numeric_limits<double>::infinity();
   }
+  // Bisection. `enough` keeps the limit throughout, so that the result errs on the side of more noise.
   double too_little = 0;
   constexpr double kSlack = 1e-9;
   constexpr int kMaxSteps = 1200;  // Doubles have fewer halvings than that.
@@ -59,6 +62,7 @@ NoisePlan PlanIsotropicNoise(const BatchFacts& batch, const std::string& method,
                              double max_sum_kl) {
   const double d = static_cast<double>(batch.gradients.cols());
   std::optional<ClassMoments> classes;  // Between which the divergence is.
+  // The divergence between classes that the batch shows, or else those of the run's average.
   if (batch.moments.informative()) {
     classes = batch.moments;
   } else if (batch.running.available()) {
@@ -70,6 +74,7 @@ NoisePlan PlanIsotropicNoise(const BatchFacts& batch, const std::string& method,
   }
   const auto rows = static_cast<size_t>(batch.gradients.rows());
   GaussianNoise noise{{}, std::vector<RowNoise>(rows, RowNoise{0, 0, std::sqrt(variance)})};
+  // Without classes nothing is known of the divergence: the report leaves it NaN, which every limit counts as exceeded.
   if (classes) {
     return {ReportOf(method, *classes, {variance, variance, variance, variance}), std::move(noise)};
   }
@@ -87,6 +92,7 @@ absl::StatusOr<IsoStrength> IsoStrengthOf(const v1::GradientProtection::Iso& con
   const bool by_ratio = config.strength_case() == Iso::kRatio;
   const char* field = by_ratio ? "ratio" : "t";
   const double value = by_ratio ? config.ratio() : config.t();
+  // Variances scale with the square of the ratio.
   const double t = by_ratio ? value * value : value;
   if (!(value > 0 && t > 0 && std::isfinite(t))) {  // NaN, too, and what a double cannot square.
     return absl::InvalidArgumentError(
@@ -111,6 +117,7 @@ absl::StatusOr<NoisePlan> MaxNormPlanner::Plan(const BatchFacts& batch, double m
     return PlanIsotropicNoise(batch, "max_norm+fallback", batch.running.FallbackScale(moments), max_sum_kl);
   }
   const double target = moments.max_squared_norm;
+  // A row of zeros has no direction: noise along it would leave it zero, and so visible.
   const RowNoise zero_row_noise{0, 0, std::sqrt(target / static_cast<double>(batch.gradients.cols()))};
   GaussianNoise noise;
   noise.of_row.reserve(batch.squared_norms.size());
@@ -125,6 +132,41 @@ absl::StatusOr<NoisePlan> MaxNormPlanner::Plan(const BatchFacts& batch, double m
   report.p = moments.p;
   report.power = target - moments.mean_squared_norm;
   return NoisePlan{std::move(report), std::move(noise)};
+}
+
+std::string SparsifyPlanner::name() const { return absl::StrCat("sparsify(keep=", keep_, ")"); }
+
+absl::StatusOr<NoisePlan> SparsifyPlanner::Plan(const BatchFacts& batch, double) const {
+  const absl::Span<const float> components = batch.gradients.values();
+  std::vector<float> magnitudes(components.begin(), components.end());
+  std::transform(magnitudes.begin(), magnitudes.end(), magnitudes.begin(), [](float x) { return std::abs(x); });
+  // Over the whole batch, not row by row: a row may lose all of its components.
+  const auto kept = static_cast<std::ptrdiff_t>(std::ceil(keep_ * static_cast<double>(magnitudes.size())));
+  const auto least = magnitudes.begin() + (kept - 1);
+  std::nth_element(magnitudes.begin(), least, magnitudes.end(), std::greater<>());
+  // Before `least` stand the larger ones and some of its equals: that many of them are kept.
+  const int64_t equals = 1 + std::count(magnitudes.begin(), least, *least);
+  return NoisePlan{DescribeBatch("sparsify", batch.moments), KeepLargest{*least, equals}};
+}
+
+std::string DiscretizePlanner::name() const { return absl::StrCat("discretize(bins=", bins_, ")"); }
+
+absl::StatusOr<NoisePlan> DiscretizePlanner::Plan(const BatchFacts& batch, double) const {
+  const double n = static_cast<double>(batch.gradients.size());
+  double mean = 0;
+  for (float component : batch.gradients.values()) {
+    mean += component / n;
+  }
+  double variance = 0;
+  for (float component : batch.gradients.values()) {
+    variance += (component - mean) * (component - mean) / n;
+  }
+  NoisePlan plan{DescribeBatch("discretize", batch.moments), NoChange{}};
+  const double spacing = 4 * std::sqrt(variance) / (bins_ - 1);
+  if (spacing > 0) {
+    plan.change = RoundToBins{mean - 2 * std::sqrt(variance), spacing, bins_};
+  }
+  return plan;
 }
 
 }  // namespace splitveil

@@ -1,0 +1,189 @@
+#include "label_party/session/run.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+
+#include "common/process/exit_code.h"
+#include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
+
+namespace splitveil {
+namespace {
+
+absl::Status WhatThePeerHears(RunEnd::Cause cause, const absl::Status& outcome) {
+  switch (cause) {
+    // A code on which the peer's client tries again, since the next session will answer it.
+    case RunEnd::Cause::kPeerStartedAgain:
+      return absl::UnavailableError("the label party takes the run up again: open it once more");
+    case RunEnd::Cause::kOwnFailure:
+    case RunEnd::Cause::kOperatorHalt:  // Why is not the peer's to know: it may tell of labels.
+      return IsHalt(outcome) ? AsHalt(absl::ResourceExhaustedError("release gate: halted the run"))
+                             : absl::InternalError("the label party failed; its own log says why");
+    default:
+      return outcome;
+  }
+}
+
+constexpr int64_t kMaxInterruptionsNoted = 100;  // A peer that comes and goes must not fill the disk.
+
+double SilenceLimitSeconds(const v1::Deadlines& deadlines, ProtocolState::State state) {
+  switch (state) {
+    case ProtocolState::State::kWaiting:
+      return deadlines.connect_seconds();
+    // Masking millions of ids takes long, but its messages come in chunks that each have a deadline.
+    case ProtocolState::State::kAligning:
+    case ProtocolState::State::kAligned:
+      return deadlines.alignment_chunk_seconds();
+    default:
+      return deadlines.step_seconds();
+  }
+}
+
+}  // namespace
+
+absl::Status RunEnd::End(Cause cause, absl::Status why) {
+  if (cause == Cause::kRefused) {
+    why = AsRefusal(std::move(why));
+  }
+  absl::Status heard = WhatThePeerHears(cause, why);
+  peer_started_again_ |= cause == Cause::kPeerStartedAgain;
+  // Only the first cause counts: what fails afterwards is mostly its consequence.
+  if (!ended_) {
+    ended_ = true;
+    cause_ = cause;
+    outcome_ = std::move(why);
+    if (cause == Cause::kCompleted) {
+      protocol_->Completed();
+    } else if (IsHalt(heard)) {
+      protocol_->Ended(heard);  // Its answer may be lost, or be due to another call.
+    } else {
+      protocol_->Ended();
+    }
+  }
+  // Also for a second end: a peer that started again is waited for by a run that has ended already.
+  waiting_->Wake();
+  return heard;
+}
+
+absl::Status RunEnd::EndUnlessOk(const absl::Status& status) {
+  return status.ok() ? status : End(Cause::kOwnFailure, status);
+}
+
+// A complete run whose export or ledger failed must not be answered as complete once more.
+void RunEnd::Amend(const absl::Status& status) {
+  if (outcome_.ok() && !status.ok()) {
+    outcome_ = status;
+    protocol_->Ended();
+  }
+}
+
+const char* RunEnd::name() const {
+  switch (cause_) {
+    case Cause::kCompleted:
+      return own_verdict_.ok() ? "completed" : "failed";
+    case Cause::kStopped:
+      return "stopped";
+    default:
+      return IsHalt(outcome_) ? "halted" : "failed";
+  }
+}
+
+PeerPresence::PeerPresence(const v1::Deadlines* deadlines, SteadyClock clock)
+    : deadlines_(deadlines), clock_(std::move(clock)), last_heard_(clock_()) {}
+
+void PeerPresence::RecordIn(Ledger* ledger) {
+  ledger_ = ledger;
+  // A ledger that fails ends the run at its next step.
+  interruptions_ = std::min(ledger->CountEventsOfRun("interrupted").value_or(0), kMaxInterruptionsNoted);
+}
+
+void PeerPresence::Heard() {
+  const SteadyTime now = clock_();
+  const double silent = absl::ToDoubleSeconds(absl::FromChrono(now - last_heard_));
+  const bool noted = interruptions_ <= kMaxInterruptionsNoted;
+  if (!connection_lost_ && streams_ > 0 && silence_.IsStall(silent) && ++stalls_ <= kMaxInterruptionsNoted) {
+    const std::string detail = absl::StrFormat("%.1f s without the non-label party, the connection held", silent);
+    LogInfo("it goes on after ", detail);
+    ledger_->RecordEvent("stalled", detail).IgnoreError();  // As below.
+  }
+  if (std::exchange(connection_lost_, false) && noted) {
+    const std::string detail = absl::StrFormat("%.1f s without the non-label party", silent);
+    LogInfo("connected again after ", detail);
+    ledger_->RecordEvent("interrupted", detail).IgnoreError();  // A ledger that fails ends the run at its next step.
+  }
+  last_heard_ = now;
+}
+
+void PeerPresence::ConnectionLost() {
+  if (ledger_ != nullptr && !connection_lost_) {
+    connection_lost_ = true;
+    if (++interruptions_ > kMaxInterruptionsNoted) {
+      return;
+    }
+    LogWarning("the non-label party is gone within its work; it may come back for ",
+               absl::FormatDuration(absl::Seconds(deadlines_->max_outage_seconds())));
+  }
+}
+
+absl::Status PeerPresence::CheckHeard(ProtocolState::State state) const {
+  // Between streams nothing tells a lost connection from a slow peer, so the longer wait applies.
+  const bool between_streams = state >= ProtocolState::State::kPredicting && streams_ == 0;
+  const bool may_be_lost = connection_lost_ || between_streams;
+  const double patience = may_be_lost ? deadlines_->max_outage_seconds() : 0;
+  const absl::Duration limit = absl::Seconds(std::max(patience, SilenceLimitSeconds(*deadlines_, state)));
+  return absl::FromChrono(clock_() - last_heard_) <= limit
+             ? absl::OkStatus()
+             : absl::UnavailableError(
+                   absl::StrCat("the non-label party: expected to hear from it within ", absl::FormatDuration(limit),
+                                connection_lost_ ? ", found its connection lost and no other" : ", found silence"));
+}
+
+absl::Status PeerPresence::RecordUnnoted() const {
+  return interruptions_ <= kMaxInterruptionsNoted
+             ? absl::OkStatus()
+             : ledger_->RecordEvent("interrupted", absl::StrCat(interruptions_ - kMaxInterruptionsNoted, " more"));
+}
+
+bool IsRefusal(const absl::Status& status) {
+  switch (status.code()) {
+    // What a malformed or untimely message gets; budget, halt and this party's own failures have other codes.
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsOfLedger(const absl::Status& status) { return absl::IsInternal(status) || absl::IsDataLoss(status); }
+
+absl::Status RefusalLog::Note(absl::string_view call, const absl::Status& status, Ledger& ledger) {
+  if (!IsRefusal(status)) {
+    return absl::OkStatus();
+  }
+  if (!noted_.has_value()) {
+    // A peer that interrupts the run must not get a fresh hundred.
+    SPLITVEIL_ASSIGN_OR_RETURN(noted_, ledger.CountEventsOfRun("refused"));
+  }
+  if (*noted_ >= kMaxNoted) {
+    return absl::OkStatus();
+  }
+  ++*noted_;
+  // Some errors name their call already: it is not written twice.
+  const bool says_where = absl::StartsWith(status.message(), absl::StrCat(call, ":"));
+  const std::string what = OneLine(absl::StrCat(says_where ? "" : absl::StrCat(call, ": "), status.message()));
+  LogWarning("refused a message of the non-label party: ", what);
+  return ledger.RecordEvent("refused", what);
+}
+
+}  // namespace splitveil
