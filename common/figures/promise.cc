@@ -116,11 +116,12 @@ std::string PromiseSentence(const Promise& promise) {
     case PrivacyVerdict::kBroken:
       break;
   }
-  return absl::StrCat("Do not rely on the ",
-                      Promises(promise.run_auc_bound)
-                          ? absl::StrCat("limit of ", BoundCertainty(*promise.run_auc_bound), " that this run states")
-                          : "limits that this run states for its steps",
-                      ": what was measured contradicts it. Here ", Measured(promise), ".");
+  return absl::StrCat(
+      "Do not rely on ",
+      Promises(promise.run_auc_bound)
+          ? absl::StrCat("the limit of ", BoundCertainty(*promise.run_auc_bound), " that this run states")
+          : "any limit that this run states for its steps",
+      ": what was measured contradicts it. Here ", Measured(promise), ".");
 }
 
 std::string PromiseHeadline(const Promise& promise) {

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/leakage/inner_product.h"
-#include "common/leakage/label_residual.h"
+#include "common/leakage/conditional_likelihood.h"
+#include "common/leakage/linear_algebra.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {

@@ -10,7 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
-#include "common/transport/server_stream.h"
+#include "common/transport/server.h"
 #include "label_party/session/label_session.h"
 
 #include "splitveil/v1/alignment.grpc.pb.h"

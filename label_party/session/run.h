@@ -14,7 +14,6 @@
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/ledger/ledger.h"
 #include "common/process/steady_time.h"
-#include "common/process/usual_wait.h"
 #include "label_party/session/protocol_state.h"
 #include "label_party/storage/run_records.h"
 

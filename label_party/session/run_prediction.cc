@@ -15,7 +15,7 @@
 
 #include "common/process/runtime.h"
 #include "common/status/status_macros.h"
-#include "common/storage/own_table.h"
+#include "common/storage/file_system.h"
 #include "common/storage/pending_file.h"
 #include "common/telemetry/log.h"
 #include "common/transport/tensor_codec.h"

@@ -17,10 +17,10 @@
 
 #include "common/crypto/digest.h"
 #include "common/dataset/task.h"
-#include "common/leakage/step_series.h"
+#include "common/leakage/summary.h"
 #include "common/ledger/ledger.h"
 #include "common/matrix/matrix.h"
-#include "common/operations/step_stopwatch.h"
+#include "common/operations/run_progress.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/gradient_protection.h"
 #include "label_party/top/top_model.h"

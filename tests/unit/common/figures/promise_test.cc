@@ -26,8 +26,8 @@ constexpr PrivacyVerdict kAllStandings[] = {PrivacyVerdict::kNotKnown,       Pri
 
 TEST(PromiseTest, AGuaranteeIsOneSentenceWithBothNumbers) {
   EXPECT_EQ(PromiseSentence(Of(PrivacyVerdict::kGuaranteed, 0.7, 0.699)),
-            "Whatever the partner does with what it received, it tells two customers who differ in nothing but their "
-            "label apart with at most 70% certainty; measured on the worst attack: 69.9%.");
+            "Whatever the partner does with what it received, it can tell apart two customers who differ only in "
+            "their label with at most 70% certainty. The worst attack measured reached 69.9%.");
 }
 
 TEST(PromiseTest, OnlyAProvedBoundIsToldAsAPromise) {
@@ -68,7 +68,8 @@ TEST(PromiseTest, ABoundIsRoundedUpAndNotByWhatItLostWhenStored) {
 
 TEST(PromiseTest, AMeasurementAboveAProvedLimitIsSaidToBeSoByChance) {
   EXPECT_THAT(PromiseSentence(Of(PrivacyVerdict::kGuaranteed, 0.7, 0.7004)), Not(HasSubstr("by chance")));
-  EXPECT_THAT(PromiseSentence(Of(PrivacyVerdict::kGuaranteed, 0.7, 0.704)), HasSubstr("70.4%, above it by chance."));
+  EXPECT_THAT(PromiseSentence(Of(PrivacyVerdict::kGuaranteed, 0.7, 0.704)),
+              HasSubstr("70.4%, above the limit by chance."));
 }
 
 TEST(PromiseTest, EarlierRunsOfTheAccountCount) {

@@ -66,7 +66,7 @@ TEST(RunSummaryTest, AnswersFirstInTwelveLines) {
       RunSummaryTable(LabelFigures(), "out/label_party.result.json"),
       "run demo-1234 completed at the label party\n"
       "  verdict         holds as far as measured; the bound: not exceeded by the attacks run here\n"
-      "  promise         Not a promise: the strongest attack measured tells two customers with different labels apart "
+      "  promise         Not a promise: the worst attack measured tells apart two customers with different labels "
       "with 78.2% certainty. A limit of 78.6% is computed only for Gaussian classes and adversaries that use class "
       "moments alone, given the law of the noise.\n"
       "  proved          nothing; conditional: AUC at most 0.786 over the whole run\n"

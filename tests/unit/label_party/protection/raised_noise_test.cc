@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "common/leakage/gaussian_divergence.h"
-#include "common/leakage/inner_product.h"
+#include "common/leakage/bounds.h"
+#include "common/leakage/linear_algebra.h"
 #include "label_party/noise/noise_planner.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
