@@ -4,7 +4,7 @@
 
 int main(int argc, char** argv) {
   const splitveil::PartyProgram program = {
-      "label_party", "The label party's service: trains the top model and protects the gradients that leave it.",
+      "label_party", "The label party's service: trains the top model and protects the gradients that it sends.",
       [](const std::string& agreement_path, const std::string& config_path, const splitveil::PartyFlags& flags) {
         absl::StatusOr<splitveil::LabelPartyPlan> plan = splitveil::PlanLabelParty(agreement_path, config_path);
         if (!plan.ok()) {

@@ -55,9 +55,13 @@ void AppendRows(const Rows& rows, size_t width, std::string& text) {
 
 bool IsSwitch(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
 
-// CLI11 appends the descriptions of the checks to the type: "N:1 to 1024".
+// CLI11 appends the descriptions of the checks to the type: "N:1 to 1024". One type has a colon of its own.
 std::pair<std::string, std::string> TypeAndRange(const CLI::Option& option) {
-  return absl::StrSplit(option.get_type_name(), absl::MaxSplits(':', 1));
+  const std::string type = option.get_type_name();
+  if (absl::StartsWith(type, "HOST:PORT")) {
+    return {type, ""};
+  }
+  return absl::StrSplit(type, absl::MaxSplits(':', 1));
 }
 
 std::string Left(const CLI::Option& option) {

@@ -144,8 +144,8 @@ absl::StatusOr<std::vector<float>> AttackScorer::Score(AttackVariant variant) {
   const AttackTraits traits = TraitsOf(variant.attack);
   if (traits.name.empty() || traits.once_per_run() || traits.takes_hint_count() != (variant.hint_count > 0)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("attack: expected one that scores batches, with hints where it takes them, found ", traits.name,
-                     " (number ", variant.attack, ") with ", variant.hint_count, " hints"));
+        absl::StrCat("attack ", traits.name, " (number ", variant.attack, ") with ", variant.hint_count,
+                     " hints: it does not score batches, or needs a different number of hints"));
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckKnown(traits));
   switch (variant.attack) {

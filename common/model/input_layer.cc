@@ -24,8 +24,9 @@ absl::Status CheckFeatures(const InputLayer::Options& options) {
                                                    " categorical"));
   }
   if (features.categorical > 0 && options.embedding == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(options.field, ".embedding: expected, as the data have ",
-                                                   features.categorical, " categorical columns, found none"));
+    return absl::InvalidArgumentError(absl::StrCat(options.field, ".embedding is missing: the data have ",
+                                                   features.categorical,
+                                                   " categorical columns. Add embedding { ... }"));
   }
   return absl::OkStatus();
 }

@@ -30,7 +30,7 @@ absl::StatusOr<ValuesByName> IndexByName(const NamedParameters& values) {
 absl::StatusOr<const std::vector<float>*> Find(const ValuesByName& by_name, const std::string& name) {
   const auto found = by_name.find(name);
   if (found == by_name.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("parameter ", name, ": expected, not found"));
+    return absl::InvalidArgumentError(absl::StrCat("parameter ", name, " is missing"));
   }
   return found->second;
 }

@@ -88,7 +88,7 @@ absl::Status TorchScriptState::SetTrainingState(const NamedParameters& state) {
   NamedParameters learnt = state;
   const auto kept = std::find_if(learnt.begin(), learnt.end(), [](const auto& named) { return named.first == kDraws; });
   if (kept == learnt.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("parameter ", kDraws, ": expected, not found"));
+    return absl::InvalidArgumentError(absl::StrCat("parameter ", kDraws, " is missing"));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const Draws draws, ReadDraws(kept->second));
   // What is not the module's own must not be among the names that it compares.

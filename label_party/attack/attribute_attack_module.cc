@@ -186,9 +186,9 @@ absl::Status AttributeAttackModule::CheckAttribute(const KnownAttribute& attribu
                                                    attribute.by_feature_row.size()));
   }
   if (aligned != options_.known.front().by_position.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("attribute ", attribute.name,
-                                                   ": expected as many values as of the first attribute, ",
-                                                   options_.known.front().by_position.size(), ", found ", aligned));
+    return absl::InvalidArgumentError(
+        absl::StrCat("attribute ", attribute.name, " has ", aligned, " values, and the first attribute ",
+                     options_.known.front().by_position.size(), ": both need one for each aligned example"));
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckExamples("test examples", options_.examples.test, aligned));
   SPLITVEIL_RETURN_IF_ERROR(CheckExamples("auxiliary examples", options_.examples.auxiliary, aligned));

@@ -164,8 +164,8 @@ absl::StatusOr<LeakAuditor::Awaited*> LeakAuditor::Find(const v1::ScoreBatchRequ
                  : &awaited;
     }
   }
-  return absl::NotFoundError(absl::StrCat("scores: expected those of a batch released lately, found epoch ",
-                                          request.epoch(), " batch ", request.batch()));
+  return absl::NotFoundError(
+      absl::StrCat("scores: epoch ", request.epoch(), " batch ", request.batch(), " is not a recently released batch"));
 }
 
 absl::StatusOr<v1::ScoreBatchResponse> LeakAuditor::Judge(const v1::ScoreBatchRequest& request) {

@@ -138,8 +138,8 @@ absl::string_view BytesOf(const Value* values, size_t count) {
   return {reinterpret_cast<const char*>(values), count * sizeof(Value)};
 }
 
-// Of the values that `noise` is added to and of what it is scaled by: with equal ones the sum is the same, and with any
-// other the noise must be.
+// Hashes gradients and noise scales: the same input repeats the same bytes, and any different input gets independent
+// noise, since two sums of one draw would differ by the gradients alone.
 Digest ContextOf(ConstMatrixView gradients, const GaussianNoise& noise) {
   static_assert(sizeof(RowNoise) == 3 * sizeof(double), "without gaps, whose bytes would be any");
   const uint64_t sizes[] = {static_cast<uint64_t>(gradients.rows()), static_cast<uint64_t>(gradients.cols()),

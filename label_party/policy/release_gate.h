@@ -44,7 +44,7 @@ struct GateDecision {
 // treats it as exceeding.
 //
 // Raising noise: for the step's bound, to where it is met; for a run's limit, to half of what the batch's most exposed
-// example has left, so that the limit is never reached; for the measured leak and the worst case, to half the
+// example was released, so that the limit is never reached; for the measured leak and the worst case, to half the
 // divergence. With the measured leak the level depends on the draw, which the divergence does not tell; it is that of
 // the level itself. Where that is not above zero, or the batch has been raised kMaxRaises times, the bottom model is
 // frozen. Thread-safe.

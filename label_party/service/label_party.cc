@@ -196,11 +196,10 @@ absl::Status WithTurnedAway(const absl::Status& outcome, const TlsIdentity& iden
   if (!absl::IsUnavailable(outcome) || turned_away == 0) {
     return outcome;
   }
-  return absl::UnavailableError(
-      absl::StrCat(outcome.message(), "; ", turned_away,
-                   " connections came and were refused, or gave up, before they had proved to be ", identity.peer_name,
-                   ": see that its certificate is of the authority in ", identity.authority_path,
-                   ", has that name and has not expired; its own log says which"));
+  return absl::UnavailableError(absl::StrCat(
+      outcome.message(), "; ", turned_away, " connections failed before they showed the certificate of ",
+      identity.peer_name, ": check that its certificate comes from the authority in ", identity.authority_path,
+      ", has that name and has not expired. The log of ", identity.peer_name, " has the reason"));
 }
 
 // A table for the person on standard error and, where the run is complete and kept, the RESULT line.

@@ -48,9 +48,9 @@ class ReleaseJournal {
   // Of a run that begins. `account`: the id of the privacy account that counts it; empty: none does. Errors: NotFound,
   // InvalidArgument where the file cannot be made, or is there already; Internal where its name cannot be made durable.
   static absl::StatusOr<std::unique_ptr<ReleaseJournal>> Begin(const std::string& path, const std::string& account);
-  // Of one that goes on at batch (epoch, batch). What a crash has left of a last record is cut off. Errors: as Begin;
-  // NotFound, too, where there is none: then nothing says what was answered, and the run cannot go on; InvalidArgument,
-  // too, where another process writes to it or another account, or none, has counted what left.
+  // Of one that goes on at batch (epoch, batch). An incomplete last record, after a crash, is cut off. Errors: as
+  // Begin; NotFound, too, where there is none: then nothing says what was answered, and the run cannot go on;
+  // InvalidArgument, too, where another process writes to it or another account, or none, has counted what left.
   static absl::StatusOr<std::unique_ptr<ReleaseJournal>> Continue(const std::string& path, const std::string& account,
                                                                   uint32_t epoch, uint32_t batch);
   // The journals beside `checkpoint_path`, of whatever run. Errors: Internal where the folder cannot be read.

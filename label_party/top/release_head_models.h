@@ -26,7 +26,7 @@ absl::StatusOr<HeadStates> SplitHeads(const NamedParameters& state);
 // Of two models for the same activations and own features. The release head learns from the targets alone: cut
 // gradients, residuals, probabilities and ProbeCutGradient are its own, so that whatever leaves is a function of the
 // targets, of activations and of own features. The prediction head learns from the labels, after Update and thus once
-// the gradients have left; Predict, Parameters and the export are its. TopStep.mean_loss is the release head's loss of
+// the gradients were sent; Predict, Parameters and the export are its. TopStep.mean_loss is the release head's loss of
 // the labels, which only this party reads.
 //
 // Update copies the batch and hands it to a thread of the prediction head's, so that the next batch need not wait for

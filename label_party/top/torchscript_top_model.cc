@@ -199,8 +199,9 @@ absl::StatusOr<Plan> MakePlan(const TopModelOptions& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(const OptimizerOptions optimizer, ReadOptimizerOptions(options.optimizer));
   // A category as it is would be taken for a number.
   if (options.spec.has_own_features() && options.features.categorical > 0 && !HasEmbedding(options)) {
-    return absl::InvalidArgumentError(absl::StrCat(kField, ".own_features.embedding: expected, as the data have ",
-                                                   options.features.categorical, " categorical columns, found none"));
+    return absl::InvalidArgumentError(absl::StrCat(kField, ".own_features.embedding is missing: the data have ",
+                                                   options.features.categorical,
+                                                   " categorical columns. Add embedding { ... }"));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const bool takes_own_columns, TakesOwnColumns(options));
   return Plan{optimizer, takes_own_columns};

@@ -84,7 +84,7 @@ struct RunResult {
   }
 };
 
-// One step, once its answer has left and been learnt from.
+// One step, after its answer was sent and learnt from.
 struct StepRecord {
   StepRow row;  // Its seconds are the recorder's to fill in.
   ProtectionRow protection;

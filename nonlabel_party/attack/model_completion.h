@@ -30,7 +30,7 @@ inline constexpr int64_t kMaxCompletionSteps = 2000;
 // The model completion attack (Fu et al., "Label Inference Attacks Against Vertical Federated Learning", USENIX
 // Security 2022, section 4), supervised form: a bottom model gets a linear inference head, and both are trained on the
 // known examples by logistic loss with the party's own optimiser. It needs no gradient of the label party's, only what
-// training has left in the bottom model, so no noise on single gradients answers for it. Not thread-safe.
+// training has put into the bottom model, so no noise on single gradients answers for it. Not thread-safe.
 class ModelCompletion {
  public:
   struct Options {

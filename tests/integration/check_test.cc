@@ -189,9 +189,9 @@ TEST_F(CheckTest, RefusesTheOtherPartysData) {
 
 TEST_F(CheckTest, RefusesDataOfAnotherSplitAndModelsThatDoNotFitThem) {
   run_.nonlabel_config.mutable_model()->clear_embedding();
-  ExpectRefused("nonlabel_party", "model.embedding: expected");
+  ExpectRefused("nonlabel_party", "model.embedding is missing");
   run_.label_config.mutable_model()->mutable_wide()->clear_embedding();
-  ExpectRefused("label_party", "model.wide.embedding: expected");
+  ExpectRefused("label_party", "model.wide.embedding is missing");
   run_.label_agreement.set_test_fraction(0.2);
   for (const std::string party : kParties) {
     ExpectRefused(party, "test_fraction: expected data prepared for 0.2");

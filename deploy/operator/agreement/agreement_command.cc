@@ -92,9 +92,9 @@ absl::StatusOr<ExitCode> Accept(const AgreementFlags& flags) {
   if (!refused.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(flags.proposal, ": ", absl::StrJoin(refused, ", "),
-                     ": expected values that tell no more of this party's data than the defaults, found others "
-                     "(`splitveil agreement show` explains them); --allow=",
-                     absl::StrJoin(refused, ","), " accepts that"));
+                     ": these values may reveal more about this party's data than the defaults "
+                     "(`splitveil agreement show` explains them): accept them with --allow=",
+                     absl::StrJoin(refused, ",")));
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckAgainstOwn(agreement, config, flags.config));
   const std::string path = ResolvePath(flags.config, kOwnName);
@@ -120,20 +120,20 @@ void AddAgreementCommands(CommandLine& line) {
   const auto accept = std::make_shared<AgreementFlags>();
   CLI::App& accept_command = line.AddCommand(
       {"agreement accept",
-       "Accept the other party's proposal: hold it against this party's configuration, data and defaults, and keep it "
-       "as run.textproto beside the configuration.",
+       "Check the other party's proposal against this party's configuration, data and defaults, and save it as "
+       "run.textproto beside the configuration.",
        "splitveil agreement accept --proposal=received.textproto --config=shop/party.textproto", kGroup},
       [accept] { return Accept(*accept); });
   AddValue(accept_command, "--proposal=FILE", accept->proposal, "The file that the other party sent.")->required();
   AddValue(accept_command, "--config=FILE", accept->config, "This party's configuration.")->required();
   AddValue(accept_command, "--fingerprint=DIGITS", accept->fingerprint,
-           "As the other party reads it out; any other proposal is refused.");
+           "Fingerprint that the other party read to you; a proposal with a different one is refused.");
   accept_command
       .add_option("--allow", accept->allowed,
-                  "Fields that may tell more of this party's data than their defaults do, such as audit.disclosure.")
+                  "Fields that may reveal more about this party's data than the default, such as audit.disclosure.")
       ->delimiter(',')
       ->type_name("FIELD,...");
-  accept_command.add_flag("--force", accept->force, "Replace another agreement that was accepted before.");
+  accept_command.add_flag("--force", accept->force, "Replace an agreement that was accepted before.");
 }
 
 }  // namespace splitveil

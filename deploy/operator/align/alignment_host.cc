@@ -128,7 +128,7 @@ absl::Status AlignmentHost::Align(AlignmentChannel& channel) {
   {
     const absl::MutexLock lock(&mutex_);
     if (run_id_.empty() || begun_ || outcome_.has_value()) {
-      return absl::FailedPreconditionError("Align: expected it once, after Open, found it at another time");
+      return absl::FailedPreconditionError("Align is allowed once, directly after Open");
     }
     begun_ = true;
     run_id = run_id_;

@@ -219,7 +219,9 @@ void AddSign(CommandLine& line) {
 void AddCertificatesCommand(CommandLine& line) {
   const auto flags = std::make_shared<CertificatesFlags>();
   CLI::App& command = line.AddCommand(
-      {"certificates", "For trials on one machine: an authority and both parties' keys at once. Overwrites nothing.",
+      {"certificates",
+       "Make keys and certificates. Without a subcommand: an authority and both parties' keys, for trials on one "
+       "machine.",
        "splitveil certificates --label=label.example.com --nonlabel=nonlabel.example.com --out=certificates",
        "Before a run"},
       [flags] { return Certificates(*flags); });
@@ -253,11 +255,11 @@ void AddOwnCertificateCommands(CommandLine& line) {
   AddSign(line);
 
   const auto self_signed = std::make_shared<OwnCertificateFlags>();
-  CLI::App& self_signed_command = line.AddCommand(
-      {"certificates self_signed",
-       "Make this party's key and a certificate that the peer pins: no authority is needed, and no other is accepted.",
-       "splitveil certificates self_signed --name=bank.example --out=bank", kGroup},
-      [self_signed] { return SelfSigned(*self_signed); });
+  CLI::App& self_signed_command =
+      line.AddCommand({"certificates self_signed",
+                       "Make this party's key and a self-signed certificate. The peer accepts only this certificate.",
+                       "splitveil certificates self_signed --name=bank.example --out=bank", kGroup},
+                      [self_signed] { return SelfSigned(*self_signed); });
   AddName(*self_signed, self_signed_command);
   AddFolder(*self_signed, self_signed_command, "own.key and own.pem");
   AddDays(*self_signed, self_signed_command);

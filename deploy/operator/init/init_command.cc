@@ -137,11 +137,12 @@ void AddTableFlags(PartySetupOptions& options, CLI::App& command) {
       ->default_str("asked for");
   AddValue(command, "--positive=TEXT", options.schema.positive, "Which of the label's two values is the positive one.")
       ->default_str("1, yes, true, ...");
-  AddValue(command, "--class=TEXT", options.schema.classes, "Of a label with several values: one of them.");
+  AddValue(command, "--class=TEXT", options.schema.classes,
+           "One value of a label with several classes; repeat it for each.");
   AddValue(command, "--target_minimum=NUMBER", options.schema.target_minimum,
-           "Of a number to be predicted: the least.");
+           "Smallest value of a number to be predicted.");
   AddValue(command, "--target_maximum=NUMBER", options.schema.target_maximum,
-           "Of a number to be predicted: the largest.");
+           "Largest value of a number to be predicted.");
   AddValue(command, "--categorical=COLUMN", options.schema.categorical, "Column that holds codes or texts.");
   AddValue(command, "--numeric=COLUMN", options.schema.numeric, "Column that holds numbers.");
   AddValue(command, "--ignore=COLUMN", options.schema.ignore, "Column to leave out.");
@@ -161,27 +162,25 @@ void AddPeerFlags(InitFlags& flags, CLI::App& command) {
       ->default_str("asked for");
   AddValue(command, "--peer_name=NAME", choices.peer_name, "DNS name of the other party.")->default_str("asked for");
   AddValue(command, "--peer_address=HOST:PORT", choices.peer_address,
-           "Where the label party listens, of the non-label party.")
+           "Address of the label party; for the non-label party only.")
       ->default_str("port 7443 of --peer_name");
-  AddValue(command, "--listen_address=HOST:PORT", choices.listen_address, "Where this party listens.")
+  AddValue(command, "--listen_address=HOST:PORT", choices.listen_address, "Address on which the label party listens.")
       ->default_str("0.0.0.0:7443 of the label party");
   AddValue(command, "--certificate=KIND", flags.certificate,
            "self_signed: one that the peer pins; request: one for an authority to sign.")
       ->check(OneOf({"self_signed", "request"}));
-  AddValue(command, "--peer_certificate=FILE", options.peer_certificate,
-           "The other party's own.pem, where it is here already.");
+  AddValue(command, "--peer_certificate=FILE", options.peer_certificate, "The other party's own.pem, if you have it.");
   AddValue(command, "--proposal=FILE", options.proposal,
-           "The other party's run.textproto, where it has proposed one: the table is prepared for it. It is "
-           "not accepted by that.");
+           "The other party's run.textproto, if it sent one. The table is prepared for it; that does not accept it.");
 }
 
 void AddRunFlags(PartySetupOptions& options, CLI::App& command) {
   options.proposed.run_name = "first-run";
   options.proposed.test_fraction = "0.1";
-  AddValue(command, "--model=PRESET", options.choices.preset, "The model, cut where the papers cut it.")
+  AddValue(command, "--model=PRESET", options.choices.preset, "Model preset, with its cut layer from the papers.")
       ->default_str("MULTILAYER_PERCEPTRON, or the one of the proposal")
       ->check(OneOf({"MULTILAYER_PERCEPTRON", "WIDE_AND_DEEP", "WIDE_AND_DEEP_8"}));
-  AddValue(command, "--protection=NAME", options.choices.protection, "Of the gradients that leave the label party.")
+  AddValue(command, "--protection=NAME", options.choices.protection, "Protection of the gradients.")
       ->default_str("gaussian_label_dp")
       ->check(OneOf({"gaussian_label_dp", "marvell", "none"}));
   AddValue(command, "--max_run_auc_bound=AUC", options.choices.max_run_auc_bound,
@@ -195,22 +194,22 @@ void AddRunFlags(PartySetupOptions& options, CLI::App& command) {
   AddValue(command, "--test_fraction=SHARE", options.proposed.test_fraction, "Proposed share held out for testing.")
       ->check(NumberIn(0, 0.9));
   AddValue(command, "--out=DIR", options.out, "Folder to write to.")->default_str("the role's name");
-  command.add_flag("--force", options.force, "Replace what an earlier init wrote, but for key and certificate.");
+  command.add_flag("--force", options.force, "Replace what an earlier init wrote, except the key and certificate.");
 }
 
 }  // namespace
 
 void AddInitCommand(CommandLine& line) {
   const auto flags = std::make_shared<InitFlags>();
-  CLI::App& command = line.AddCommand(
-      {"init",
-       "From a table to a party that can train: looks at it, proposes a schema, prepares it, makes key and "
-       "certificate, "
-       "and writes this party's configuration and a proposal of the agreement. Asks for what is missing.",
-       "splitveil init --role=label_party --table=bank.csv --label=defaulted --own_name=bank.example "
-       "--peer_name=shop.example --out=bank",
-       "Before a run"},
-      [flags] { return Init(*flags); });
+  CLI::App& command =
+      line.AddCommand({"init",
+                       "Prepare a party for training from its table: propose a schema, encode the data, make a key and "
+                       "certificate, and "
+                       "write the configuration and a proposed agreement. Asks for what is missing.",
+                       "splitveil init --role=label_party --table=bank.csv --label=defaulted --own_name=bank.example "
+                       "--peer_name=shop.example --out=bank",
+                       "Before a run"},
+                      [flags] { return Init(*flags); });
   AddTableFlags(flags->options, command);
   AddPeerFlags(*flags, command);
   AddRunFlags(flags->options, command);

@@ -174,12 +174,13 @@ absl::StatusOr<std::string> ReadPeerCertificate(const PartySetupOptions& options
   const CertificateFacts& first = facts->front();
   // An authority would vouch for others, too; a pinned certificate admits this peer and nobody else.
   if (!absl::EqualsIgnoreCase(first.dns_names, options.choices.peer_name) || !first.self_signed || first.is_authority) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        options.peer_certificate, ": expected the self-signed certificate of ", options.choices.peer_name, ", found ",
-        first.is_authority  ? "an authority"
-        : first.self_signed ? "one"
-                            : "one signed by another",
-        " with DNS names ", first.dns_names));
+    return absl::InvalidArgumentError(absl::StrCat(options.peer_certificate,
+                                                   ": this must be the self-signed certificate of ",
+                                                   options.choices.peer_name, ", but it is ",
+                                                   first.is_authority  ? "an authority"
+                                                   : first.self_signed ? "self-signed"
+                                                                       : "signed by an authority",
+                                                   " and has the DNS names ", first.dns_names));
   }
   std::printf("%s: fingerprint  %s\n", options.peer_certificate.c_str(), SpokenFingerprint(first.sha256).c_str());
   return pem;

@@ -108,10 +108,10 @@ absl::StatusOr<std::string> FindId(const std::string& path, const TableSample& s
   }
   return Unclear(path, "",
                  candidates.empty()
-                     ? absl::StrCat("expected a column with another id in each row, found none among ",
-                                    QuotedNames(sample.layout.names), "; --id=COLUMN names it")
-                     : absl::StrCat("expected one column with another value in each row, found ", candidates.size(),
-                                    ": ", QuotedNames(candidates), "; --id=COLUMN says which is the id"));
+                     ? absl::StrCat("no column has a different id in each row, among ",
+                                    QuotedNames(sample.layout.names), ": set --id=COLUMN")
+                     : absl::StrCat(candidates.size(), " columns have a different value in each row: ",
+                                    QuotedNames(candidates), ". Set --id=COLUMN to the one that is the id"));
 }
 
 std::string Columns(const std::vector<std::string>& names) {
@@ -350,7 +350,7 @@ absl::StatusOr<SchemaProposal> ProposeSchema(const std::string& path, const Tabl
   for (const ColumnSummary& column : sample.columns) {
     Schema::Column& into = *proposal.schema.add_columns();
     into.set_name(column.name());
-    std::string why = "another value in each row";
+    std::string why = "a different value in each row";
     if (column.name() == id) {
       into.set_kind(Schema::ID);
     } else if (has_label && column.name() == flags.label) {

@@ -118,10 +118,11 @@ absl::StatusOr<Cells> FindSeparator(const std::string& name, const std::vector<s
     }
   }
   if (!best.has_value() || tie) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        name, ": expected lines of as many cells each, found ",
-        tie ? "two separators that give them" : "none of comma, semicolon, tab and bar that gives them",
-        "; --separator=TEXT says which it is (tab: \"\\t\")", tie ? "" : OddLine(lines, MostCells(lines.front()))));
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": cannot tell the separator: ",
+                     tie ? "two of comma, semicolon, tab and bar give each line the same number of cells"
+                         : "with comma, semicolon, tab or bar, lines have different numbers of cells",
+                     ". Set --separator=BYTE (tab: \"\\t\")", tie ? "" : OddLine(lines, MostCells(lines.front()))));
   }
   return *std::move(best);
 }
@@ -136,7 +137,7 @@ absl::StatusOr<Cells> SplitByFlag(const std::string& name, const std::vector<std
   std::optional<Cells> cells = SplitBy(lines, separator[0], OddLines(lines, flags), layout);
   if (!cells.has_value() || cells->front().size() < 2) {
     return absl::InvalidArgumentError(
-        absl::StrCat(name, ": expected lines of as many cells each, two or more, found others with separator ",
+        absl::StrCat(name, ": every line needs the same number of cells, at least two. They differ with separator ",
                      SeparatorName(separator[0]), OddLine(lines, separator[0])));
   }
   return *std::move(cells);

@@ -31,7 +31,8 @@ absl::StatusOr<std::unique_ptr<FolderLock>> FolderLock::Take(const std::string& 
   std::unique_ptr<FolderLock> lock(new FolderLock(descriptor));
   // The kernel drops the lock when the process ends, however it ends: no stale lock to remove.
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(folder, ": expected no other sweep at work there, found one"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(folder, ": a different sweep is running in this folder: wait for it, or use a different --out"));
   }
   return lock;
 }

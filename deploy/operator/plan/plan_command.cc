@@ -58,33 +58,36 @@ absl::StatusOr<ExitCode> Plan(const PlanFlags& flags) {
 void AddLinkFlags(PlanFlags& flags, CLI::App& command) {
   LinkPlanOptions& link = flags.link;
   constexpr char kLink[] = "Over a link";
-  CLI::Option* const round_trip =
-      AddValue(command, "--round_trip_ms=MS", link.round_trip_ms, "Of the link between the parties, as ping has it.")
-          ->check(NumberIn(0, 60000))
-          ->group(kLink);
-  CLI::Option* const cut_width =
-      AddValue(command, "--cut_width=N", link.cut_width, "Numbers of an example that cross it.")
-          ->check(IntegerIn(1, 65536))
-          ->group(kLink);
+  CLI::Option* const round_trip = AddValue(command, "--round_trip_ms=MS", link.round_trip_ms,
+                                           "Round-trip time between the parties, in ms, as ping reports it.")
+                                      ->check(NumberIn(0, 60000))
+                                      ->group(kLink);
+  CLI::Option* const cut_width = AddValue(command, "--cut_width=N", link.cut_width,
+                                          "Width of the cut layer: the link carries that many numbers per example.")
+                                     ->check(IntegerIn(1, 65536))
+                                     ->group(kLink);
   CLI::Option* const bandwidth = AddValue(command, "--bandwidth_mbps=MBIT/S", link.bandwidth_mbps,
-                                          "Of each direction, in millions of bits a second.")
+                                          "Bandwidth of the link in each direction, in Mbit/s.")
                                      ->check(NumberIn(0.001, 1e6))
                                      ->needs(round_trip)
                                      ->needs(cut_width)
                                      ->group(kLink);
   round_trip->needs(bandwidth);
   cut_width->needs(bandwidth);
-  AddValue(command, "--wire_dtype=TYPE", flags.wire_dtype, "As agreed.")
+  AddValue(command, "--wire_dtype=TYPE", flags.wire_dtype, "wire_dtype of the agreement.")
       ->check(OneOf({"FLOAT32", "BFLOAT16", "FLOAT16"}))
       ->group(kLink);
-  AddValue(command, "--batch_size=N", link.batch_size, "As agreed.")->check(IntegerIn(2, 1048576))->group(kLink);
-  AddValue(command, "--in_flight_batches=N", flags.in_flight_batches, "As agreed; AUTO, or 0: as the parties choose.")
+  AddValue(command, "--batch_size=N", link.batch_size, "batch_size of the agreement.")
+      ->check(IntegerIn(2, 1048576))
+      ->group(kLink);
+  AddValue(command, "--in_flight_batches=N", flags.in_flight_batches,
+           "in_flight_batches of the agreement; AUTO or 0: the parties choose.")
       ->check(IntegerIn(0, 64) | CLI::IsMember({kAuto}))
       ->group(kLink);
-  AddValue(command, "--max_in_flight_batches=N", link.max_in_flight_batches, "As agreed.")
+  AddValue(command, "--max_in_flight_batches=N", link.max_in_flight_batches, "max_in_flight_batches of the agreement.")
       ->check(IntegerIn(1, 64))
       ->group(kLink);
-  AddValue(command, "--step_ms=MS", link.step_ms, "What the slower party computes for a batch.")
+  AddValue(command, "--step_ms=MS", link.step_ms, "Compute time of the slower party per batch, in ms.")
       ->check(NumberIn(0, 1e6))
       ->group(kLink);
 }

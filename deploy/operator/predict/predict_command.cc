@@ -285,8 +285,8 @@ void AddPredictCommand(CommandLine& line) {
            "This party's checkpoint to predict with; both must be of the same run and epoch.")
       ->default_str("party.checkpoint_path of the configuration");
   AddValue(command, "--out=FILE", options->out_path,
-           "At the label party: CSV file for ids and predictions, readable only by its owner. It replaces earlier "
-           "predictions alone.");
+           "At the label party: CSV file for ids and predictions, readable only by its owner. Overwrites only "
+           "earlier predictions.");
 }
 
 }  // namespace splitveil

@@ -54,7 +54,7 @@ absl::Status CheckOptions(const PrepareOptions& options) {
   }
   if (options.only_applies && (options.extend_dir.empty() || options.parties == Schema::BOTH)) {
     return absl::InvalidArgumentError(
-        "only_applies: expected data whose preprocessing is applied, to a table of one party, found none or both");
+        "to apply earlier preprocessing, name its data (--fitted) and one party's table (--party)");
   }
   return absl::OkStatus();
 }

@@ -180,8 +180,8 @@ absl::Status Preprocessor::CheckSameTask(const Dataset& old) const {
   }
   if (!std::equal(theirs.classes().begin(), theirs.classes().end(), preprocessing_.classes().begin(),
                   preprocessing_.classes().end())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(old.path(), ": classes: expected those of the data to extend, in their order, found others"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        old.path(), ": the classes differ from those of the data to extend: use the same ones in the same order"));
   }
   if (theirs.target().minimum() != preprocessing_.target().minimum() ||
       theirs.target().maximum() != preprocessing_.target().maximum()) {
@@ -201,9 +201,9 @@ absl::Status Preprocessor::CheckSameAttributes(const Dataset& old) const {
   const auto &ours = preprocessing_.attributes(), &theirs = old.preprocessing().attributes();
   return std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(), same)
              ? absl::OkStatus()
-             : absl::InvalidArgumentError(absl::StrCat(
-                   old.path(),
-                   ": attributes: expected those of the data to extend, their values in their order, found others"));
+             : absl::InvalidArgumentError(absl::StrCat(old.path(),
+                                                       ": the attributes or their values differ from those of the data "
+                                                       "to extend: use the same ones in the same order"));
 }
 
 void Preprocessor::TakeTask(const v1::Preprocessing& theirs) {
@@ -229,12 +229,12 @@ absl::Status Preprocessor::Extend(const Dataset& old) {
   if (!TakeNumeric(theirs) || !SameNames(theirs.categorical(), preprocessing_.categorical()) ||
       theirs.image().SerializeAsString() != preprocessing_.image().SerializeAsString()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(old.path(), ": expected data of the same columns and image size to extend, found others"));
+        absl::StrCat(old.path(), ": columns or image size differ from those of the data to extend"));
   }
   if (!std::equal(theirs.categorical().begin(), theirs.categorical().end(), preprocessing_.categorical().begin(),
                   same_buckets)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(old.path(), ": hash_buckets: expected those of the data to extend, found others"));
+        absl::StrCat(old.path(), ": hash_buckets differs from that of the data to extend"));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(vocabularies_, old.ReadVocabularies());
   *preprocessing_.mutable_categorical() = theirs.categorical();

@@ -45,10 +45,9 @@ absl::Status CheckUsableRows(const UsableRowsOptions& options, const std::string
                              const RowSource& source) {
   const FaultCounts& skipped = source.skipped();
   if (skipped[static_cast<size_t>(RowFault::kFile)] > 0 && options.expected_rows == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source.first_error(RowFault::kFile).message(),
-                     "; how many rows that costs cannot be known: get the whole file, or say with --rows how many the "
-                     "table has"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        source.first_error(RowFault::kFile).message(),
+        "; the number of lost rows is unknown: get the whole file, or give the table's row count with --rows"));
   }
   const int64_t read = std::accumulate(skipped.begin(), skipped.end(), usable);
   const int64_t total = std::max(options.expected_rows, read);

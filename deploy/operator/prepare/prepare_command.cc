@@ -265,8 +265,8 @@ void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
       ->required();
   command.add_flag(
       "--keep", flags.options.keeps_other_data,
-      "Fail, and leave them, where --out has other data: a model that was trained on them is of no use without them. "
-      "Without it they are replaced, but never those of --extend.");
+      "Fail if --out has different data. By default they are replaced, and a model trained on them becomes unusable. "
+      "Data of --extend are never replaced.");
   AddValue(command, "--test_fraction=SHARE", flags.options.test_fraction,
            "As in the run agreement; vocabularies and scales are fitted on the training part.")
       ->check(NumberIn(0, 1));
@@ -274,7 +274,7 @@ void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
            "As in the run agreement's attribute_audit; these rows fit nothing either.")
       ->check(NumberIn(0, 1));
   AddValue(command, "--validation_fraction=SHARE", flags.options.validation_fraction,
-           "As in the run agreement: rows by which the best epoch is chosen; they fit nothing either.")
+           "As in the run agreement: share of rows that choose the best epoch; they fit nothing either.")
       ->check(NumberIn(0, 1));
   AddValue(command, "--test_after=TIME", flags.options.test_after,
            "As in the run agreement, for a table with a column of kind TIME: rows from then on are for testing, "
@@ -284,8 +284,9 @@ void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
            "Hash the categories of each column into this many buckets; 0 keeps vocabularies.")
       ->check(IntegerIn(0));
   AddValue(command, "--scaling=SCALING", flags.scaling,
-           "How numbers are scaled to [0, 1]: robust clips what lies beyond the quantiles at 1% and 99%, and "
-           "gives missing ones a value of their own; min_max does neither, as the papers.")
+           "How numbers are scaled to [0, 1]. robust: clips at the 1% and 99% quantiles; a missing number becomes the "
+           "median, "
+           "and an additional input marks it. min_max: does neither, as in the papers.")
       ->default_str("the schema's")
       ->check(OneOf({"robust", "min_max"}));
   AddValue(command, "--extend=DIR", flags.options.extend_dir,

@@ -89,19 +89,18 @@ absl::StatusOr<ExitCode> ReadEnd(const std::string& ledger, const std::string& r
   const absl::StatusOr<std::vector<RunRecord>> runs =
       reader.ok() ? (*reader)->Runs() : absl::StatusOr<std::vector<RunRecord>>(reader.status());
   if (!runs.ok()) {
-    return absl::InternalError(
-        absl::StrCat("the party answers no more, and how its run ended cannot be read: ", runs.status().message()));
+    return absl::InternalError(absl::StrCat(
+        "the party no longer answers, and its ledger does not say how the run ended: ", runs.status().message()));
   }
   const auto found = std::find_if(runs->rbegin(), runs->rend(), [&](const RunRecord& record) {
     return run_id.empty() ? record.finished_at >= began : record.run.run_id == run_id;
   });
   if (found == runs->rend()) {
-    return absl::InternalError(absl::StrCat("the party answers no more: ", ledger, ": expected ",
-                                            run_id.empty() ? "a run that ended since" : absl::StrCat("run ", run_id),
-                                            ", found none"));
+    return absl::InternalError(absl::StrCat("the party no longer answers, and ", ledger, " has no ",
+                                            run_id.empty() ? "run that ended since" : absl::StrCat("run ", run_id)));
   }
   const std::string line =
-      absl::StrCat("the party answers no more: run ", found->run.run_id, " is \"", found->status, "\" in ", ledger,
+      absl::StrCat("the party no longer answers: run ", found->run.run_id, " is \"", found->status, "\" in ", ledger,
                    found->finished_at.empty() ? ", so it ended without a word" : "");
   std::printf("%s\n", OneLine(line).c_str());
   return ExitCodeOfRun(found->status);
@@ -166,9 +165,8 @@ void AddStatusCommand(CommandLine& line) {
   flags->watch_option =
       AddValue(
           command, "--watch=SECONDS", flags->watch,
-          "Ask again every so many seconds, two where none are given, until the run has ended; exit 0 where it "
-          "is complete, 5 where it was halted, 6 where it was stopped, 1 where it failed. Of a party that is gone, "
-          "its ledger says so.")
+          "Repeat every SECONDS (default: 2) until the run ends. Exits with 0 if it is complete, 5 if halted, 6 if "
+          "stopped, 1 if it failed. If the party is gone, its ledger is read.")
           ->expected(0, 1);
   AddValue(command, "--timeout_seconds=SECONDS", flags->timeout_seconds, "How long to wait for an answer.")
       ->check(NumberIn(0.1, 3600));

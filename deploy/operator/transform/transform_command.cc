@@ -231,11 +231,11 @@ void AddTransformCommand(CommandLine& line) {
                    "Skip unusable rows instead of stopping at the first.");
   AddValue(command, "--out=DIR", flags->options.out_dir, "Folder for the party's data.")->required();
   command.add_flag("--keep", flags->options.keeps_other_data,
-                   "Fail, and leave them, where --out has other data. Without it they are replaced, but never those of "
-                   "--fitted.");
-  AddValue(command, "--csv=FILE", flags->csv,
-           "Also write ids, scaled numbers and category indices to this CSV file, readable only by its owner. It "
-           "replaces an earlier table of the same columns alone.");
+                   "Fail if --out has different data. By default they are replaced; data of --fitted never are.");
+  AddValue(
+      command, "--csv=FILE", flags->csv,
+      "Also write ids, scaled numbers and category indices to this CSV file, readable only by its owner. Overwrites "
+      "only an earlier table of the same columns.");
 }
 
 }  // namespace splitveil

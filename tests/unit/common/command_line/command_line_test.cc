@@ -47,6 +47,7 @@ class CommandLineTest : public ::testing::Test {
     pack.add_option("--file", files_, "A file.")->type_name("FILE");
     pack.add_option("--out", out_, "The box.")->type_name("FILE")->required();
     pack.add_option("--layers", layers_, "Layers.")->type_name("N")->check(IntegerIn(1, 9));
+    pack.add_option("--peer", peer_, "Where to.")->type_name("HOST:PORT");
     pack.add_option("--share", share_, "Share.")->type_name("SHARE")->check(NumberIn(0, 1));
     pack.add_flag("--force", force_, "Replace the box.");
     for (const char* name : {"bench speed", "bench size"}) {

@@ -83,7 +83,7 @@ TEST_F(InputLayerTest, WorksWithoutNumericColumns) {
 
 TEST_F(InputLayerTest, RefusesCategoriesWithoutAnEmbedding) {
   options_.embedding = nullptr;
-  ExpectCreateRefused("model.embedding: expected");
+  ExpectCreateRefused("model.embedding is missing");
 }
 
 TEST_F(InputLayerTest, RefusesNoFeaturesAtAll) {

@@ -236,7 +236,7 @@ TEST_F(TopModelTest, RefusesReservedAndRepeatedNames) {
 
 TEST_F(TopModelTest, RefusesAWidePartWithoutTheEmbeddingItNeeds) {
   options_.spec.mutable_wide()->clear_embedding();
-  ExpectCreateRefused("model.wide.embedding: expected");
+  ExpectCreateRefused("model.wide.embedding is missing");
 }
 
 TEST_F(TopModelTest, RefusesAWidePartWithoutFeatures) {
@@ -290,7 +290,7 @@ TEST_F(TopModelTest, RefusesOwnFeaturesThatAreNotThere) {
   ExpectCreateRefused("model.own_features.before: expected a layer of the label party's");
   options_.spec.mutable_own_features()->clear_before();
   options_.spec.mutable_own_features()->clear_embedding();
-  ExpectCreateRefused("model.own_features.embedding: expected");
+  ExpectCreateRefused("model.own_features.embedding is missing");
   options_.features = {};
   ExpectCreateRefused("model.own_features: expected at least one feature column");
 }

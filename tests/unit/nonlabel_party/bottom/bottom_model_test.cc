@@ -300,7 +300,7 @@ TEST_F(BottomModelTest, RefusesAnotherCutWidth) {
 
 TEST_F(BottomModelTest, RefusesCategoriesWithoutAnEmbedding) {
   options_.spec.clear_embedding();
-  ExpectCreateRefused("model.embedding: expected");
+  ExpectCreateRefused("model.embedding is missing");
 }
 
 TEST_F(BottomModelTest, RefusesAnUnsetOptimizer) {

@@ -194,7 +194,7 @@ TEST_F(EmbeddingBottomModelTest, RefusesCategoriesWithoutAnEmbedding) {
   options_.spec.clear_embedding();
   const absl::Status status = BottomModel::Create(options_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("model.embedding: expected"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("model.embedding is missing"));
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ TEST_F(SchemaProposalTest, SaysWhatEachColumnIsAndWhy) {
   EXPECT_EQ(Kinds(proposal),
             (std::map<std::string, std::string>{
                 {"customer", "ID"}, {"income", "NUMERIC"}, {"region", "CATEGORICAL"}, {"defaulted", "LABEL"}}));
-  EXPECT_THAT(proposal.why, ElementsAre("another value in each row", "numbers, 3 distinct, 40.0% missing",
+  EXPECT_THAT(proposal.why, ElementsAre("a different value in each row", "numbers, 3 distinct, 40.0% missing",
                                         "texts, 3 distinct", "two values, 25.0% positive"));
   EXPECT_THAT(proposal.schema.positive(), ElementsAre("yes"));
   EXPECT_THAT(proposal.schema.negative(), ElementsAre("no"));

@@ -25,7 +25,7 @@ TEST(FolderLockTest, HoldsAFolderUntilItEnds) {
     ASSERT_TRUE(held.ok()) << held.status();
     const auto second = FolderLock::Take(path);
     EXPECT_EQ(second.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(second.status().message(), HasSubstr("expected no other sweep"));
+    EXPECT_THAT(second.status().message(), HasSubstr("a different sweep is running"));
     EXPECT_TRUE(FolderLock::Take(folder.File("other")).ok());
   }
   EXPECT_TRUE(FolderLock::Take(path).ok());

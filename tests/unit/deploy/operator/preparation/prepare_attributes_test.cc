@@ -138,10 +138,10 @@ TEST(PrepareAttributesTest, ExtendsDataOfTheSameValuesInTheSameOrderOnly) {
   options.out_dir = folder.Path("later");
   EXPECT_TRUE(Prepare(options).ok()) << Prepare(options).status();
   options.rows.schema.mutable_columns(3)->mutable_values()->SwapElements(0, 1);
-  ExpectRefused(options, "attributes: expected those of the data to extend, their values in their order");
+  ExpectRefused(options, "the attributes or their values differ from those of the data to extend");
   options.rows.schema.mutable_columns(3)->set_kind(v1::TableSchema::IGNORE);
   options.rows.schema.mutable_columns(3)->clear_values();
-  ExpectRefused(options, "attributes: expected those of the data to extend");
+  ExpectRefused(options, "the attributes or their values differ");
 }
 
 TEST(PrepareAttributesTest, FitsNothingOnAuxiliaryRows) {

@@ -162,7 +162,7 @@ TEST_P(EndInLedger, OfAPartyThatIsGoneItsLedgerSaysHowTheRunEnded) {
   EXPECT_EQ(watched.exit_code, exit_code) << watched.out << watched.err;
   EXPECT_THAT(
       watched.out,
-      HasSubstr("\nthe party answers no more: run run-7 is \"" + std::string(status) + "\" in " + ledger_ +
+      HasSubstr("\nthe party no longer answers: run run-7 is \"" + std::string(status) + "\" in " + ledger_ +
                 (exit_code == 1 && std::string(status) == "running" ? ", so it ended without a word\n" : "\n")));
 }
 
@@ -195,7 +195,8 @@ TEST_F(StatusTest, AnEndThatCannotBeReadIsNoSuccess) {
   WriteText(ledger_, "no ledger");
   const ChildResult watched = WatchUntilGone([] {});
   EXPECT_EQ(watched.exit_code, 1);
-  EXPECT_THAT(watched.err, HasSubstr("the party answers no more, and how its run ended cannot be read: " + ledger_));
+  EXPECT_THAT(watched.err,
+              HasSubstr("the party no longer answers, and its ledger does not say how the run ended: " + ledger_));
 }
 
 TEST_F(StatusTest, ShowsThatAPartyDoesNotServe) {
