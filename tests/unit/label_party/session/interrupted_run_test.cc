@@ -202,11 +202,11 @@ TEST_F(InterruptedRunTest, GoesOnWithTheReleasesThatItBeganWithAlone) {
       {[](v1::LabelPartyConfig& config) {
          config.mutable_protection()->mutable_gaussian_label_dp()->set_likelihood_correction(false);
        },
-       "likelihood_correction: expected"},
+       "likelihood_correction: the run that was interrupted"},
       {[](v1::LabelPartyConfig& config) {
          config.mutable_protection()->mutable_gaussian_label_dp()->set_release_head_predicts(true);
        },
-       "release_head_predicts: expected"},
+       "release_head_predicts: the run that was interrupted"},
   };
   for (const auto& [change, expected] : changes) {
     run_.label_config = begun;

@@ -97,7 +97,7 @@ TEST_F(LabelSessionLifeTest, RefusesAPeerOfAnotherEpoch) {
   const std::string run_id = LeaveCheckpoints();
   continues_ = run_id + "/7";
   ResumeFrom(path_);
-  ExpectOpenRefused("found " + run_id + "/2 at the label party, " + run_id + "/7 at the non-label party");
+  ExpectOpenRefused("runs or epochs: " + run_id + "/2 at the label party, " + run_id + "/7 at the non-label party");
 }
 
 TEST_F(LabelSessionLifeTest, RefusesAPeerOfAnotherRun) {

@@ -74,7 +74,7 @@ TEST_F(OperatorHaltTest, ThereMustBeARunUnderWay) {
   ASSERT_TRUE(session_->Halt().ok());
   const absl::Status again = session_->Halt();
   EXPECT_EQ(again.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(again.message()), HasSubstr("found one that has ended"));
+  EXPECT_THAT(std::string(again.message()), HasSubstr("the run has ended"));
   EXPECT_TRUE(IsHalt(session_->WaitUntilEnded([] { return false; })));
   EXPECT_EQ(Ledger("SELECT count(*) FROM event WHERE kind = 'operator_halt'"), "1");
 }
