@@ -45,7 +45,8 @@ struct ClaimCheckRow {
   }
 };
 
-// What a privacy account says, before anything is released, of all runs up to this one on its examples. Later ones may add.
+// What a privacy account says, before anything is released, of all runs up to this one on its examples. Later ones may
+// add.
 struct AllRunsRow {
   std::string account;   // Its id.
   int64_t examples = 0;  // Counted for this run.
@@ -197,8 +198,8 @@ struct EvaluationRow {
 struct PrivacyLossRow {
   int64_t step = 0;
   std::string attribute;
-  double privacy_loss = 0;                // Of the batch as it was sent: L_p in nats, or the simulated adversary's loss.
-  double threshold = 0;                   // NaN: the method has none.
+  double privacy_loss = 0;  // Of the batch as it was sent: L_p in nats, or the simulated adversary's loss.
+  double threshold = 0;     // NaN: the method has none.
   double weight = 0, utility_weight = 0;  // Of both gradients in the step.
   int64_t correction_steps = 0;           // On the privacy losses alone, before the batch was sent.
   bool at_front = false;                  // The step went along the Pareto front, not toward it.

@@ -53,9 +53,9 @@ struct LabelNoisePlanOptions {
 
 struct LabelNoisePlan {
   // Noise of each release that draws any, in grid units (common/crypto/label_noise.h), rounded up. As many as
-  // `releases`, or as `noisy_releases` where later ones are frozen: then either nothing more is released, or what is released is
-  // computed of noisy labels that left before, of all of them at best (their mean, weighted by 1/sigma^2, has noise
-  // s/mu), and of the true label in no other way.
+  // `releases`, or as `noisy_releases` where later ones are frozen: then either nothing more is released, or what is
+  // released is computed of noisy labels that left before, of all of them at best (their mean, weighted by 1/sigma^2,
+  // has noise s/mu), and of the true label in no other way.
   std::vector<uint32_t> sigma_units;
   // What all of them disclose together, of the sigmas as rounded.
   LabelPrivacy run;

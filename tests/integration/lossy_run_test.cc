@@ -281,7 +281,8 @@ TEST_F(LossyRunTest, AnAlignmentThatIsLostEveryTimeEndsTheRun) {
   Faults faults(0, 0, 1000);
   const Outcome outcome = Run(&faults, AlwaysThere);
   EXPECT_EQ(ExitCodeFor(outcome.nonlabel), ExitCode::kRefused) << outcome.nonlabel;
-  EXPECT_THAT(std::string(outcome.nonlabel.message()), HasSubstr("attempts succeeded: find out what breaks the connection"));
+  EXPECT_THAT(std::string(outcome.nonlabel.message()),
+              HasSubstr("attempts succeeded: find out what breaks the connection"));
   EXPECT_FALSE(outcome.label.ok());
 }
 

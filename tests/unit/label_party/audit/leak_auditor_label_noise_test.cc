@@ -124,8 +124,8 @@ TEST_F(LeakAuditorTest, AClaimThatTheReleasesRefuteIsRecordedAtTheEnd) {
   ASSERT_TRUE(row.has_value());
   EXPECT_DOUBLE_EQ(row->claimed_mu, 0.5);
   const std::vector<EventRow> events = *(*reader)->Events("audit-1");
-  EXPECT_TRUE(std::any_of(events.begin(), events.end(),
-                          [](const EventRow& event) { return event.kind == "claim_refuted"; }));
+  EXPECT_TRUE(
+      std::any_of(events.begin(), events.end(), [](const EventRow& event) { return event.kind == "claim_refuted"; }));
 }
 
 }  // namespace
