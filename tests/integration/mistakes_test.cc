@@ -146,8 +146,8 @@ TEST_F(PrepareMistakesTest, AFileCutShortIsRefusedAlsoWhereBadRowsAreSkipped) {
   const std::string cut = whole.substr(0, whole.size() * 3 / 10);
   ExpectRefused("the gzip stream is cut short", cut);
   ExpectRefused(
-      "the gzip stream is cut short; how many rows that costs cannot be known: get the whole file, or say "
-      "with --rows how many the table has",
+      "the gzip stream is cut short; the number of lost rows is unknown: get the whole file, or give the table's row "
+      "count with --rows",
       cut, {"--skip_bad_rows"});
   ExpectRefused("expected at least 95% of the 400 rows to be usable, found ", cut, {"--skip_bad_rows", "--rows=400"});
   ExpectAccepted(cut, {"--skip_bad_rows", "--rows=400", "--min_usable_share=0.1"});

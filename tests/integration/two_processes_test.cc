@@ -216,8 +216,8 @@ TEST(TwoProcessesTest, PeerOfAnotherAuthorityIsRefusedAndSendsNothing) {
   EXPECT_EQ(run.label->Wait(), 3) << run.label->Errors();
   EXPECT_THAT(run.label->Errors(), Not(HasSubstr("opened")));
   EXPECT_THAT(run.label->Errors(),
-              HasSubstr("connections came and were refused, or gave up, before they had proved to "
-                        "be nonlabel-party.example: see that its certificate is of the authority"));
+              HasSubstr("connections failed before they showed the certificate of nonlabel-party.example: check that "
+                        "its certificate comes from the authority"));
   EXPECT_EQ(ReadWholeFile(run.ledger("nonlabel_party")), "");
 }
 

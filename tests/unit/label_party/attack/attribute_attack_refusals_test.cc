@@ -53,7 +53,7 @@ TEST_F(AttributeAttackRefusalsTest, PositionsAscendWithinTheAlignedExamples) {
   ExpectRefused(v1::POISON, "marked examples", [](auto& options) {
     options.examples.unmarked.insert(options.examples.unmarked.begin(), options.examples.marked[0]);
   });
-  ExpectRefused(v1::POISON, "as many values", [](auto& options) {
+  ExpectRefused(v1::POISON, "both need one for each aligned example", [](auto& options) {
     options.audit.add_attributes("other");
     options.known.push_back({"other", 2, {0, 1}, {}});
   });

@@ -227,7 +227,7 @@ TEST_F(InterruptedAttacksTest, ARunGoesOnFromOneCheckpointAHundredTimes) {
   }
   const absl::Status status = GoOnFrom(run + "/0");
   EXPECT_EQ(ExitCodeFor(status), ExitCode::kRefused) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("at most 100 times, found 100 before"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("100 times, at most 100 are allowed"));
   EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kRefused);
 }
 

@@ -86,8 +86,8 @@ TEST_F(AgreementCommandTest, AProposalThatTheOtherPartyDoesNotMeanIsRefused) {
 TEST_F(AgreementCommandTest, AProposalThatTellsMoreOfOnesDataIsRefusedUnlessAllowed) {
   WriteText(At("proposal.textproto"),
             "run_name: \"June\" cut_layer: \"embedding\" cut_width: 1 batch_size: 64 epochs: 2 test_fraction: 0.2\n");
-  EXPECT_THAT(ExpectError(2, Accept()), AllOf(HasSubstr("cut_layer: expected values that tell no more"),
-                                              HasSubstr("--allow=cut_layer accepts that")));
+  EXPECT_THAT(ExpectError(2, Accept()), AllOf(HasSubstr("cut_layer: these values may reveal more"),
+                                              HasSubstr("accept them with --allow=cut_layer")));
   EXPECT_FALSE(std::filesystem::exists(At("run.textproto")));
   EXPECT_THAT(ExpectDone(Accept({"--allow=cut_layer"})),
               HasSubstr("! cut_layer tells more of the non-label party's features than the default does\n"));
@@ -97,7 +97,7 @@ TEST_F(AgreementCommandTest, ARefusalNamesAllThatWouldHaveToBeAllowed) {
   WriteText(At("proposal.textproto"),
             "run_name: \"June\" cut_layer: \"embedding\" cut_width: 1 batch_size: 64 epochs: 2 test_fraction: 0.2 "
             "alignment { max_ids: 1000000000 }\n");
-  EXPECT_THAT(ExpectError(2, Accept()), HasSubstr("--allow=alignment.max_ids,cut_layer accepts that"));
+  EXPECT_THAT(ExpectError(2, Accept()), HasSubstr("accept them with --allow=alignment.max_ids,cut_layer"));
   EXPECT_THAT(ExpectDone(Accept({"--allow=alignment.max_ids,cut_layer"})),
               HasSubstr("! alignment.max_ids tells more of either party's data than the default does\n"));
 }

@@ -101,12 +101,12 @@ TEST_F(AlignmentHostTest, RefusesAPeerThatWantsToTrainAndEnds) {
 
 TEST_F(AlignmentHostTest, RefusesEveryMessageOutOfTurn) {
   AlignmentHost host(&label_, &status_);
-  ExpectRefused(host.Align(*channels_.first), "Align: expected it once, after Open");
+  ExpectRefused(host.Align(*channels_.first), "Align is allowed once, directly after Open");
   ASSERT_TRUE(host.Open(Request()).ok());
   ExpectRefused(host.Open(Request()).status(), "one alignment has started already");
   channels_.second->Close();
   EXPECT_FALSE(host.Align(*channels_.first).ok());  // The peer is gone; there is no second attempt.
-  ExpectRefused(host.Align(*channels_.first), "Align: expected it once");
+  ExpectRefused(host.Align(*channels_.first), "Align is allowed once");
   EXPECT_FALSE(host.WaitUntilEnded().ok());
 }
 
@@ -121,7 +121,7 @@ TEST_F(AlignmentHostTest, GivesUpASilentPeerBeforeAndAfterOpen) {
     }
     const absl::Status status = host.WaitUntilEnded().status();
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-    ExpectRefused(host.Align(*channels_.first), "Align: expected it once");
+    ExpectRefused(host.Align(*channels_.first), "Align is allowed once");
   }
 }
 

@@ -280,7 +280,9 @@ TEST_F(InitCommandTest, FailsForAPeersCertificateOfAnotherNameOrOfAnAuthority) {
       ExpectError(2,
                   {"init", "--role=nonlabel_party", "--table=" + At("shop.csv"), "--own_name=shop.example",
                    "--peer_name=mallory.example", "--out=" + At("shop"), "--peer_certificate=" + At("bank/own.pem")}),
-      HasSubstr("expected the self-signed certificate of mallory.example, found one with DNS names bank.example"));
+      HasSubstr(
+          "this must be the self-signed certificate of mallory.example, but it is self-signed and has the DNS names "
+          "bank.example"));
 }
 
 TEST_F(InitCommandTest, FailsForAModelThatCannotKeepTheProposal) {

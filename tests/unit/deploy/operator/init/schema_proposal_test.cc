@@ -170,8 +170,9 @@ TEST_F(SchemaProposalTest, TheNonLabelPartyHasNone) {
 
 TEST_F(SchemaProposalTest, SeveralIdsOrNoneAreOneErrorThatNamesTheFlag) {
   EXPECT_THAT(Error(Sample({id_, Ids("account", 100), region_}), false),
-              AllOf(HasSubstr("found 2: \"customer\", \"account\""), HasSubstr("--id=COLUMN"), Not(HasSubstr("C17"))));
-  EXPECT_THAT(Error(Sample({region_, income_}), false), HasSubstr("--id=COLUMN names it"));
+              AllOf(HasSubstr("2 columns have a different value in each row: \"customer\", \"account\""),
+                    HasSubstr("--id=COLUMN"), Not(HasSubstr("C17"))));
+  EXPECT_THAT(Error(Sample({region_, income_}), false), HasSubstr("no column has a different id in each row"));
   flags_.id = "account";
   EXPECT_EQ(Kinds(Propose(Sample({id_, Ids("account", 100), region_}), false)).at("customer"), "IGNORE");
   flags_.id = "region";

@@ -92,7 +92,9 @@ TEST(TableLayoutTest, SeparatorFlagDecides) {
 TEST(TableLayoutTest, FailsWithTheFlagWhereNoSeparatorFitsOrTwoDo) {
   EXPECT_THAT(Error({"id", "a"}), HasSubstr("--separator"));
   EXPECT_THAT(Error({"id,age", "a,3", "b,4,5"}), HasSubstr("--separator"));
-  EXPECT_THAT(Error({"id,a;b", "1,2;3", "4,5;6"}), HasSubstr("two separators that give them; --separator"));
+  EXPECT_THAT(
+      Error({"id,a;b", "1,2;3", "4,5;6"}),
+      HasSubstr("two of comma, semicolon, tab and bar give each line the same number of cells. Set --separator"));
 }
 
 TEST(TableLayoutTest, FailsWithTheFirstLineThatIsOdd) {

@@ -287,7 +287,8 @@ TEST(PreprocessorTest, RefusesToExtendDataOfOtherColumnsOrBuckets) {
   const ScratchFolder folder;
   Preprocessor::Options options;
   options.extends = Store(folder, Categories({"a"}), Row({}, {"a"}));
-  EXPECT_THAT(std::string(Preprocessor::Create(Columns(1, 1), options).status().message()), HasSubstr("same columns"));
+  EXPECT_THAT(std::string(Preprocessor::Create(Columns(1, 1), options).status().message()),
+              HasSubstr("columns or image size differ"));
   EXPECT_FALSE(Preprocessor::Create(Columns(0, 2), options).ok());
   options.hash_buckets = 7;
   EXPECT_THAT(std::string(Preprocessor::Create(Columns(0, 1), options).status().message()), HasSubstr("hash_buckets"));
@@ -357,8 +358,8 @@ TEST(PreprocessorTest, ExtendsDataOfTheSameTaskOnly) {
   };
   const auto old_classes = Store(folder, Fitted(classes), Row({1}, {}));
   EXPECT_EQ(extend(classes, old_classes), "");
-  EXPECT_THAT(extend(MultiClassColumns({"a", "c", "b"}), old_classes), HasSubstr("classes: expected"));
-  EXPECT_THAT(extend(MultiClassColumns({"a", "b", "c", "d"}), old_classes), HasSubstr("classes: expected"));
+  EXPECT_THAT(extend(MultiClassColumns({"a", "c", "b"}), old_classes), HasSubstr("the classes differ"));
+  EXPECT_THAT(extend(MultiClassColumns({"a", "b", "c", "d"}), old_classes), HasSubstr("the classes differ"));
   EXPECT_THAT(extend(targets, old_classes), HasSubstr("same kind of label"));
   EXPECT_THAT(extend(binary, old_classes), HasSubstr("same kind of label"));
   const auto old_targets = Store(folder, Fitted(targets), Row({1}, {}));

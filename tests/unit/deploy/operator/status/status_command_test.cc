@@ -175,7 +175,7 @@ TEST_F(StatusTest, AnEarlierRunSaysNothingOfTheOneThatIsWatched) {
   Record("run-6", "completed");
   const ChildResult unnamed = WatchUntilGone([] {});
   EXPECT_EQ(unnamed.exit_code, 1);
-  EXPECT_THAT(unnamed.err, HasSubstr(ledger_ + ": expected a run that ended since, found none"));
+  EXPECT_THAT(unnamed.err, HasSubstr(ledger_ + " has no run that ended since"));
 }
 
 TEST_F(StatusTest, ARunThatBeganAndEndedBetweenTwoQuestionsIsTheOneThatIsWatched) {
@@ -187,7 +187,7 @@ TEST_F(StatusTest, ARunThatIsNotInTheLedgerIsNoSuccess) {
   service_.answer.set_run_id("run-7");
   const ChildResult watched = WatchUntilGone([&] { Record("run-6", "completed"); });
   EXPECT_EQ(watched.exit_code, 1);
-  EXPECT_THAT(watched.err, HasSubstr(ledger_ + ": expected run run-7, found none"));
+  EXPECT_THAT(watched.err, HasSubstr(ledger_ + " has no run run-7"));
 }
 
 TEST_F(StatusTest, AnEndThatCannotBeReadIsNoSuccess) {
