@@ -195,12 +195,13 @@ std::string AnswerSentence(const std::vector<LedgerRun>& runs, const std::vector
     }
     const double cost = Cost(runs[i], references);
     const std::string kept = KeptGain(runs[i], references);
-    promised.push_back(absl::StrCat(runs[i].label, ", with at most ", BoundCertainty(*figures[i].run_auc_bound),
-                                    " certainty about a label beyond what features tell",
-                                    std::isfinite(cost)
-                                        ? absl::StrCat(", at a price of ", cost > 0 ? AucText(cost) : "nothing", " in ",
-                                                       TestQualityName(runs[i]), kept.empty() ? "" : ", which ", kept)
-                                        : ""));
+    promised.push_back(absl::StrCat(
+        runs[i].label, ", with at most ", BoundCertainty(*figures[i].run_auc_bound),
+        " certainty about a label beyond what features tell",
+        std::isfinite(cost)
+            ? absl::StrCat(", at a price of ", cost > 0 ? AucText(cost) : "nothing", " in ", TestQualityName(runs[i]),
+                           kept.empty() ? "" : absl::StrCat(", which ", kept, " from training"))
+            : ""));
   }
   const std::string of = asked == 1             ? "This run"
                          : asked == runs.size() ? absl::StrCat("Of these ", asked, " runs ")
