@@ -58,12 +58,19 @@ grpc::Status Gone(LabelSession& session) {
 // A call that brings activations in a stream and gets one answer after the last of them: `take` adds each message to
 // `state`, which counts once `finish` has seen the whole.
 template <typename State, typename Response>
-grpc::Status ReadActivations(LabelSession& session, const char* call, CallLimit* limit,
-                             const grpc::ServerContext& context,
-                             grpc::ServerReaderWriter<Response, grpc::ByteBuffer>* stream, State state,
-                             absl::Status (LabelSession::*take)(const v1::CutActivations&, State&),
-                             absl::StatusOr<Response> (LabelSession::*finish)(const State&)) {
-  const CallLimit::Slot slot(limit);
+struct Upload {
+  const char* call;
+  CallLimit* limit;
+  absl::Status (LabelSession::*take)(const v1::CutActivations&, State&);
+  absl::StatusOr<Response> (LabelSession::*finish)(const State&);
+  State state = {};
+};
+
+template <typename State, typename Response>
+grpc::Status ReadActivations(LabelSession& session, Upload<State, Response> upload, const grpc::ServerContext& context,
+                             grpc::ServerReaderWriter<Response, grpc::ByteBuffer>* stream) {
+  const char* const call = upload.call;
+  const CallLimit::Slot slot(upload.limit);
   if (!slot.granted()) {
     return slot.Refusal(call);
   }
@@ -77,7 +84,7 @@ grpc::Status ReadActivations(LabelSession& session, const char* call, CallLimit*
     if (!*read) {
       break;
     }
-    if (const absl::Status taken = (session.*take)(request, state); !taken.ok()) {
+    if (const absl::Status taken = (session.*upload.take)(request, upload.state); !taken.ok()) {
       return Verdict(session, call, taken);
     }
   }
@@ -87,7 +94,7 @@ grpc::Status ReadActivations(LabelSession& session, const char* call, CallLimit*
     return {grpc::StatusCode::CANCELLED, "the peer has cancelled the call"};
   }
   Response response;
-  grpc::Status status = Answer(session, call, (session.*finish)(state), &response);
+  grpc::Status status = Answer(session, call, (session.*upload.finish)(upload.state), &response);
   return status.ok() && !stream->Write(response) ? Gone(session) : status;
 }
 
@@ -106,11 +113,12 @@ grpc::internal::MethodHandler* FromBytes(Service* service, Serve serve) {
 SplitTrainingService::SplitTrainingService(LabelSession* session) : session_(session) {
   MarkMethodStreamed(kTrain, FromBytes<SplitTrainingService, v1::CutGradients>(
                                  this, [this](auto* context, auto* stream) { return TrainStream(context, stream); }));
-  MarkMethodStreamed(
-      kEvaluate, FromBytes<SplitTrainingService, v1::EvaluateResponse>(this, [this](auto* context, auto* stream) {
-        return ReadActivations(*session_, "Evaluate", &evaluations_, *context, stream, LabelSession::Evaluation(),
-                               &LabelSession::Evaluate, &LabelSession::FinishEvaluation);
-      }));
+  MarkMethodStreamed(kEvaluate,
+                     FromBytes<SplitTrainingService, v1::EvaluateResponse>(this, [this](auto* context, auto* stream) {
+                       const Upload<LabelSession::Evaluation, v1::EvaluateResponse> upload{
+                           "Evaluate", &evaluations_, &LabelSession::Evaluate, &LabelSession::FinishEvaluation};
+                       return ReadActivations(*session_, upload, *context, stream);
+                     }));
 }
 
 grpc::Status SplitTrainingService::Open(grpc::ServerContext* /*context*/, const v1::OpenRequest* request,
@@ -221,8 +229,9 @@ AttributeAuditService::AttributeAuditService(LabelSession* session) : session_(s
   MarkMethodStreamed(
       kEmbedAuxiliary,
       FromBytes<AttributeAuditService, v1::EmbedAuxiliaryResponse>(this, [this](auto* context, auto* stream) {
-        return ReadActivations(*session_, "EmbedAuxiliary", &embeddings_, *context, stream, LabelSession::Embedding(),
-                               &LabelSession::EmbedAuxiliary, &LabelSession::FinishEmbedding);
+        const Upload<LabelSession::Embedding, v1::EmbedAuxiliaryResponse> upload{
+            "EmbedAuxiliary", &embeddings_, &LabelSession::EmbedAuxiliary, &LabelSession::FinishEmbedding};
+        return ReadActivations(*session_, upload, *context, stream);
       }));
 }
 

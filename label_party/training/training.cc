@@ -290,8 +290,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   Training training;
   SPLITVEIL_ASSIGN_OR_RETURN(training.model, MakeModel(inputs));
   SPLITVEIL_ASSIGN_OR_RETURN(LabelState earlier, EarlierState(inputs));
-  // A batch of one class may come first: the moments of the earlier run protect it.
-  if (earlier.moments) {
+  if (earlier.moments) {  // They protect a first batch of one class.
     inputs.protection.gradients->RestoreMoments(*earlier.moments);
   }
   // Draws and debits: from here on the account has counted the run, whatever happens to it.
@@ -301,7 +300,6 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   earlier = EarlierReleases(std::move(earlier), accounted);
   training.privacy_account = earlier.privacy_account;
   RunResult beginnings = Beginnings(inputs, earlier.cumulative_sum_kl, accounted);
-
   BatchSource::Options source;
   source.batch_size = agreement.batch_size();
   source.in_flight_batches = inputs.in_flight_batches;

@@ -136,7 +136,6 @@ absl::Status NonLabelRunLifecycle::Open() {
     return AsRefusal(absl::InvalidArgumentError(
         "Open: the label party's answer must have the run name with 8 hexadecimal digits, and a seed commitment"));
   }
-  // The label party picks which run is resumed, but only among those this party has offered.
   continued_ = FindCheckpoint(checkpoints.unfinished, response.continued());
   checkpoints.unfinished.clear();
   if (!response.continued().empty() && (continued_ == nullptr || continued_->header().run_id() != response.run_id())) {
@@ -148,7 +147,6 @@ absl::Status NonLabelRunLifecycle::Open() {
     return AsRefusal(
         absl::InvalidArgumentError("Open: the label party uses a different alignment than the one in our cache"));
   }
-  // The label party lost its copy, or has a different one: align again.
   if (response.alignment_cache().empty()) {
     kept_.reset();
   }
