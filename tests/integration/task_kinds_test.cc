@@ -52,24 +52,24 @@ class TaskKindsTest : public ::testing::Test {
 };
 
 // The adversary knows all but which of two classes an example is of: two components, noise sqrt 2 apart from each
-// other. What it reads is what is proved, but for the sampling error of 2000 AUC pairs (0.011; four times that).
+// other. What it reads is what is proved, but for the sampling error of 16,000 examples' AUC (0.004; four times that).
 TEST_F(TaskKindsTest, TheWorstCaseOfSeveralClassesIsWhatIsProved) {
-  const auto run = NewRun(kFiveClasses);
+  const auto run = NewRun(kFiveClasses, 16'000);
   run->label_config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(2);
   const Json result = Train(*run);
   const double proved = Normal(0.5);  // mu = sqrt 2 / 2.
   EXPECT_NEAR(result["standing"]["proved_auc_bound"], proved, 1e-5);
-  EXPECT_NEAR(result["standing"]["worst_case"]["auc"], proved, 0.044);
+  EXPECT_NEAR(result["standing"]["worst_case"]["auc"], proved, 0.016);
   EXPECT_NE(result["standing"]["verdict"], "broken");
   EXPECT_NEAR(result["claim_check"]["claimed_mu"], std::sqrt(2) / 2, 1e-5);
   EXPECT_LE(result["claim_check"]["mu_lower"], std::sqrt(2) / 2);
-  EXPECT_GT(result["claim_check"]["mu_lower"], 0.05);  // It can see what there is.
+  EXPECT_GT(result["claim_check"]["mu_lower"], 0.25);  // 0.51 on average, scattering by 0.06.
   EXPECT_TRUE(result["test_auc"].is_number());
   EXPECT_TRUE(result["test_accuracy"].is_number());
   EXPECT_FALSE(result.contains("test_rmse"));
 }
 
-// As above, the posterior of the noised label in place of the noised label.
+// As above of 2000 examples (0.011), the posterior of the noised label in place of the noised label.
 TEST_F(TaskKindsTest, SoItIsWithTheLikelihoodCorrection) {
   const auto run = NewRun(kFiveClasses);
   run->label_config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(2);
