@@ -34,11 +34,11 @@ absl::Status CheckHead(const ReleasingHead& head, int64_t rows, int64_t cols) {
   if (static_cast<int64_t>(head.probabilities.size()) != rows) {
     return Misfit("probabilities", rows, static_cast<int64_t>(head.probabilities.size()));
   }
-  if (!head.longest_others.empty() && static_cast<int64_t>(head.longest_others.size()) != rows) {
-    return Misfit("lengths of other rows", rows, static_cast<int64_t>(head.longest_others.size()));
-  }
-  const bool one_line = head.noise_negative.along >= 0 && head.noise_positive.along >= 0;
-  return one_line && static_cast<int64_t>(head.noise_direction.size()) != cols
+  const NoiseVariances &negative = head.noise_negative, &positive = head.noise_positive;
+  const bool stated = negative.along >= 0 && positive.along >= 0;
+  const bool needs_line = negative.along != negative.across || positive.along != positive.across;
+  return stated && (needs_line || !head.noise_direction.empty()) &&
+                 static_cast<int64_t>(head.noise_direction.size()) != cols
              ? Misfit("a noise direction of width", cols, static_cast<int64_t>(head.noise_direction.size()))
              : absl::OkStatus();
 }

@@ -27,11 +27,10 @@ struct RowProducts {
   double x_line = 0, v_line = 0;
 };
 
-// Coefficient of v in the clean gradient of an example with this label: p - label, less where the gradient is clipped.
-double Coefficient(double probability, int label, double v_norm, double clip_norm) {
-  const double coefficient = probability - label;
-  const double norm = std::abs(coefficient) * v_norm;
-  return clip_norm > 0 && norm > clip_norm ? coefficient * clip_norm / norm : coefficient;
+// <row, line of the noise> of each row; 0 of noise that has none, being alike in all directions.
+std::vector<double> OnLine(ConstMatrixView rows, const ReleasingHead& head) {
+  return head.noise_direction.empty() ? std::vector<double>(static_cast<size_t>(rows.rows()))
+                                      : InnerProducts(rows, head.noise_direction);
 }
 
 // log N(x; coefficient v, noise) up to the constant that both labels share.
@@ -50,14 +49,11 @@ double LogOdds(double probability) {
   return std::log(inside / (1 - inside));
 }
 
-// Length of the clean gradient with this coefficient.
-double Length(double coefficient, const RowProducts& row) { return std::abs(coefficient) * std::sqrt(row.v_squared); }
-
 // max_norm's law. Of a row x = a v + rest, the rest being rounding, or noise where the clean gradient is zero.
 class MaxNormRow {
  public:
-  MaxNormRow(const RowProducts& row, double longest_other, double cols, double least_variance)
-      : row_(row), longest_other_(longest_other), cols_(cols), off_line_(OffLine(row)) {
+  MaxNormRow(const RowProducts& row, double longest, double cols, double least_variance)
+      : row_(row), longest_(longest), cols_(cols), off_line_(OffLine(row)) {
     // Rounding moves the row along its line as much as in any other direction.
     least_ = std::max(least_variance, cols > 1 ? off_line_ / (cols - 1) : 0) / row.v_squared;
   }
@@ -80,14 +76,13 @@ class MaxNormRow {
   }
 
   double LogDensity(double coefficient) const {
-    const double longest = std::max(longest_other_, Length(coefficient, row_));
-    const double variance = std::max(least_, longest * longest / row_.v_squared - coefficient * coefficient);
+    const double variance = std::max(least_, longest_ * longest_ / row_.v_squared - coefficient * coefficient);
     const double distance = row_.x_v / row_.v_squared - coefficient;
     return -0.5 * (distance * distance / variance + std::log(variance));
   }
 
   const RowProducts& row_;
-  const double longest_other_;
+  const double longest_;
   const double cols_;
   const double off_line_;  // Square of the rest.
   double least_;           // Variance of a.
@@ -110,8 +105,8 @@ std::vector<double> OfPlaces(const ReleasingHead& head) {
 std::vector<LabelResidual> OfGradientNoise(ConstMatrixView released, const ReleasingHead& head) {
   const std::vector<double> x_squared = SquaredNorms(released), v_squared = SquaredNorms(head.label_directions);
   const std::vector<double> x_v = PairwiseProducts(released, head.label_directions);
-  const std::vector<double> x_line = InnerProducts(released, head.noise_direction);
-  const std::vector<double> v_line = InnerProducts(head.label_directions, head.noise_direction);
+  const std::vector<double> x_line = OnLine(released, head);
+  const std::vector<double> v_line = OnLine(head.label_directions, head);
   const double largest = x_squared.empty() ? 0 : *std::max_element(x_squared.begin(), x_squared.end());
   const double along = std::max(kResolution * largest, head.noise_negative.along);
   const double across = std::max(kResolution * largest, head.noise_negative.across);
@@ -122,8 +117,8 @@ std::vector<LabelResidual> OfGradientNoise(ConstMatrixView released, const Relea
     }
     const double v_across = std::max(0.0, v_squared[j] - v_line[j] * v_line[j]);
     const double v_norm = std::sqrt(v_squared[j]);
-    const double if_negative = Coefficient(head.probabilities[j], 0, v_norm, head.clip_norm);
-    const double if_positive = Coefficient(head.probabilities[j], 1, v_norm, head.clip_norm);
+    const double if_negative = CleanCoefficient(head.probabilities[j], 0, v_norm, head.clip_norm);
+    const double if_positive = CleanCoefficient(head.probabilities[j], 1, v_norm, head.clip_norm);
     // <S^-1 v, x - if_negative v>, against its standard deviation sqrt(<v, S^-1 v>). A positive lies towards -v.
     const double on_line = x_line[j] - if_negative * v_line[j];
     const double on_v = x_v[j] - if_negative * v_squared[j];
@@ -163,6 +158,12 @@ std::vector<LabelResidual> OfLabelNoise(ConstMatrixView released, const Releasin
 
 }  // namespace
 
+double CleanCoefficient(double probability, int label, double v_norm, double clip_norm) {
+  const double coefficient = probability - label;
+  const double norm = std::abs(coefficient) * v_norm;
+  return clip_norm > 0 && norm > clip_norm ? coefficient * clip_norm / norm : coefficient;
+}
+
 double ConditionalAucBound(const ReleasingHead& head) {
   const NoiseVariances& negative = head.noise_negative;
   const NoiseVariances& positive = head.noise_positive;
@@ -188,8 +189,8 @@ double ConditionalAucBound(const ReleasingHead& head) {
     const double on_line = isotropic ? 0 : InnerProduct(v, head.noise_direction) / line_norm;
     // How far apart the clean gradients of the two labels are, in units of |v|.
     const double probability = head.probabilities[static_cast<size_t>(j)], v_norm = std::sqrt(v_squared);
-    const double separation =
-        Coefficient(probability, 0, v_norm, head.clip_norm) - Coefficient(probability, 1, v_norm, head.clip_norm);
+    const double separation = CleanCoefficient(probability, 0, v_norm, head.clip_norm) -
+                              CleanCoefficient(probability, 1, v_norm, head.clip_norm);
     const double along = separation * separation * on_line * on_line;
     const double across = cols == 1 ? 0 : separation * separation * std::max(0.0, v_squared - on_line * on_line);
     const double sum_kl = 0.5 * (unlike + Ratio(along, negative.along) + Ratio(along, positive.along) +
@@ -216,9 +217,8 @@ std::vector<double> ConditionalLogRatios(ConstMatrixView released, const Releasi
   const bool stated = head.noise_negative.along >= 0 && head.noise_positive.along >= 0 && largest > 0;
   const NoiseVariances negative = AtLeast(kResolution * largest, head.noise_negative);
   const NoiseVariances positive = AtLeast(kResolution * largest, head.noise_positive);
-  const std::vector<double> x_line = stated ? InnerProducts(released, head.noise_direction) : std::vector<double>();
-  const std::vector<double> v_line =
-      stated ? InnerProducts(head.label_directions, head.noise_direction) : std::vector<double>();
+  const std::vector<double> x_line = stated ? OnLine(released, head) : std::vector<double>();
+  const std::vector<double> v_line = stated ? OnLine(head.label_directions, head) : std::vector<double>();
   std::vector<double> scores(x_squared.size(), 0);
   for (size_t j = 0; j < scores.size(); ++j) {
     RowProducts row;
@@ -230,15 +230,14 @@ std::vector<double> ConditionalLogRatios(ConstMatrixView released, const Releasi
     row.x_squared = x_squared[j];
     row.x_v = x_v[j];
     const double v_norm = std::sqrt(row.v_squared);
-    const double if_negative = Coefficient(head.probabilities[j], 0, v_norm, head.clip_norm);
-    const double if_positive = Coefficient(head.probabilities[j], 1, v_norm, head.clip_norm);
+    const double if_negative = CleanCoefficient(head.probabilities[j], 0, v_norm, head.clip_norm);
+    const double if_positive = CleanCoefficient(head.probabilities[j], 1, v_norm, head.clip_norm);
     if (stated) {
       row.x_line = x_line[j];
       row.v_line = v_line[j];
       scores[j] = LogDensity(row, if_positive, positive, cols) - LogDensity(row, if_negative, negative, cols);
-    } else if (!head.longest_others.empty()) {
-      scores[j] =
-          MaxNormRow(row, head.longest_others[j], cols, kResolution * largest).LogRatio(if_negative, if_positive);
+    } else if (head.longest > 0) {
+      scores[j] = MaxNormRow(row, head.longest, cols, kResolution * largest).LogRatio(if_negative, if_positive);
     } else if (head.releases_posterior) {
       scores[j] = LogOdds(head.probabilities[j] - row.x_v / row.v_squared) - LogOdds(head.probabilities[j]);
     } else {

@@ -13,20 +13,26 @@
 
 namespace splitveil {
 
-// All that is behind a release but the labels and the draw of the noise. By the chain rule an example's clean gradient
-// is (p - y) v, v = dlogit/dz: its label moves it along its own v and nowhere else. Borrowed.
-struct ReleasingHead {
+// What a top model makes of a batch before any label is looked at. By the chain rule an example's clean gradient is
+// (p - y) v, v = dlogit/dz: its label moves it along its own v and nowhere else. Borrowed.
+struct LabelFreeBatch {
   ConstMatrixView label_directions;       // [batch, d]: v of each row.
   absl::Span<const float> probabilities;  // [batch]: p of each row.
   double clip_norm = 0;                   // To which clean gradients are scaled down; 0: never.
+};
+
+// Coefficient of v in the clean gradient of an example with this label: p - label, less where the gradient is clipped.
+double CleanCoefficient(double probability, int label, double v_norm, double clip_norm);
+
+// All that is behind a release but the labels and the draw of the noise.
+struct ReleasingHead : LabelFreeBatch {
   // Of the noise of each class; NaN where the method states none or adds none.
   NoiseVariances noise_negative, noise_positive;
-  // The line that the noise's `along` is on, [d]; read where along and across differ.
+  // The line that the noise's `along` is on, a unit vector, [d]; empty where along and across are one.
   absl::Span<const float> noise_direction;
-  // Of noise along each clean gradient that brings its expected square to that of the batch's longest (max_norm, Li et
-  // al., ICLR 2022, section 4.1): the length of the longest clean gradient among the other rows, which their labels
-  // tell, [batch]. Empty: the noise is no such.
-  absl::Span<const double> longest_others;
+  // Of noise along each clean gradient that brings its expected square to that of the longest that any label of the
+  // batch could give (max_norm, Li et al., ICLR 2022, section 4.1): the length of that. 0: the noise is no such.
+  double longest = 0;
   // All that is released of an example is made of one noised label, however often: evidence of it counts once.
   bool releases_repeat = false;
   // What is added to labels has been made a posterior: a clean gradient is (p - p(1 | noised label)) v.
@@ -44,9 +50,8 @@ struct ReleasingHead {
 // log p(released row | positive) - log p(released row | negative), given all of `head`: no scoring function has a
 // higher AUC on one release (Neyman-Pearson), and sums of it over releases with independent noise none over several. No
 // class moments enter, so that nothing is assumed of the gradients' distribution. Of max_norm's noise, x = a v with a ~
-// N(c, M^2 / ||v||^2 - c^2), c = p - y, M the longest clean gradient's length, this one included, as either label would
-// have it: the label moves place, spread and, where the row would be the longest, all noise. A row with c = 0, which
-// has no line of its own, has noise in every direction, and is told by that. Where the noise is not stated, the
+// N(c, M^2 / ||v||^2 - c^2), c = p - y, M = `longest`: the label moves place and spread. A row with c = 0, which has no
+// line of its own, has noise in every direction, and is told by that. Where the noise is not stated, the
 // place of the row on the line of v between what either label would send, -1/2 (negative) to 1/2 (positive): exact
 // where nothing is added; monotone in the log ratio where the label itself has Gaussian noise; or, of a posterior, its
 // log odds less those of p: the log ratio itself. Of `places`, the place less 1/2 times the squared separation, which

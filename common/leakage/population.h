@@ -53,7 +53,7 @@ struct Population {
 absl::StatusOr<Population> EstimatePopulation(ConstMatrixView clean, ConstMatrixView released,
                                               absl::Span<const uint8_t> labels);
 
-// Variances of the noise of a class: on the line of dg, and on each direction across it. NaN where they are not known.
+// Variances of the noise of a class: on one line, and on each direction across it. NaN where they are not known.
 struct NoiseVariances {
   double along = std::numeric_limits<double>::quiet_NaN();
   double across = std::numeric_limits<double>::quiet_NaN();
@@ -64,6 +64,12 @@ struct NoiseVariances {
   }
 };
 
+// The noise of a batch, as its protection states it.
+struct StatedNoise {
+  NoiseVariances negative, positive;
+  absl::Span<const float> direction = {};  // Of `along`, a unit vector, [d]; empty where along and across are one.
+};
+
 // The population of each batch of a run, with nothing in it of the noise of the batch itself: direction, means and
 // spreads from its clean rows, the noise as the protection states it, or else, as all that is measured, from earlier
 // batches in units of ||dg||^2. Not thread-safe.
@@ -72,7 +78,7 @@ class PopulationEstimator {
   // The moments to score `released` with. `modelled` is false before the second batch of a method that states no noise,
   // `measured` before the second batch. Errors: as EstimatePopulation; such a batch changes nothing.
   absl::StatusOr<Population> Next(ConstMatrixView clean, ConstMatrixView released, absl::Span<const uint8_t> labels,
-                                  const NoiseVariances& stated_negative, const NoiseVariances& stated_positive);
+                                  const StatedNoise& stated);
 
  private:
   friend class cereal::access;

@@ -15,10 +15,6 @@ namespace {
 
 constexpr int kTests = 3;
 
-bool HasOneClass(const std::vector<uint8_t>& labels) {
-  return std::all_of(labels.begin(), labels.end(), [&](uint8_t label) { return label == labels.front(); });
-}
-
 int64_t Positives(const std::vector<uint8_t>& labels) { return std::count(labels.begin(), labels.end(), 1); }
 
 // The error probability is shared among the tests.
@@ -49,8 +45,7 @@ void ClaimChecker::Add(const ReleasedBatch& batch, const ReleaseEvidence& eviden
   const bool on_gradients = evidence.noise_negative.along >= 0;
   // Written so that NaN is left out: a release that claims nothing has nothing to be refuted.
   if (!(evidence.sum_kl > 0 && std::isfinite(evidence.accumulated_sum_kl)) ||
-      (on_gradients ? HasOneClass(batch.labels) : !evidence.has_label_noise) ||
-      (!batch.candidates.empty() && !evidence.has_label_noise)) {
+      (!on_gradients && !evidence.has_label_noise) || (!batch.candidates.empty() && !evidence.has_label_noise)) {
     return;
   }
   if (labels_.empty()) {

@@ -46,23 +46,6 @@ absl::Status CheckShapes(const ReleasedBatch& batch, const ReleaseEvidence& evid
                                                        evidence.activations.rows()));
 }
 
-// Of each row, the length of the longest among the others.
-std::vector<double> LongestOthers(ConstMatrixView rows) {
-  std::vector<double> lengths;
-  double longest = 0, second = 0;
-  for (int64_t j = 0; j < rows.rows(); ++j) {
-    const double length = std::sqrt(SquaredNorm(rows.row(j)));
-    lengths.push_back(length);
-    second = std::max(second, std::min(length, longest));
-    longest = std::max(longest, length);
-  }
-  // The longest row's own length says nothing of the noise on it: the second longest takes its place.
-  for (double& length : lengths) {
-    length = length == longest ? second : longest;
-  }
-  return lengths;
-}
-
 constexpr double kRidge = 1e-6;             // Of the trace.
 constexpr double kIndependentPivot = 1e-4;  // Of the mean diagonal element.
 
@@ -196,15 +179,15 @@ LabelSideAudit::LabelSideAudit(const v1::LabelSideAudit& config, int64_t example
     : attacks_(AttacksOf(config)), every_batches_(config.every_batches()), scorer_(examples) {
   for (const AttackVariant& attack : attacks_) {
     const AttackTraits traits = TraitsOf(attack.attack);
-    // The line of the noise is that of the population.
-    needs_population_ = needs_population_ || traits.label_side_only();
+    needs_population_ = needs_population_ || traits.takes_population();
     reads_all_ = reads_all_ || traits.label_side_only() || traits.cumulative() || traits.learns();
   }
 }
 
 absl::Status LabelSideAudit::EstimateNext(const ReleasedBatch& batch, const ReleaseEvidence& evidence) {
-  absl::StatusOr<Population> population = estimator_.Next(evidence.clean, evidence.released, batch.labels,
-                                                          evidence.noise_negative, evidence.noise_positive);
+  absl::StatusOr<Population> population =
+      estimator_.Next(evidence.clean, evidence.released, batch.labels,
+                      {evidence.noise_negative, evidence.noise_positive, evidence.noise_direction});
   if (population.ok()) {
     population_ = *std::move(population);
     // FailedPrecondition: the first batches do not know both classes yet.
@@ -217,7 +200,6 @@ absl::Status LabelSideAudit::EstimateNext(const ReleasedBatch& batch, const Rele
 void LabelSideAudit::Place(const ReleasedBatch& batch, const ReleaseEvidence& evidence) {
   // Of this release only: an earlier place with a new gradient would be evidence of nothing.
   places_ = {};
-  longest_others_ = evidence.has_noise_along_rows ? LongestOthers(evidence.clean) : std::vector<double>();
   if (batch.candidates.empty() || evidence.label_directions.size() == 0) {
     return;
   }
@@ -235,9 +217,7 @@ bool LabelSideAudit::KnowsPlaces() const {
 }
 
 std::optional<ReleasingHead> LabelSideAudit::HeadOf(const ReleaseEvidence& evidence) const {
-  const bool stated = evidence.noise_negative.along >= 0 && evidence.noise_positive.along >= 0;
-  if (evidence.label_directions.size() == 0 || (stated && !population_.has_value()) ||
-      (!places_.places.empty() && !KnowsPlaces())) {
+  if (evidence.label_directions.size() == 0 || (!places_.places.empty() && !KnowsPlaces())) {
     return std::nullopt;
   }
   ReleasingHead head;
@@ -246,10 +226,8 @@ std::optional<ReleasingHead> LabelSideAudit::HeadOf(const ReleaseEvidence& evide
   head.clip_norm = evidence.clip_norm;
   head.noise_negative = evidence.noise_negative;
   head.noise_positive = evidence.noise_positive;
-  if (stated) {
-    head.noise_direction = population_->direction;
-  }
-  head.longest_others = longest_others_;
+  head.noise_direction = evidence.noise_direction;
+  head.longest = evidence.longest;
   head.releases_repeat = evidence.releases_repeat;
   head.releases_posterior = evidence.releases_posterior;
   head.label_mu = evidence.has_label_noise ? std::sqrt(evidence.sum_kl) : 0;

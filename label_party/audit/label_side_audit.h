@@ -112,8 +112,8 @@ struct ReleaseEvidence {
   bool releases_posterior = false;
   // What leaves is made of labels with Gaussian noise, the mu of which is sqrt(sum_kl).
   bool has_label_noise = false;
-  // Each row's noise is along its own clean gradient, see ReleasingHead.longest_others.
-  bool has_noise_along_rows = false;
+  absl::Span<const float> noise_direction = {};  // ReleasingHead's, as is
+  double longest = 0;
   // Of all that the run may release of an example, where that is known beforehand: what it claims. NaN: what has been
   // released, accumulated_sum_kl.
   double run_sum_kl = std::numeric_limits<double>::quiet_NaN();
@@ -165,8 +165,7 @@ class LabelSideAudit {
   PopulationEstimator estimator_;
   // Of the latest batch that held both classes: what the strongest adversary would use on one that does not.
   std::optional<Population> population_;
-  CandidatePlaces places_;              // Of the release that is scored; empty where its labels are of two classes.
-  std::vector<double> longest_others_;  // Likewise; empty where its noise is not along its rows.
+  CandidatePlaces places_;  // Of the release that is scored; empty where its labels are of two classes.
 };
 
 }  // namespace splitveil

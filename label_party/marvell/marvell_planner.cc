@@ -71,9 +71,7 @@ MarvellSolution WithNoiseAcross(MarvellSolution noise, double orthogonal_noise_r
 // Whether noise of these variances would change any row of the batch, beyond the rounding of its float components.
 bool Reaches(const ClassMoments& batch, const MarvellSolution& noise) {
   constexpr double kFloatResolutionSquared = 0x1p-46;
-  const double largest =
-      std::max(batch.negatives > 0 ? noise.lambda1_neg : 0, batch.positives > 0 ? noise.lambda1_pos : 0);
-  return largest > kFloatResolutionSquared * batch.max_squared_norm;
+  return std::max(noise.lambda1_neg, noise.lambda1_pos) > kFloatResolutionSquared * batch.max_squared_norm;
 }
 
 std::vector<float> UnitVector(const ClassMoments& moments) {
@@ -84,22 +82,8 @@ std::vector<float> UnitVector(const ClassMoments& moments) {
   return direction;
 }
 
-RowNoise ClassNoise(double lambda1, double lambda2) {
+RowNoise NoiseOf(double lambda1, double lambda2) {
   return {0, std::sqrt(std::max(0.0, lambda1 - lambda2)), std::sqrt(lambda2)};
-}
-
-// `noise` between classes of these moments, on every row that of its class.
-NoisePlan PlanClassNoise(const BatchFacts& batch, const std::string& method, const ClassMoments& moments,
-                         const MarvellSolution& noise) {
-  const RowNoise of_class[kClasses] = {ClassNoise(noise.lambda1_neg, noise.lambda2_neg),
-                                       ClassNoise(noise.lambda1_pos, noise.lambda2_pos)};
-  GaussianNoise rows{UnitVector(moments), {}};
-  rows.of_row.reserve(batch.labels.size());
-  for (uint8_t label : batch.labels) {
-    rows.of_row.push_back(of_class[label]);
-  }
-  return {ReportOf(method, moments, {noise.lambda1_neg, noise.lambda2_neg, noise.lambda1_pos, noise.lambda2_pos}),
-          std::move(rows)};
 }
 
 }  // namespace
@@ -143,32 +127,19 @@ absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength,
 std::string MarvellPlanner::name() const { return absl::StrCat("marvell(", strength_.name, ")"); }
 
 absl::StatusOr<NoisePlan> MarvellPlanner::Plan(const BatchFacts& batch, double max_sum_kl) const {
-  // A batch of one class has no direction of its own; sent in the clear, it would show that class (rule 3).
-  if (!batch.moments.informative()) {
-    return PlanFallback(batch, max_sum_kl);
-  }
-  SPLITVEIL_ASSIGN_OR_RETURN(const MarvellSolution noise,
-                             SolveMarvellFor(strength_, batch.position.epoch, max_sum_kl, batch.moments));
-  // Noise below the rounding of floats would leave the rows as they are.
-  if (!Reaches(batch.moments, noise)) {
-    return PlanFallback(batch, max_sum_kl);
-  }
-  return PlanClassNoise(batch, "marvell", batch.moments, noise);
-}
-
-absl::StatusOr<NoisePlan> MarvellPlanner::PlanFallback(const BatchFacts& batch, double max_sum_kl) const {
-  const std::string method = "marvell+fallback";
-  if (batch.running.available()) {
-    const ClassMoments estimate = batch.running.Estimate();
+  if (batch.moments.informative()) {
     SPLITVEIL_ASSIGN_OR_RETURN(const MarvellSolution noise,
-                               SolveMarvellFor(strength_, batch.position.epoch, max_sum_kl, estimate));
+                               SolveMarvellFor(strength_, batch.position.epoch, max_sum_kl, batch.moments));
+    // Noise below the rounding of floats would leave the rows as they are.
     if (Reaches(batch.moments, noise)) {
-      return PlanClassNoise(batch, method, estimate, noise);
+      return NoisePlan{ReportOf("marvell", batch.moments,
+                                {noise.lambda1_neg, noise.lambda2_neg, noise.lambda1_pos, noise.lambda2_pos}),
+                       GaussianNoise{UnitVector(batch.moments), NoiseOf(noise.lambda1_neg, noise.lambda2_neg),
+                                     NoiseOf(noise.lambda1_pos, noise.lambda2_pos)}};
     }
   }
-  // Nothing is known of the classes yet: noise on the scale of the gradients, at a strength like the configured one.
   const double s = strength_.sum_kls.empty() ? strength_.s : 1 / strength_.SumKlOf(batch.position.epoch);
-  return PlanIsotropicNoise(batch, method, s * batch.running.FallbackScale(batch.moments), max_sum_kl);
+  return PlanIsotropicNoise(batch, "marvell+fallback", s * batch.moments.Scale(), max_sum_kl);
 }
 
 }  // namespace splitveil

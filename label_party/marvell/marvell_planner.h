@@ -39,31 +39,32 @@ absl::StatusOr<MarvellStrength> MarvellStrengthOf(const v1::GradientProtection::
 absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength, uint32_t epoch, double max_sum_kl,
                                                 const ClassMoments& moments);
 
-// Row j of class c becomes g_j + sqrt(lambda1_c - lambda2_c) z_j dg/||dg|| + sqrt(lambda2_c) eta_j, with the class
-// moments of the batch and the lambdas of SolveMarvell.
+// Row j of class c becomes g_j + sqrt(lambda1_c - lambda2_c) z_j dg/||dg|| + sqrt(lambda2_c) eta_j, with the lambdas of
+// SolveMarvell for the moments that the batch is expected to have (ClassMoments). The paper takes those of the labels
+// that are there: direction and size of the noise on all other rows would then tell a single label to whoever knows
+// theirs, at an AUC of 0.99 for a few positives. A batch of many rows has the same moments up to sampling.
 //
 // Protects the label of every row from who sees the perturbed gradients of one step: no score has an AUC above
-// AucBound(sum_kl), as far as the gradients of a class are N(mean, variance I). Over steps the sum_kl of the releases
-// of one example add. Does not protect the direction dg, which the noise itself points along, nor the share of
-// positives. Where the spread of the classes is not the same in every direction, what lies across dg tells more than
-// the bound says: orthogonal_noise_ratio is the answer to that.
+// AucBound(sum_kl), as far as labels are drawn from the model's own predictions and the gradients of a class are
+// N(mean, variance I). Over steps the sum_kl of the releases of one example add. Does not protect the direction dg,
+// which the noise itself points along, nor the share of positives. Where the spread of the classes is not the same in
+// every direction, what lies across dg tells more than the bound says: orthogonal_noise_ratio is the answer to that. A
+// row that its label moves further than most, as the peer may choose, is told apart more easily than a class:
+// release.max_worst_case_auc_bound limits that.
 //
-// A batch that does not tell its classes apart (one class, or dg = 0) gets the noise that the run's average moments ask
-// for; where there are none yet, or where they would leave every row of the batch as it is, isotropic noise of total
-// power s times RunningMoments::FallbackScale, s = 1/sum_kl for a divergence target, which is the s that reaches it for
-// classes without spread. Both are reported as "marvell+fallback".
+// A batch whose classes are not expected to differ, or whose noise would leave every row as it is, gets isotropic noise
+// of total power s times the square of the longest gradient, s = 1/sum_kl for a divergence target, which is the s that
+// reaches it for classes without spread ("marvell+fallback").
 class MarvellPlanner final : public NoisePlanner {
  public:
   // s or every one of sum_kls > 0, as MarvellStrengthOf gives them.
   explicit MarvellPlanner(MarvellStrength strength) : strength_(std::move(strength)) {}
 
   absl::StatusOr<NoisePlan> Plan(const BatchFacts& batch, double max_sum_kl) const override;
-  Perturbation perturbation() const override { return Perturbation::kNoise; }
+  bool draws_noise() const override { return true; }
   std::string name() const override;
 
  private:
-  absl::StatusOr<NoisePlan> PlanFallback(const BatchFacts& batch, double max_sum_kl) const;
-
   const MarvellStrength strength_;
 };
 

@@ -1,15 +1,12 @@
-// What Marvell needs to know of a batch: class shares, means and variances (Li et al., ICLR 2022, Algorithm 1, step 1).
+// What noise on gradients needs to know of a batch, of which no label is part: what its classes are expected to be.
 #ifndef SPLITVEIL_LABEL_PARTY_NOISE_CLASS_MOMENTS_H_
 #define SPLITVEIL_LABEL_PARTY_NOISE_CLASS_MOMENTS_H_
 
-#include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 
-#include "common/matrix/matrix.h"
+#include "common/leakage/conditional_likelihood.h"
 
 namespace splitveil {
 
@@ -17,66 +14,32 @@ namespace splitveil {
 // and Theorem 2 behind Marvell, which read it, holds to two.
 inline constexpr int kClasses = 2;
 
-// Maximum likelihood estimates over one batch. The algorithm's first line divides by d in print; p is y'1 / B.
+// Class shares, means and variances of Marvell's first step (Li et al., ICLR 2022, Algorithm 1), with each row a
+// positive to the extent p and a negative to the extent 1 - p in place of its label: the moments that labels drawn from
+// the model's own predictions have. A law of noise made of the labels themselves would tell each of them to whoever
+// knows the others. The algorithm's first line divides by d in print.
 struct ClassMoments {
-  int64_t negatives = 0;
-  int64_t positives = 0;
-  double p = 0;                         // Share of positives.
-  std::vector<double> mean_difference;  // dg = mean of the positives - mean of the negatives, [d]; zero for one class.
+  double p = 0;                         // Expected share of positives, in (0, 1).
+  std::vector<double> mean_difference;  // dg = mean of the positives - mean of the negatives, [d].
   double dg_squared = 0;                // ||dg||^2
-  double u = 0;                         // Variance of a component within class 0; 0 where the class is absent.
-  double v = 0;                         // Variance of a component within class 1; 0 where the class is absent.
-  double max_squared_norm = 0;          // Largest ||g_j||^2.
-  double mean_squared_norm = 0;
+  double u = 0;                         // Variance of a component within class 0.
+  double v = 0;                         // Variance of a component within class 1.
+  double max_squared_norm = 0;          // Largest square of a gradient that any label of any row could give.
+  double mean_squared_norm = 0;         // Expected square of a gradient.
 
-  // Whether the batch says how the classes differ: both are there, and their means differ by more than the resolution
-  // of a float beside the largest row, below which noise of that scale would vanish in rounding.
+  // Whether the batch says how the classes differ: their means differ by more than the resolution of a float beside the
+  // longest gradient, below which noise of that scale would vanish in rounding.
   bool informative() const;
+
+  // The square of a gradient's length that noise is scaled by where dg says nothing: the largest; 1 for a batch whose
+  // labels move nothing, where noise of any size hides that.
+  double Scale() const { return max_squared_norm > 0 ? max_squared_norm : 1; }
 };
 
-// One pass over gradients [batch, d], in double, each class shifted by its first row so that equal rows have variance
-// exactly 0. labels: 0 or 1, [batch]. `squared_norms`: where given, becomes ||g_j||^2 of each row, [batch]. Errors:
-// InvalidArgument for an empty batch, another number of labels or another label; Internal for a gradient that is not
-// finite. Thread-safe.
-absl::StatusOr<ClassMoments> ComputeClassMoments(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
-                                                 std::vector<double>* squared_norms = nullptr);
-
-// Exponential averages over the informative batches of a run, which stand in where a batch says nothing about the
-// difference of its classes (architecture rule 3). Not thread-safe.
-class RunningMoments {
- public:
-  // Ignores batches that are not informative, so that perturbing one again gives the same bytes.
-  void Update(const ClassMoments& batch);
-
-  // Moments to go by until the first informative batch, which takes their place. Ignores what is not informative, and
-  // everything after that batch.
-  void PrimeMoments(const ClassMoments& moments);
-
-  // The averages as they stand; nullopt before the first informative batch.
-  std::optional<ClassMoments> average() const { return started_ ? std::optional(average_) : std::nullopt; }
-
-  // Goes on from the average() of an earlier run. Ignores what is not informative.
-  void RestoreMoments(const ClassMoments& average);
-
-  // False until the first informative or primed moments, and while the averaged directions of dg cancel.
-  bool available() const;
-
-  // Averages of p, u, v, ||dg||^2, the largest and mean squared norm; dg points along the averaged difference and has
-  // the averaged length. Counts are 0. Requires available().
-  ClassMoments Estimate() const;
-
-  // Largest squared norm, averaged; 0 before the first informative or primed moments.
-  double max_squared_norm() const { return average_.max_squared_norm; }
-
-  // The squared norm by which noise is scaled where `batch` itself is no guide: the larger of its largest and the
-  // average's; 1 where both are 0, since a gradient of the log loss is of order 1 at most.
-  double FallbackScale(const ClassMoments& batch) const;
-
- private:
-  bool primed_ = false;
-  bool started_ = false;
-  ClassMoments average_;
-};
+// In double. No row counts less than 1e-6 to either class: a model that is certain leaves none empty. Errors:
+// InvalidArgument for an empty batch or another number of probabilities than rows; Internal for a direction that is not
+// finite, or a probability that is none. Thread-safe.
+absl::StatusOr<ClassMoments> ExpectedMoments(const LabelFreeBatch& batch);
 
 }  // namespace splitveil
 

@@ -3,15 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <iterator>
+#include <numeric>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 #include "common/crypto/sha256.h"
 #include "common/leakage/bounds.h"
+#include "common/leakage/linear_algebra.h"
 #include "common/matrix/vector_variants.h"
 
 namespace splitveil {
@@ -140,56 +145,112 @@ absl::string_view BytesOf(const Value* values, size_t count) {
 
 // Hashes gradients and noise scales: the same input repeats the same bytes, and any different input gets independent
 // noise, since two sums of one draw would differ by the gradients alone.
-Digest ContextOf(ConstMatrixView gradients, const GaussianNoise& noise) {
+Digest ContextOf(ConstMatrixView gradients, absl::Span<const float> direction, absl::Span<const RowNoise> of_row) {
   static_assert(sizeof(RowNoise) == 3 * sizeof(double), "without gaps, whose bytes would be any");
   const uint64_t sizes[] = {static_cast<uint64_t>(gradients.rows()), static_cast<uint64_t>(gradients.cols()),
-                            noise.direction.size()};
+                            direction.size()};
   Sha256Hasher context;
   context.Update(BytesOf(sizes, std::size(sizes)));
   context.Update(BytesOf(gradients.data(), static_cast<size_t>(gradients.size())));
-  context.Update(BytesOf(noise.direction.data(), noise.direction.size()));
-  context.Update(BytesOf(noise.of_row.data(), noise.of_row.size()));
+  context.Update(BytesOf(direction.data(), direction.size()));
+  context.Update(BytesOf(of_row.data(), of_row.size()));
   return context.Finish();
+}
+
+absl::Status CheckBatch(const LabelledGradients& batch) {
+  const ConstMatrixView gradients = batch.gradients;
+  if (gradients.rows() < 1 || gradients.cols() < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("protection: empty batch, [", gradients.rows(), ", ", gradients.cols(), "]"));
+  }
+  if (batch.labels.size() != static_cast<size_t>(gradients.rows())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("protection: expected ", gradients.rows(), " labels, found ", batch.labels.size()));
+  }
+  if (std::any_of(batch.labels.begin(), batch.labels.end(), [](uint8_t label) { return label >= kClasses; })) {
+    return absl::InvalidArgumentError("protection: a label is neither 0 nor 1");
+  }
+  for (int64_t j = 0; j < gradients.rows(); ++j) {
+    if (!std::isfinite(SquaredNorm(gradients.row(j)))) {
+      return absl::InternalError(absl::StrCat("protection: gradient row ", j, " is not finite"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // One for each kind of change.
 struct Applier {
-  ConstMatrixView gradients;
+  const LabelledGradients& batch;
   const NoisePosition& position;
   SecureGaussian* gaussian;
   Matrix& out;
 
   absl::Status operator()(const NoChange&) const {
-    CopyRows(gradients, out);
+    CopyRows(batch.gradients, out);
     return absl::OkStatus();
   }
 
   absl::Status operator()(const GaussianNoise& noise) const {
-    if (gaussian->needs_binding()) {
-      gaussian->Bind(ContextOf(gradients, noise));
+    std::vector<RowNoise> of_row;
+    of_row.reserve(batch.labels.size());
+    for (uint8_t label : batch.labels) {
+      of_row.push_back(label == 1 ? noise.of_positive : noise.of_negative);
     }
-    return WritePerturbedRows(gradients, noise.direction, noise.of_row, position, *gaussian, out);
+    return Perturb(noise.direction, of_row);
+  }
+
+  absl::Status operator()(const EvenLengths& noise) const {
+    const double target = noise.longest * noise.longest;
+    // Noise along a row of zeros would leave it zero, and so visible.
+    const RowNoise of_zeros{0, 0, std::sqrt(target / static_cast<double>(batch.gradients.cols()))};
+    std::vector<RowNoise> of_row;
+    for (const double squared : SquaredNorms(batch.gradients)) {
+      of_row.push_back(squared == 0 ? of_zeros : RowNoise{std::sqrt(std::max(0.0, target / squared - 1)), 0, 0});
+    }
+    return Perturb({}, of_row);
   }
 
   absl::Status operator()(const KeepLargest& kept) const {
-    CopyRows(gradients, out);
-    int64_t equals = kept.equals;
+    CopyRows(batch.gradients, out);
+    std::vector<float> magnitudes(out.data(), out.data() + out.size());
+    std::transform(magnitudes.begin(), magnitudes.end(), magnitudes.begin(), [](float x) { return std::abs(x); });
+    const auto count = static_cast<std::ptrdiff_t>(std::ceil(kept.share * static_cast<double>(magnitudes.size())));
+    const auto least = magnitudes.begin() + (count - 1);
+    std::nth_element(magnitudes.begin(), least, magnitudes.end(), std::greater<>());
+    // Before `least` stand the larger ones and some of its equals: that many of them are kept.
+    int64_t equals = 1 + std::count(magnitudes.begin(), least, *least);
     std::for_each(out.data(), out.data() + out.size(), [&](float& component) {
       const float magnitude = std::abs(component);
-      if (magnitude < kept.least || (magnitude == kept.least && equals-- <= 0)) {
+      if (magnitude < *least || (magnitude == *least && equals-- <= 0)) {
         component = 0;
       }
     });
     return absl::OkStatus();
   }
 
-  absl::Status operator()(const RoundToBins& bins) const {
-    CopyRows(gradients, out);
-    std::for_each(out.data(), out.data() + out.size(), [&](float& component) {
-      const double bin = std::clamp(std::round((component - bins.lowest) / bins.spacing), 0.0, bins.bins - 1.0);
-      component = static_cast<float>(bins.lowest + bin * bins.spacing);
-    });
+  absl::Status operator()(const RoundToBins& rounding) const {
+    CopyRows(batch.gradients, out);
+    const double n = static_cast<double>(out.size());
+    const double mean = std::accumulate(out.data(), out.data() + out.size(), 0.0) / n;
+    double squares = 0;  // About the mean: about zero they would cancel where all components are alike.
+    std::for_each(out.data(), out.data() + out.size(), [&](float x) { squares += (x - mean) * (x - mean); });
+    const double reach = 2 * std::sqrt(squares / n);
+    if (reach > 0) {
+      const double lowest = mean - reach, spacing = 2 * reach / (rounding.bins - 1);
+      std::for_each(out.data(), out.data() + out.size(), [&](float& component) {
+        const double bin = std::clamp(std::round((component - lowest) / spacing), 0.0, rounding.bins - 1.0);
+        component = static_cast<float>(lowest + bin * spacing);
+      });
+    }
     return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Perturb(absl::Span<const float> direction, const std::vector<RowNoise>& of_row) const {
+    if (gaussian->needs_binding()) {
+      gaussian->Bind(ContextOf(batch.gradients, direction, of_row));
+    }
+    return WritePerturbedRows(batch.gradients, direction, of_row, position, *gaussian, out);
   }
 };
 
@@ -200,14 +261,19 @@ ProtectionReport EmptyReport(const std::string& method) {
   return {method, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone};
 }
 
-ProtectionReport ReportOf(const std::string& method, const ClassMoments& moments, const ClassNoise& noise) {
-  const int64_t d = static_cast<int64_t>(moments.mean_difference.size());
-  const double others = static_cast<double>(d - 1);
+ProtectionReport DescribeBatch(const std::string& method, const ClassMoments& moments) {
   ProtectionReport report = EmptyReport(method);
   report.u = moments.u;
   report.v = moments.v;
   report.g = moments.dg_squared;
   report.p = moments.p;
+  return report;
+}
+
+ProtectionReport ReportOf(const std::string& method, const ClassMoments& moments, const ClassNoise& noise) {
+  const int64_t d = static_cast<int64_t>(moments.mean_difference.size());
+  const double others = static_cast<double>(d - 1);
+  ProtectionReport report = DescribeBatch(method, moments);
   report.power = moments.p * (noise.lambda1_pos + others * noise.lambda2_pos) +
                  (1 - moments.p) * (noise.lambda1_neg + others * noise.lambda2_neg);
   report.lambda1_neg = noise.lambda1_neg;
@@ -216,17 +282,6 @@ ProtectionReport ReportOf(const std::string& method, const ClassMoments& moments
   report.lambda2_pos = noise.lambda2_pos;
   report.sum_kl = SumKl({d, moments.dg_squared, noise.lambda1_neg + moments.u, noise.lambda2_neg + moments.u,
                          noise.lambda1_pos + moments.v, noise.lambda2_pos + moments.v});
-  return report;
-}
-
-ProtectionReport DescribeBatch(const std::string& method, const ClassMoments& moments) {
-  ProtectionReport report = EmptyReport(method);
-  if (moments.informative()) {
-    report.u = moments.u;
-    report.v = moments.v;
-    report.g = moments.dg_squared;
-    report.p = moments.p;
-  }
   return report;
 }
 
@@ -254,9 +309,17 @@ absl::Status WritePerturbedRows(ConstMatrixView gradients, absl::Span<const floa
   return absl::OkStatus();
 }
 
-absl::Status ApplyPlan(const NoisePlan& plan, ConstMatrixView gradients, const NoisePosition& position,
+absl::Status ApplyPlan(const NoisePlan& plan, const LabelledGradients& batch, const NoisePosition& position,
                        SecureGaussian* gaussian, Matrix& out) {
-  return std::visit(Applier{gradients, position, gaussian, out}, plan.change);
+  absl::Status status = CheckBatch(batch);
+  if (status.ok()) {
+    status = std::visit(Applier{batch, position, gaussian, out}, plan.change);
+  }
+  // Nothing half perturbed is handed out.
+  if (!status.ok()) {
+    out = Matrix();
+  }
+  return status;
 }
 
 }  // namespace splitveil

@@ -49,11 +49,10 @@ struct ProtectionReport {
 // Only the method; every number is NaN, which the bounds read as "no bound".
 ProtectionReport EmptyReport(const std::string& method);
 
-// The method's noise and the divergence it leaves between the classes of `moments`, of gradients with d components. The
-// moments must be of two classes.
+// The method's noise and the divergence it leaves between the classes of `moments`, of gradients with d components.
 ProtectionReport ReportOf(const std::string& method, const ClassMoments& moments, const ClassNoise& noise);
 
-// For methods that state no noise of their own: the batch's moments if it has both classes, all else NaN.
+// For methods that state no noise of their own: the moments, all else NaN.
 ProtectionReport DescribeBatch(const std::string& method, const ClassMoments& moments);
 
 // Standard deviations of the noise of row j,
@@ -77,38 +76,52 @@ absl::Status WritePerturbedRows(ConstMatrixView gradients, absl::Span<const floa
 // Rows are sent as they are.
 struct NoChange {};
 
-// Gaussian noise of each row.
+// Gaussian noise on each row, that of its class.
 struct GaussianNoise {
-  std::vector<float> direction;  // [d], where a row has noise along it.
-  std::vector<RowNoise> of_row;  // [batch]
+  std::vector<float> direction;  // Unit vector, [d], where there is noise along it.
+  RowNoise of_negative, of_positive;
 };
 
-// Components smaller in magnitude than `least` become zero; of those equal to it, the first `equals` stay.
+// Gaussian noise on each row's own line that brings its expected length to `longest`, which is no less than any row's;
+// a row of zeros, which has no line, gets as much in all directions together.
+struct EvenLengths {
+  double longest = 0;
+};
+
+// The ceil(share n) of the batch's n components that are largest in magnitude stay (of equal ones the first), the
+// others become zero. Over the whole batch, not row by row: a row may lose all of its components.
 struct KeepLargest {
-  float least = 0;
-  int64_t equals = 0;
+  double share = 1;
 };
 
-// Each component becomes the nearest of lowest, lowest + spacing, ..., `bins` of them. spacing > 0.
+// Each component becomes the nearest of `bins` values, equally spaced over two standard deviations on either side of
+// the mean of all. bins >= 2. Where all are equal, none changes.
 struct RoundToBins {
-  double lowest = 0, spacing = 0;
-  int32_t bins = 0;
+  int32_t bins = 2;
 };
 
-// What a release would be. Its report holds as soon as it is applied; nothing of it depends on the draw.
+// What a release would be, for whichever labels. Its report holds as soon as it is applied; nothing of it depends on
+// the draw.
 struct NoisePlan {
   ProtectionReport report;
-  std::variant<NoChange, GaussianNoise, KeepLargest, RoundToBins> change;
+  std::variant<NoChange, GaussianNoise, EvenLengths, KeepLargest, RoundToBins> change;
   double max_sum_kl = std::numeric_limits<double>::infinity();  // The limit it was asked to keep; infinite: none.
 };
 
-// Carries out `plan` on `gradients` [batch, d], the ones that it was made for: writes what may leave into `out`, which
-// is made [batch, d] if it is not and may not alias. The one place where noise is drawn: at `position`, under the key
-// of `gaussian`, which only GaussianNoise reads (it may be null for the others). The same plan at the same position
-// gives the same bytes; noise of different strengths at one position is the same draw on different scales, so only one
-// of them may leave. Under a key of many runs (SecureGaussian) the noise is bound to gradients and plan: other ones get
-// independent noise. Errors: Internal where a component of the result is not finite; `out` is then empty.
-absl::Status ApplyPlan(const NoisePlan& plan, ConstMatrixView gradients, const NoisePosition& position,
+// Clean gradients [batch, d] and the labels [batch], 0 or 1, that they are of. Borrowed.
+struct LabelledGradients {
+  ConstMatrixView gradients;
+  absl::Span<const uint8_t> labels;
+};
+
+// Carries out `plan` on the batch that it was made for: writes what may leave into `out`, which is made [batch, d] if
+// it is not and may not alias. The one place where noise is drawn: at `position`, under the key of `gaussian`, which
+// only GaussianNoise and EvenLengths read (it may be null for the others). The same plan at the same position gives the
+// same bytes; noise of different strengths at one position is the same draw on different scales, so only one of them
+// may leave. Under a key of many runs (SecureGaussian) the noise is bound to gradients and plan: other ones get
+// independent noise. Errors, `out` being empty then: InvalidArgument for an empty batch, other labels or another number
+// of them than rows; Internal where a gradient or a component of the result is not finite.
+absl::Status ApplyPlan(const NoisePlan& plan, const LabelledGradients& batch, const NoisePosition& position,
                        SecureGaussian* gaussian, Matrix& out);
 
 }  // namespace splitveil

@@ -2,13 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -18,11 +14,10 @@
 namespace splitveil {
 namespace {
 
-// Whether the method's own noise reaches the batch: two classes, and norms that differ by more than rounding.
-bool PerturbsItself(const ClassMoments& moments) {
-  constexpr double kRounding = 1e-12;
-  return moments.negatives > 0 && moments.positives > 0 &&
-         moments.mean_squared_norm < (1 - kRounding) * moments.max_squared_norm;
+// Whether the method's own noise reaches the batch: lengths that differ by more than the rounding of floats.
+bool EvensLengths(const ClassMoments& moments) {
+  constexpr double kRounding = 1e-6;
+  return moments.mean_squared_norm < (1 - kRounding) * moments.max_squared_norm;
 }
 
 }  // namespace
@@ -60,28 +55,12 @@ double LeastIsotropicVariance(const ClassMoments& moments, double max_sum_kl) {
 
 NoisePlan PlanIsotropicNoise(const BatchFacts& batch, const std::string& method, double total_power,
                              double max_sum_kl) {
-  const double d = static_cast<double>(batch.gradients.cols());
-  std::optional<ClassMoments> classes;  // Between which the divergence is.
-  // The divergence between classes that the batch shows, or else those of the run's average.
-  if (batch.moments.informative()) {
-    classes = batch.moments;
-  } else if (batch.running.available()) {
-    classes = batch.running.Estimate();
+  double variance = total_power / batch.cols();
+  if (std::isfinite(max_sum_kl)) {
+    variance = std::max(variance, LeastIsotropicVariance(batch.moments, max_sum_kl));
   }
-  double variance = total_power / d;
-  if (classes && std::isfinite(max_sum_kl)) {
-    variance = std::max(variance, LeastIsotropicVariance(*classes, max_sum_kl));
-  }
-  const auto rows = static_cast<size_t>(batch.gradients.rows());
-  GaussianNoise noise{{}, std::vector<RowNoise>(rows, RowNoise{0, 0, std::sqrt(variance)})};
-  // Without classes nothing is known of the divergence: the report leaves it NaN, which every limit counts as exceeded.
-  if (classes) {
-    return {ReportOf(method, *classes, {variance, variance, variance, variance}), std::move(noise)};
-  }
-  ProtectionReport report = EmptyReport(method);
-  report.power = variance * d;
-  report.lambda1_neg = report.lambda2_neg = report.lambda1_pos = report.lambda2_pos = variance;
-  return {std::move(report), std::move(noise)};
+  const RowNoise of_row{0, 0, std::sqrt(variance)};
+  return {ReportOf(method, batch.moments, {variance, variance, variance, variance}), GaussianNoise{{}, of_row, of_row}};
 }
 
 absl::StatusOr<IsoStrength> IsoStrengthOf(const v1::GradientProtection::Iso& config) {
@@ -104,69 +83,30 @@ absl::StatusOr<IsoStrength> IsoStrengthOf(const v1::GradientProtection::Iso& con
 std::string IsoPlanner::name() const { return absl::StrCat("iso(", strength_.name, ")"); }
 
 absl::StatusOr<NoisePlan> IsoPlanner::Plan(const BatchFacts& batch, double max_sum_kl) const {
-  if (batch.moments.max_squared_norm > 0) {
-    return PlanIsotropicNoise(batch, "iso", strength_.t * batch.moments.max_squared_norm, max_sum_kl);
-  }
-  return PlanIsotropicNoise(batch, "iso+fallback", strength_.t * batch.running.FallbackScale(batch.moments),
-                            max_sum_kl);
+  const char* const method = batch.moments.max_squared_norm > 0 ? "iso" : "iso+fallback";
+  return PlanIsotropicNoise(batch, method, strength_.t * batch.moments.Scale(), max_sum_kl);
 }
 
 absl::StatusOr<NoisePlan> MaxNormPlanner::Plan(const BatchFacts& batch, double max_sum_kl) const {
   const ClassMoments& moments = batch.moments;
-  if (!PerturbsItself(moments)) {
-    return PlanIsotropicNoise(batch, "max_norm+fallback", batch.running.FallbackScale(moments), max_sum_kl);
+  if (!EvensLengths(moments)) {
+    return PlanIsotropicNoise(batch, "max_norm+fallback", moments.Scale(), max_sum_kl);
   }
-  const double target = moments.max_squared_norm;
-  // A row of zeros has no direction: noise along it would leave it zero, and so visible.
-  const RowNoise zero_row_noise{0, 0, std::sqrt(target / static_cast<double>(batch.gradients.cols()))};
-  GaussianNoise noise;
-  noise.of_row.reserve(batch.squared_norms.size());
-  for (const double squared_norm : batch.squared_norms) {
-    noise.of_row.push_back(squared_norm == 0 ? zero_row_noise
-                                             : RowNoise{std::sqrt(std::max(0.0, target / squared_norm - 1)), 0, 0});
-  }
-  ProtectionReport report = EmptyReport(kMaxNormMethod);
-  report.u = moments.u;
-  report.v = moments.v;
-  report.g = moments.dg_squared;
-  report.p = moments.p;
-  report.power = target - moments.mean_squared_norm;
-  return NoisePlan{std::move(report), std::move(noise)};
+  ProtectionReport report = DescribeBatch(kMaxNormMethod, moments);
+  report.power = moments.max_squared_norm - moments.mean_squared_norm;
+  return NoisePlan{std::move(report), EvenLengths{std::sqrt(moments.max_squared_norm)}};
 }
 
 std::string SparsifyPlanner::name() const { return absl::StrCat("sparsify(keep=", keep_, ")"); }
 
 absl::StatusOr<NoisePlan> SparsifyPlanner::Plan(const BatchFacts& batch, double) const {
-  const absl::Span<const float> components = batch.gradients.values();
-  std::vector<float> magnitudes(components.begin(), components.end());
-  std::transform(magnitudes.begin(), magnitudes.end(), magnitudes.begin(), [](float x) { return std::abs(x); });
-  // Over the whole batch, not row by row: a row may lose all of its components.
-  const auto kept = static_cast<std::ptrdiff_t>(std::ceil(keep_ * static_cast<double>(magnitudes.size())));
-  const auto least = magnitudes.begin() + (kept - 1);
-  std::nth_element(magnitudes.begin(), least, magnitudes.end(), std::greater<>());
-  // Before `least` stand the larger ones and some of its equals: that many of them are kept.
-  const int64_t equals = 1 + std::count(magnitudes.begin(), least, *least);
-  return NoisePlan{DescribeBatch("sparsify", batch.moments), KeepLargest{*least, equals}};
+  return NoisePlan{DescribeBatch("sparsify", batch.moments), KeepLargest{keep_}};
 }
 
 std::string DiscretizePlanner::name() const { return absl::StrCat("discretize(bins=", bins_, ")"); }
 
 absl::StatusOr<NoisePlan> DiscretizePlanner::Plan(const BatchFacts& batch, double) const {
-  const double n = static_cast<double>(batch.gradients.size());
-  double mean = 0;
-  for (float component : batch.gradients.values()) {
-    mean += component / n;
-  }
-  double variance = 0;
-  for (float component : batch.gradients.values()) {
-    variance += (component - mean) * (component - mean) / n;
-  }
-  NoisePlan plan{DescribeBatch("discretize", batch.moments), NoChange{}};
-  const double spacing = 4 * std::sqrt(variance) / (bins_ - 1);
-  if (spacing > 0) {
-    plan.change = RoundToBins{mean - 2 * std::sqrt(variance), spacing, bins_};
-  }
-  return plan;
+  return NoisePlan{DescribeBatch("discretize", batch.moments), RoundToBins{bins_}};
 }
 
 }  // namespace splitveil

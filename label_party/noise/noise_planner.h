@@ -5,13 +5,10 @@
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 
 #include "common/crypto/secure_gaussian.h"
-#include "common/matrix/matrix.h"
 #include "label_party/noise/class_moments.h"
 #include "label_party/noise/noise_plan.h"
 
@@ -19,20 +16,13 @@
 
 namespace splitveil {
 
-// A batch before it is protected. Borrows rows and labels, which must outlive it.
+// What a method may know of a batch: nothing that a label has moved, so that the noise on one row tells of its own
+// label alone, and of that no more than the report says.
 struct BatchFacts {
-  ConstMatrixView gradients;          // [batch, d], clean and finite.
-  absl::Span<const uint8_t> labels;   // [batch], 0 or 1.
-  NoisePosition position;             // Its epoch and batch; the stream is not read.
-  std::vector<double> squared_norms;  // [batch], ||g_j||^2.
-  ClassMoments moments;               // Of these gradients.
-  RunningMoments running;             // Of the batches before this one.
-};
+  NoisePosition position;  // Its epoch and batch; the stream is not read.
+  ClassMoments moments;    // Of any labels that it might have.
 
-// What a method does to gradients.
-enum class Perturbation {
-  kFixed,  // A function of the batch alone.
-  kNoise,  // Draws, and goes by the run's class moments where a batch says nothing.
+  double cols() const { return static_cast<double>(moments.mean_difference.size()); }
 };
 
 // Plans how to protect a batch. Pure: the same facts give the same plan, nothing is drawn or remembered. Every method
@@ -42,22 +32,21 @@ class NoisePlanner {
   virtual ~NoisePlanner() = default;
 
   // Noise as configured, or more: as much as brings the report's sum_kl to `max_sum_kl` (> 0) or below. The caller sees
-  // to a limit that the report does not keep. Batches with one class and gradients of zero are protected too
-  // (architecture rule 3). Errors: those of the method's solver.
+  // to a limit that the report does not keep. A batch of one class, which nothing here tells from others, is protected
+  // as they are, and so are gradients of zero (architecture rule 3). Errors: those of the method's solver.
   virtual absl::StatusOr<NoisePlan> Plan(const BatchFacts& batch, double max_sum_kl) const = 0;
-  virtual Perturbation perturbation() const = 0;
+  virtual bool draws_noise() const = 0;
   // Short name with its parameter, for reports: "marvell(s=4)".
   virtual std::string name() const = 0;
 };
 
-// The least variance per component of N(0, variance I) that brings the divergence of the classes of `moments` (two
-// classes, d components) to at most `max_sum_kl` > 0; to 1e-9 of itself, on the side where the limit is kept. 0 where
+// The least variance per component of N(0, variance I) that brings the divergence of the classes of `moments` (d
+// components) to at most `max_sum_kl` > 0; to 1e-9 of itself, on the side where the limit is kept. 0 where
 // no noise is needed, +inf where a double cannot hold it. More noise never raises the divergence: each of its terms
 // falls. Thread-safe.
 double LeastIsotropicVariance(const ClassMoments& moments, double max_sum_kl);
 
-// N(0, (total_power / d) I) on every row, or of more power where `max_sum_kl` asks for it. The report's divergence is
-// that of the batch's own classes, else of the run's averages, else NaN. Thread-safe.
+// N(0, (total_power / d) I) on every row, or of more power where `max_sum_kl` asks for it. Thread-safe.
 NoisePlan PlanIsotropicNoise(const BatchFacts& batch, const std::string& method, double total_power, double max_sum_kl);
 
 // How much noise.
@@ -70,16 +59,17 @@ struct IsoStrength {
 // that is missing, or not positive and finite.
 absl::StatusOr<IsoStrength> IsoStrengthOf(const v1::GradientProtection::Iso& config);
 
-// Adds N(0, (t/d) ||g_max||^2 I) to every row, g_max the longest gradient of the batch. Protects labels from who sees
-// the perturbed gradients of one step; over steps divergences add. Does not use the direction in which the classes
-// differ, so it takes more noise than Marvell for the same protection. A batch of zeros is perturbed on the scale of
-// the run's average ||g_max||^2, or 1 before there is one ("iso+fallback").
+// Adds N(0, (t/d) ||g_max||^2 I) to every row, g_max the longest gradient that any label of the batch could give: in
+// the paper the longest that is there, which labels choose, so that the noise on all rows together would show it. What
+// the noise hides is the label of every row from who sees the perturbed gradients of one step; over steps divergences
+// add. Does not use the direction in which the classes differ, so it takes more noise than Marvell for the same
+// protection. A batch whose labels move nothing is perturbed on the scale of 1 ("iso+fallback").
 class IsoPlanner final : public NoisePlanner {
  public:
   explicit IsoPlanner(IsoStrength strength) : strength_(std::move(strength)) {}
 
   absl::StatusOr<NoisePlan> Plan(const BatchFacts& batch, double max_sum_kl) const override;
-  Perturbation perturbation() const override { return Perturbation::kNoise; }
+  bool draws_noise() const override { return true; }
   std::string name() const override;
 
  private:
@@ -89,29 +79,29 @@ class IsoPlanner final : public NoisePlanner {
 // Name in reports of batches that the method's own noise reaches: along each row, as the audit must know.
 inline constexpr char kMaxNormMethod[] = "max_norm";
 
-// out_j = g_j + sigma_j z_j g_j with one scalar z_j ~ N(0, 1) a row and sigma_j = sqrt(||g_max||^2 / ||g_j||^2 - 1), so
-// that E||out_j||^2 = ||g_max||^2 for every row. A row of zeros has no line of its own and gets isotropic noise of
-// total power ||g_max||^2. A heuristic: it hides the norm, not the line of a gradient, states no divergence (sum_kl is
-// NaN), and leaves the longest row as it is. A batch with one class, or with rows all of one norm, would leave in the
-// clear; it gets isotropic noise of total power RunningMoments::FallbackScale ("max_norm+fallback").
+// out_j = g_j + sigma_j z_j g_j with one scalar z_j ~ N(0, 1) a row and sigma_j = sqrt(||g_max||^2 / ||g_j||^2 - 1),
+// g_max as iso's, so that E||out_j||^2 = ||g_max||^2 for every row. A row of zeros has no line of its own and gets
+// isotropic noise of total power ||g_max||^2. A heuristic: it hides the norm, not the line of a gradient, states no
+// divergence (sum_kl is NaN), and leaves a row that is itself the longest as it is. Where every label of every row
+// would give the same length, rows would leave in the clear; they get isotropic noise of total power ||g_max||^2
+// ("max_norm+fallback").
 class MaxNormPlanner final : public NoisePlanner {
  public:
   absl::StatusOr<NoisePlan> Plan(const BatchFacts& batch, double max_sum_kl) const override;
-  Perturbation perturbation() const override { return Perturbation::kNoise; }
+  bool draws_noise() const override { return true; }
   std::string name() const override { return kMaxNormMethod; }
 };
 
-// `sparsify` (Lin et al., ICLR 2018; Fu et al., USENIX Security 2022): keeps the ceil(keep n) of a batch's n components
-// that are largest in magnitude (of equal ones the first) and sets the others to zero. Biased, without randomness, and
-// the same for every batch, whatever its classes. A baseline: states no divergence, and a kept component leaves as it
-// is, so that a batch of one class is no safer than without it.
+// `sparsify` (Lin et al., ICLR 2018; Fu et al., USENIX Security 2022): KeepLargest. Biased, without randomness, and the
+// same for every batch, whatever its classes. A baseline: states no divergence, a kept component leaves as it is, so
+// that a batch of one class is no safer than without it, and which are kept depends on other rows' labels.
 class SparsifyPlanner final : public NoisePlanner {
  public:
   // keep in (0, 1).
   explicit SparsifyPlanner(double keep) : keep_(keep) {}
 
   absl::StatusOr<NoisePlan> Plan(const BatchFacts& batch, double max_sum_kl) const override;
-  Perturbation perturbation() const override { return Perturbation::kFixed; }
+  bool draws_noise() const override { return false; }
   std::string name() const override;
 
  private:
@@ -119,17 +109,16 @@ class SparsifyPlanner final : public NoisePlanner {
 };
 
 // `discretize`, DiscreteSGD (Fu et al., "Label inference attacks against vertical federated learning", USENIX Security
-// 2022, section 6): replaces each component by the nearest of `bins` values, equally spaced from mean - 2 sigma to mean
-// + 2 sigma, mean and sigma over all components of the batch (the paper takes those of the first epoch); what lies
-// beyond goes to the end. Biased, without randomness, and the same for every batch, whatever its classes. A baseline:
-// states no divergence. A batch whose components are all equal is its own bin and leaves as it is.
+// 2022, section 6; the paper takes mean and deviation of the first epoch): RoundToBins. Biased, without randomness, and
+// the same for every batch, whatever its classes. A baseline: states no divergence, and the bins depend on all labels.
+// A batch whose components are all equal is its own bin and leaves as it is.
 class DiscretizePlanner final : public NoisePlanner {
  public:
   // bins >= 2.
   explicit DiscretizePlanner(int32_t bins) : bins_(bins) {}
 
   absl::StatusOr<NoisePlan> Plan(const BatchFacts& batch, double max_sum_kl) const override;
-  Perturbation perturbation() const override { return Perturbation::kFixed; }
+  bool draws_noise() const override { return false; }
   std::string name() const override;
 
  private:

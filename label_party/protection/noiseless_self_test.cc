@@ -130,7 +130,7 @@ absl::Status ProveLabelDp(double epsilon, const SyntheticBatch& batch, const Pro
   }
   Matrix out;
   SPLITVEIL_ASSIGN_OR_RETURN(const ProtectionReport report,
-                             candidate.perturb(batch.gradients, batch.labels, NoisePosition{}, out));
+                             candidate.perturb(batch.label_free(), batch.labelled(), NoisePosition{}, out));
   if (report.method != "label_dp" || !Same(out, batch.gradients)) {
     return Broken("the gradients of randomised labels are changed");
   }
@@ -217,7 +217,7 @@ absl::Status ProveGaussianLabelDp(const v1::GradientProtection::GaussianLabelDp&
   }
   Matrix out;
   SPLITVEIL_ASSIGN_OR_RETURN(const ProtectionReport report,
-                             candidate.perturb(batch.gradients, batch.labels, NoisePosition{}, out));
+                             candidate.perturb(batch.label_free(), batch.labelled(), NoisePosition{}, out));
   if (report.method != "gaussian_label_dp" || !Same(out, batch.gradients)) {
     return Broken("the gradients of noised labels are changed");
   }
@@ -248,7 +248,7 @@ absl::Status ProveNoiseless(const v1::GradientProtection& config, const Protecti
   }
   Matrix out;
   SPLITVEIL_ASSIGN_OR_RETURN(const ProtectionReport report,
-                             candidate.perturb(batch.gradients, batch.labels, NoisePosition{}, out));
+                             candidate.perturb(batch.label_free(), batch.labelled(), NoisePosition{}, out));
   if (config.has_none()) {
     return ProveNone(batch, report, out);
   }

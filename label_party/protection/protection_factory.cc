@@ -113,7 +113,7 @@ absl::StatusOr<Protection> MakeProtection(const v1::GradientProtection& config, 
   if (passthrough.method == nullptr) {
     SPLITVEIL_ASSIGN_OR_RETURN(planner, MakePlanner(config));
     // Fail closed: a method that should draw noise must not send gradients as they are.
-    if (planner->perturbation() == Perturbation::kNoise && noise == nullptr) {
+    if (planner->draws_noise() && noise == nullptr) {
       return absl::InvalidArgumentError("gradient_protection: the method draws noise, but there is no source of it");
     }
   }

@@ -57,7 +57,7 @@ double SquaredNormOf(absl::Span<const float> row) {
 
 absl::StatusOr<std::vector<Promise>> PromisesOf(const v1::GradientProtection& config, uint32_t epoch,
                                                 const SyntheticBatch& batch) {
-  SPLITVEIL_ASSIGN_OR_RETURN(ClassMoments moments, ComputeClassMoments(batch.gradients, batch.labels));
+  SPLITVEIL_ASSIGN_OR_RETURN(ClassMoments moments, ExpectedMoments(batch.label_free()));
   std::vector<Promise> promises(kRows);
   MarvellSolution marvell;
   IsoStrength iso;
@@ -184,8 +184,8 @@ bool SameBytes(const Matrix& a, ConstMatrixView b) {
 }  // namespace
 
 ProtectionCandidate CandidateOf(const Protection& protection) {
-  return {[&protection](ConstMatrixView gradients, absl::Span<const uint8_t> labels, const NoisePosition& position,
-                        Matrix& out) { return protection.gradients->Perturb(gradients, labels, position, out); },
+  return {[&protection](const LabelFreeBatch& batch, const LabelledGradients& gradients, const NoisePosition& position,
+                        Matrix& out) { return protection.gradients->Perturb(batch, gradients, position, out); },
           [&protection](absl::Span<const NoiseRow> examples, absl::Span<const uint8_t> labels, uint32_t epoch) {
             return protection.TrainingTargets(examples, std::vector<float>(labels.begin(), labels.end()), epoch);
           }};
@@ -195,11 +195,12 @@ SyntheticBatch MakeSyntheticBatch() {
   SyntheticBatch batch;
   for (int64_t j = 0; j < SyntheticBatch::kRows; ++j) {
     batch.labels[j] = j % 4 == 1 ? 1 : 0;
-    const double mean = batch.labels[j] == 1 ? 0.4 : -0.1;
-    const double spread = batch.labels[j] == 1 ? 0.2 : 0.1;
+    batch.probabilities[j] = static_cast<float>(0.2 + 0.02 * static_cast<double>(j % 5));
     for (int64_t k = 0; k < SyntheticBatch::kCols; ++k) {
       const double wave = std::sin(12.9898 * static_cast<double>(j * SyntheticBatch::kCols + k + 1));
-      batch.gradients.row(j)[k] = static_cast<float>(mean * (1 + 0.05 * static_cast<double>(k)) + spread * wave);
+      batch.directions.row(j)[k] = static_cast<float>(-0.5 * (1 + 0.05 * static_cast<double>(k)) + 0.3 * wave);
+      batch.gradients.row(j)[k] =
+          (batch.probabilities[j] - static_cast<float>(batch.labels[j])) * batch.directions.row(j)[k];
     }
   }
   return batch;
@@ -222,7 +223,7 @@ absl::Status ProveProtection(const v1::GradientProtection& config, const Protect
     const NoisePosition position{draw / 16, draw % 16, 0};
     SPLITVEIL_ASSIGN_OR_RETURN(std::vector<Promise> promises, PromisesOf(config, position.epoch, batch));
     SPLITVEIL_ASSIGN_OR_RETURN(ProtectionReport report,
-                               candidate.perturb(batch.gradients, batch.labels, position, out));
+                               candidate.perturb(batch.label_free(), batch.labelled(), position, out));
     if (report.method == "none" || SameBytes(out, batch.gradients)) {
       return Broken("the gradients leave as they are");
     }
@@ -232,7 +233,7 @@ absl::Status ProveProtection(const v1::GradientProtection& config, const Protect
     SPLITVEIL_RETURN_IF_ERROR(evidence.Add(out, promises));
     Matrix again;
     if (draw == 0 &&
-        (!candidate.perturb(batch.gradients, batch.labels, position, again).ok() || !SameBytes(again, out))) {
+        (!candidate.perturb(batch.label_free(), batch.labelled(), position, again).ok() || !SameBytes(again, out))) {
       return Broken("the same position does not give the same noise");
     }
   }

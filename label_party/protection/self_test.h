@@ -23,7 +23,7 @@ namespace splitveil {
 // A protection as the self-test sees it: from outside, so that tests can try broken ones.
 struct ProtectionCandidate {
   // As GradientProtection::Perturb.
-  std::function<absl::StatusOr<ProtectionReport>(ConstMatrixView gradients, absl::Span<const uint8_t> labels,
+  std::function<absl::StatusOr<ProtectionReport>(const LabelFreeBatch& batch, const LabelledGradients& gradients,
                                                  const NoisePosition& position, Matrix& out)>
       perturb;
   // As Protection::TrainingTargets of two classes.
@@ -32,8 +32,7 @@ struct ProtectionCandidate {
       training_targets;
 };
 
-// `protection` must outlive the result. What it is given feeds its running moments, and its targets count as drawn:
-// give it an object of its own.
+// `protection` must outlive the result. Its targets count as drawn: give it an object of its own.
 ProtectionCandidate CandidateOf(const Protection& protection);
 
 // What a candidate is tried on.
@@ -41,8 +40,13 @@ struct SyntheticBatch {
   static constexpr int64_t kRows = 64;
   static constexpr int64_t kCols = 16;
 
-  Matrix gradients{kRows, kCols};
+  Matrix directions{kRows, kCols};
+  std::vector<float> probabilities = std::vector<float>(kRows);
   std::vector<uint8_t> labels = std::vector<uint8_t>(kRows);
+  Matrix gradients{kRows, kCols};  // (p - y) v
+
+  LabelFreeBatch label_free() const { return {directions, probabilities}; }
+  LabelledGradients labelled() const { return {gradients, labels}; }
 };
 
 // Every fourth row is positive; class means apart, spreads and norms unequal, no two rows alike.

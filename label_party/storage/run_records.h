@@ -17,7 +17,6 @@
 #include "common/dataset/dataset.h"
 #include "common/ledger/ledger.h"
 #include "common/operations/run_status.h"
-#include "label_party/noise/class_moments.h"
 #include "label_party/storage/release_journal.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -37,16 +36,14 @@ struct RunContext {
 };
 
 struct LabelState {
-  double cumulative_sum_kl = 0;         // Nats; over this run and all it continued. Infinite: released without noise.
-  std::optional<ClassMoments> moments;  // GradientProtection::Moments.
-  std::string privacy_account;          // That has counted all of cumulative_sum_kl; empty: none has.
+  double cumulative_sum_kl = 0;  // Nats; over this run and all it continued. Infinite: released without noise.
+  std::string privacy_account;   // That has counted all of cumulative_sum_kl; empty: none has.
 };
 
 v1::LabelPartyState ToProto(const LabelState& state);
 
-// Errors: InvalidArgument where a number is not one, a divergence or variance is negative, or the moments are not those
-// of gradients [batch, cut_width].
-absl::StatusOr<LabelState> LabelStateFrom(const v1::LabelPartyState& proto, int64_t cut_width);
+// Errors: InvalidArgument where the divergence is negative or no number.
+absl::StatusOr<LabelState> LabelStateFrom(const v1::LabelPartyState& proto);
 
 // Of a run that is configured so; with neither gaussian_label_dp nor label_dp an empty message. Errors: as
 // PlannedReleases.

@@ -236,15 +236,6 @@ class LayeredTopModel final : public TopModel {
     return directions;
   }
 
-  absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
-                                          absl::Span<const float> labels) override {
-    SPLITVEIL_ASSIGN_OR_RETURN(const TopStep head, ForwardBackward(activations, own, labels, {}));
-    // Copied before Forget drops it. Nothing is learnt from a probe.
-    Matrix gradient(head.cut_gradient);
-    Forget();
-    return gradient;
-  }
-
   absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
     Matrix own_storage;
     SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView side,

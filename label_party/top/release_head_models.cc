@@ -93,11 +93,6 @@ class TwoHeadedTopModel final : public TopModel {
 
   absl::StatusOr<Matrix> OutputDirections() const override { return release_->OutputDirections(); }
 
-  absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
-                                          absl::Span<const float> labels) override {
-    return release_->ProbeCutGradient(activations, own, labels);
-  }
-
   absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
     const absl::MutexLock lock(&mutex_, absl::Condition(this, &TwoHeadedTopModel::IsIdle));
     if (!diverged_) {
@@ -241,11 +236,6 @@ class OneHeadedTopModel final : public TopModel {
 
   absl::StatusOr<Matrix> OutputDirections() const override { return head_->OutputDirections(); }
   absl::Status Update() override { return head_->Update(); }
-  absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
-                                          absl::Span<const float> labels) override {
-    return head_->ProbeCutGradient(activations, own, labels);
-  }
-
   absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
     return head_->Predict(activations, own);
   }

@@ -76,10 +76,6 @@ class TopTrainer {
   // `activations` and `own` must still be there: what only the step needs is computed now, so that no cut gradient
   // waits for it.
   virtual absl::Status Update() = 0;
-  // The cut gradients [batch, cut_width] that a ForwardBackward of these labels would give. Changes nothing; not
-  // between a ForwardBackward and its Update.
-  virtual absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
-                                                  absl::Span<const float> labels) = 0;
 };
 
 // What evaluation asks of it.

@@ -77,18 +77,6 @@ class TorchScriptTopModel final : public TopModel {
                                [&](ConstMatrixView gradient) { return module_->InputGradient(pass_, gradient); });
   }
 
-  absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
-                                          absl::Span<const float> labels) override {
-    // Each ForwardBackward moves running statistics, and what is drawn next.
-    const NamedParameters before = module_->Values(Part::kModel);
-    const TorchScriptModule::Draws draws = module_->draws();
-    absl::Status status = ForwardBackward(activations, own, labels, {}).status();
-    has_gradients_ = false;
-    status.Update(module_->SetValues(Part::kModel, before));
-    module_->set_draws(draws);
-    return status.ok() ? absl::StatusOr<Matrix>(std::move(gradients_.inputs[0])) : status;
-  }
-
   absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
     Matrix storage;
     SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptInput input,

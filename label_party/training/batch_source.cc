@@ -13,10 +13,6 @@
 namespace splitveil {
 namespace {
 
-bool HasOneClass(const std::vector<uint8_t>& labels) {
-  return std::count(labels.begin(), labels.end(), labels.front()) == static_cast<int64_t>(labels.size());
-}
-
 template <typename Value>
 std::vector<Value> Selected(const std::vector<Value>& values, absl::Span<const uint32_t> positions) {
   std::vector<Value> selected;
@@ -75,11 +71,7 @@ LocalBatch BatchSource::Gather(uint32_t epoch, uint32_t batch) {
   own.released.labels = AuditedLabelsOf(positions);
   AddCandidates(own.released);
   own.cuts = BatchSlices(static_cast<int64_t>(positions.size()), options_.in_flight_batches);
-  // Until a batch had both classes there are no moments to go by, and a batch of one class would be unprotected.
-  own.primes = options_.primes_moments && !both_classes_seen_ && HasOneClass(own.released.labels);
-  // Moments are primed from the whole batch, before its first gradient.
-  own.is_whole = options_.needs_whole_batch || own.primes;
-  for (const RowRange& rows : own.cuts.Computed(own.is_whole)) {
+  for (const RowRange& rows : own.cuts.Computed(options_.needs_whole_batch)) {
     own.features.push_back(data_.features->Gather(positions.subspan(rows.first, rows.rows)));
   }
   own.labels = Selected(data_.labels, positions);
@@ -117,8 +109,6 @@ LocalBatch BatchSource::Take(uint32_t epoch, uint32_t batch) {
   (void)Gathered(epoch, batch);
   LocalBatch own = *std::move(gathered_);
   gathered_.reset();
-  // Only here, where the batch is used: a first slice that is refused must not change what comes next.
-  both_classes_seen_ = both_classes_seen_ || !own.primes;
   return own;
 }
 

@@ -84,9 +84,7 @@ struct LocalBatch {
   std::vector<float> targets;          // [rows * outputs], or empty.
   double target_noise = 0;             // TrainingTargets.noise_stddev of them.
   BatchSlices cuts;                    // In which it crosses the wire.
-  bool is_whole = false;               // Computed at once, not slice by slice.
-  std::vector<FeatureBatch> features;  // Of each of cuts.Computed(is_whole).
-  bool primes = false;                 // One class, and none before it had both: the protection is to be primed.
+  std::vector<FeatureBatch> features;  // Of each of cuts.Computed(needs_whole_batch()).
 };
 
 // Gathers the rows of batches, ahead of time where it is told to. Not thread-safe.
@@ -96,9 +94,6 @@ class BatchSource {
     int64_t batch_size = 0;  // Of evaluation, too.
     int64_t in_flight_batches = 1;
     bool needs_whole_batch = false;  // TopModel::needs_whole_batch.
-    // Leading batches of one class prime the protection's moments. They are then answered whole, which shows that they
-    // are of one class: not where labels are hidden by other means than noise on gradients.
-    bool primes_moments = true;
     // A checkpoint keeps the targets: they were drawn for this run, and nothing else would draw the same.
     bool keeps_targets = false;
   };
@@ -118,6 +113,7 @@ class BatchSource {
     return data_.schedule.BatchRows(epoch, batch);
   }
 
+  bool needs_whole_batch() const { return options_.needs_whole_batch; }
   int64_t batches_per_epoch() const { return data_.schedule.batches_per_epoch(); }
   int64_t batch_rows(int64_t batch) const { return data_.schedule.batch_rows(batch); }
   // Aligned examples.
@@ -141,7 +137,6 @@ class BatchSource {
   friend class cereal::access;
   template <typename Archive>
   void serialize(Archive& archive) {
-    archive(both_classes_seen_);
     if (options_.keeps_targets) {
       archive(*data_.targets);
     }
@@ -153,7 +148,6 @@ class BatchSource {
 
   TrainingData data_;
   const Options options_;
-  bool both_classes_seen_ = false;  // In a batch that was taken.
   std::optional<LocalBatch> gathered_;
 };
 

@@ -20,11 +20,13 @@ namespace splitveil {
 namespace {
 
 // ConditionalAucBound of what would leave by `plan`.
-double WorstCase(ReleasingHead head, const NoisePlan& plan) {
+double WorstCase(const LabelFreeBatch& batch, const NoisePlan& plan) {
   const auto* const noise = std::get_if<GaussianNoise>(&plan.change);
   if (noise == nullptr) {
     return 1;
   }
+  ReleasingHead head;
+  static_cast<LabelFreeBatch&>(head) = batch;
   head.noise_negative = {plan.report.lambda1_neg, plan.report.lambda2_neg};
   head.noise_positive = {plan.report.lambda1_pos, plan.report.lambda2_pos};
   head.noise_direction = noise->direction;
@@ -103,19 +105,20 @@ GateDecision ReleaseGuard::Decide(const ProtectionReport& report, double worst_c
   return gate_.Decide(figures);
 }
 
-absl::Status ReleaseGuard::Try(const BatchFacts& facts, const ReleasedBatch& batch, const ReleasingHead& head,
-                               double max_sum_kl, ReleaseFigures& figures, GuardedBatch& guarded) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const NoisePlan plan, protection_->Plan(facts, max_sum_kl));
-  guarded.report = plan.report;
-  guarded.decision = Decide(plan.report, gate_.WantsWorstCase() ? WorstCase(head, plan) : 0.5, batch, figures);
+absl::Status ReleaseGuard::Try(const Attempt& attempt, double max_sum_kl, ReleaseFigures& figures,
+                               GuardedBatch& guarded) {
+  SPLITVEIL_ASSIGN_OR_RETURN(guarded.plan, protection_->Plan(attempt.facts, max_sum_kl));
+  const double worst_case = gate_.WantsWorstCase() ? WorstCase(attempt.head, guarded.plan) : 0.5;
+  guarded.decision = Decide(guarded.plan.report, worst_case, attempt.batch, figures);
   // No noise is drawn for a plan that is refused.
   if (guarded.decision.action > v1::WARN) {
     return absl::OkStatus();
   }
-  SPLITVEIL_RETURN_IF_ERROR(protection_->Apply(plan, facts, guarded.gradients));
+  SPLITVEIL_RETURN_IF_ERROR(protection_->Apply(guarded.plan, {attempt.clean, attempt.batch.labels},
+                                               attempt.facts.position, guarded.gradients));
   if (gate_.WantsMeasuredLeak()) {
     // The known attacks, on the very rows that would be sent.
-    figures.measured_leak = MeasuredLeak(guarded.gradients, facts.gradients, batch);
+    figures.measured_leak = MeasuredLeak(guarded.gradients, attempt.clean, attempt.batch);
     guarded.decision = gate_.Decide(figures);
   }
   return absl::OkStatus();
@@ -123,16 +126,16 @@ absl::Status ReleaseGuard::Try(const BatchFacts& facts, const ReleasedBatch& bat
 
 absl::StatusOr<GuardedBatch> ReleaseGuard::GuardUnchanged(ConstMatrixView clean, const ReleasedBatch& batch) {
   GuardedBatch guarded;
-  SPLITVEIL_ASSIGN_OR_RETURN(guarded.report, protection_->Report(static_cast<uint32_t>(batch.epoch)));
+  SPLITVEIL_ASSIGN_OR_RETURN(guarded.plan.report, protection_->Report(static_cast<uint32_t>(batch.epoch)));
   ReleaseFigures figures = FiguresOf(batch);
   // An adversary that knows the model reads every label from rows without noise, so the worst case is certainty.
-  guarded.decision = Decide(guarded.report, gate_.WantsWorstCase() ? 1 : 0.5, batch, figures);
+  guarded.decision = Decide(guarded.plan.report, gate_.WantsWorstCase() ? 1 : 0.5, batch, figures);
   if (guarded.decision.action <= v1::WARN && gate_.WantsMeasuredLeak()) {
     figures.measured_leak = MeasuredLeak(clean, clean, batch);
     guarded.decision = gate_.Decide(figures);
   }
   // A continued run may have raised its noise under a different method; this one has none to raise.
-  if (!(guarded.report.sum_kl <= MaxSumKlOf(batch)) && MaxSumKlOf(batch) < GradientProtection::kAsConfigured) {
+  if (!(guarded.plan.report.sum_kl <= MaxSumKlOf(batch)) && MaxSumKlOf(batch) < GradientProtection::kAsConfigured) {
     guarded.decision.action = v1::FREEZE_BOTTOM;
     guarded.decision.reason = "the operator's limit; no noise keeps that";
   }
@@ -141,18 +144,18 @@ absl::StatusOr<GuardedBatch> ReleaseGuard::GuardUnchanged(ConstMatrixView clean,
 }
 
 absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const ReleasedBatch& batch,
-                                                 const ReleasingHead& head) {
+                                                 const LabelFreeBatch& head) {
   if (!protection_->changes_gradients()) {
     return GuardUnchanged(clean, batch);
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const BatchFacts facts,
-                             protection_->Describe(clean, batch.labels, {batch.epoch, batch.batch, 0}));
+  SPLITVEIL_ASSIGN_OR_RETURN(BatchFacts facts, protection_->Describe(head, {batch.epoch, batch.batch, 0}));
+  const Attempt attempt{clean, batch, head, std::move(facts)};
   GuardedBatch guarded;
   ReleaseFigures figures = FiguresOf(batch);
   double max_sum_kl = MaxSumKlOf(batch);
   std::string raised_for = "the operator's limit";
   for (;; ++figures.times_raised) {
-    const absl::Status status = Try(facts, batch, head, max_sum_kl, figures, guarded);
+    const absl::Status status = Try(attempt, max_sum_kl, figures, guarded);
     if (max_sum_kl < GradientProtection::kAsConfigured && absl::IsFailedPrecondition(status)) {
       guarded.decision.action = v1::FREEZE_BOTTOM;
       guarded.decision.reason = absl::StrCat(raised_for, "; no noise keeps that");

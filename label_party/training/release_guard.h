@@ -27,7 +27,7 @@ struct GuardedBatch {
   // What the gate decided in the end: RAISE_NOISE where the noise was raised and then passed. `reason` says why, and is
   // empty on RELEASE.
   GateDecision decision;
-  ProtectionReport report;   // Of what is released.
+  NoisePlan plan;            // What was done, and its report of what is released.
   Matrix gradients;          // [batch, cut_width], perturbed; empty if nothing may be sent (FREEZE_BOTTOM, HALT).
   bool sends_clean = false;  // The clean gradients are sent as they are; `gradients` is empty then, too.
 };
@@ -47,15 +47,11 @@ class ReleaseGuard {
   ReleaseGuard(std::unique_ptr<GradientProtection> protection, ReleaseGate gate, int64_t examples,
                double earlier_sum_kl, const RoundedAnswers& answers);
 
-  // `clean` [batch, cut_width]: rows of batch.positions. `head`: what made them, without the noise; read where
-  // wants_head(), and a batch that lacks it then counts as wide open. Asking again gives the same bytes, until the next
-  // batch. Errors: those of the protection as configured.
-  absl::StatusOr<GuardedBatch> Guard(ConstMatrixView clean, const ReleasedBatch& batch, const ReleasingHead& head = {});
-  bool wants_head() const { return gate_.WantsWorstCase(); }
-  // See GradientProtection::PrimeMoments.
-  absl::Status PrimeMoments(ConstMatrixView gradients, absl::Span<const uint8_t> labels) {
-    return protection_->PrimeMoments(gradients, labels);
-  }
+  // `clean` [batch, cut_width]: rows of batch.positions. `head`: what made them; read where wants_head(). Asking again
+  // gives the same bytes. Errors: those of the protection as configured.
+  absl::StatusOr<GuardedBatch> Guard(ConstMatrixView clean, const ReleasedBatch& batch,
+                                     const LabelFreeBatch& head = {});
+  bool wants_head() const { return protection_->changes_gradients(); }
   // Accounts for the batch once its gradients may leave, and for the answer to the attack module's scores of it where
   // one is due, which it notes in the batch. Returns the largest divergence of all that is disclosed of one example in
   // this run.
@@ -79,8 +75,6 @@ class ReleaseGuard {
   // See ReleaseGate::max_run_sum_kl.
   double max_run_sum_kl() const { return gate_.max_run_sum_kl(); }
   std::string protection_name() const { return protection_->name(); }
-  // See GradientProtection::Moments.
-  std::optional<ClassMoments> moments() const { return protection_->Moments(); }
 
  private:
   friend class cereal::access;
@@ -96,10 +90,16 @@ class ReleaseGuard {
   // The gate's decision on a release with this report, before the leak of the batch is measured.
   GateDecision Decide(const ProtectionReport& report, double worst_case_auc_bound, const ReleasedBatch& batch,
                       ReleaseFigures& figures) const;
+  // A batch to be protected, and what is known of it before its labels.
+  struct Attempt {
+    ConstMatrixView clean;
+    const ReleasedBatch& batch;
+    const LabelFreeBatch& head;
+    BatchFacts facts;
+  };
   // One plan, and what the gate says to it: drawn if the plan itself passes. Errors: FailedPrecondition if nothing
   // keeps `max_sum_kl`; those of the protection as configured.
-  absl::Status Try(const BatchFacts& facts, const ReleasedBatch& batch, const ReleasingHead& head, double max_sum_kl,
-                   ReleaseFigures& figures, GuardedBatch& guarded);
+  absl::Status Try(const Attempt& attempt, double max_sum_kl, ReleaseFigures& figures, GuardedBatch& guarded);
 
   // By what has begun with `batch`, or before it.
   double MaxSumKlOf(const ReleasedBatch& batch) const;

@@ -58,8 +58,7 @@ absl::StatusOr<LabelState> EarlierState(const TrainingInputs& inputs) {
   if (inputs.resumed == nullptr) {
     return LabelState();
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(LabelState earlier,
-                             LabelStateFrom(inputs.resumed->header().label_party(), inputs.agreement.cut_width()));
+  SPLITVEIL_ASSIGN_OR_RETURN(LabelState earlier, LabelStateFrom(inputs.resumed->header().label_party()));
   // The peer says from which of this party's checkpoints the run resumes: an older one hands nothing back.
   earlier.cumulative_sum_kl = std::max(earlier.cumulative_sum_kl, inputs.counted_sum_kl);
   return earlier;
@@ -290,9 +289,6 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   Training training;
   SPLITVEIL_ASSIGN_OR_RETURN(training.model, MakeModel(inputs));
   SPLITVEIL_ASSIGN_OR_RETURN(LabelState earlier, EarlierState(inputs));
-  if (earlier.moments) {  // They protect a first batch of one class.
-    inputs.protection.gradients->RestoreMoments(*earlier.moments);
-  }
   // Draws and debits: from here on the account has counted the run, whatever happens to it.
   SPLITVEIL_ASSIGN_OR_RETURN(data.targets, MakeTargets(inputs, data));
   const std::shared_ptr<const LabelTargets> targets = inputs.protection.labels;
@@ -304,7 +300,6 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   source.batch_size = agreement.batch_size();
   source.in_flight_batches = inputs.in_flight_batches;
   source.needs_whole_batch = training.model->needs_whole_batch();
-  source.primes_moments = inputs.protection.gradients->keeps_moments();
   source.keeps_targets = targets != nullptr && !accounted;
   training.source = std::make_unique<BatchSource>(std::move(data), source);
   training.guard = std::make_unique<ReleaseGuard>(std::move(inputs.protection.gradients), std::move(gate),

@@ -65,9 +65,7 @@ struct Training {
 
   const RunResult& result() const { return recorder->result(); }
   // What the next run takes from a checkpoint beside the model, as of the latest step learnt from.
-  LabelState state() const {
-    return {result().earlier_sum_kl + result().cumulative_sum_kl, guard->moments(), privacy_account};
-  }
+  LabelState state() const { return {result().earlier_sum_kl + result().cumulative_sum_kl, privacy_account}; }
   // What this run itself would go on with.
   std::string Progress(const LeakAuditor& auditor) const;
   // Puts the parts and the auditor where `progress` left them. Errors: as LoadProgress.

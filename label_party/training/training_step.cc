@@ -39,12 +39,6 @@ void ChooseHints(const Digest& key, ReleasedBatch& batch) {
   }
 }
 
-void Clip(double norm, Matrix& gradients) {
-  if (norm > 0) {
-    ClipRows(norm, gradients);
-  }
-}
-
 // Shapes are checked; what is left is our fault, or numbers that diverged.
 absl::Status AsInternal(const absl::Status& status) {
   return status.ok() ? status : absl::InternalError(status.message());
@@ -69,7 +63,8 @@ absl::Status TrainingStep::Receive(const v1::CutActivations& slice) {
     // Only read here: a first slice that is refused must not use up the batch, which Begin takes.
     const LocalBatch& own = source_->Gathered(slice.epoch(), slice.batch());
     recorder_->Lap(&StepTimeRow::data);
-    SliceAssembler activations({"activations", options_.wire_dtype, options_.cut_width}, own.cuts, own.is_whole);
+    SliceAssembler activations({"activations", options_.wire_dtype, options_.cut_width}, own.cuts,
+                               source_->needs_whole_batch());
     SPLITVEIL_RETURN_IF_ERROR(activations.Add(slice.first_row(), slice.activations()));
     inbound_.emplace(Begin(slice, std::move(activations)));
   } else {
@@ -99,12 +94,9 @@ absl::StatusOr<SharedGradients> TrainingStep::Answer() {
   const size_t sent_before = batch.sent.size();
   // Activations -> loss and clean gradients, of all rows that are here.
   while (const std::optional<RowRange> rows = batch.activations.NextReady()) {
-    if (rows->first == 0) {
-      // Without noise a repeated step sends the same bytes anyway; the journal only says that something was released.
-      if (options_.journal != nullptr && guard_->is_passthrough()) {
-        SPLITVEIL_RETURN_IF_ERROR(options_.journal->ReleaseUnprotected());
-      }
-      SPLITVEIL_RETURN_IF_ERROR(PrimeGuard(batch));
+    // Without noise a repeated step sends the same bytes anyway; the journal only says that something was released.
+    if (rows->first == 0 && options_.journal != nullptr && guard_->is_passthrough()) {
+      SPLITVEIL_RETURN_IF_ERROR(options_.journal->ReleaseUnprotected());
       recorder_->Lap(&StepTimeRow::protection);
     }
     SPLITVEIL_RETURN_IF_ERROR(Differentiate(*rows, batch));
@@ -141,28 +133,6 @@ absl::StatusOr<SharedGradients> TrainingStep::Answer() {
     inbound_.reset();
   }
   return SharedGradients(sent->begin() + static_cast<std::ptrdiff_t>(sent_before), sent->end());
-}
-
-absl::Status TrainingStep::PrimeGuard(const InboundBatch& batch) {
-  if (!batch.own.primes) {
-    return absl::OkStatus();
-  }
-  const int64_t rows = batch.own.cuts.rows();
-  Matrix gradients(2 * rows, options_.cut_width);
-  std::vector<uint8_t> labels(static_cast<size_t>(2 * rows));
-  // The same activations with either label: moments that depend on no real label, from the initial weights.
-  for (uint8_t label : {0, 1}) {
-    std::fill_n(labels.begin() + label * rows, rows, label);
-    const absl::StatusOr<Matrix> probed =
-        model_->ProbeCutGradient(batch.activations.block({0, rows}), batch.own.features.front(),
-                                 std::vector<float>(static_cast<size_t>(rows), label));
-    if (!probed.ok()) {
-      return AsInternal(probed.status());
-    }
-    gradients.SetBlock(label * rows, *probed);
-  }
-  Clip(options_.clip_cut_gradients, gradients);
-  return guard_->PrimeMoments(gradients, labels);
 }
 
 absl::Status TrainingStep::Differentiate(const RowRange& rows, InboundBatch& batch) {
@@ -212,20 +182,16 @@ absl::Status TrainingStep::RegulariseAndClip(InboundBatch& batch) const {
 absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   ReleasedBatch& released = batch.own.released;
   ChooseHints(hint_key_, released);
-  ReleasingHead head;
   if (guard_->wants_head()) {
+    // By their own pass, not from the clean gradients: dividing those by p - y would round by the label.
     SPLITVEIL_ASSIGN_OR_RETURN(batch.head.directions, model_->OutputDirections());
-    head.label_directions = batch.head.directions;
-    head.probabilities = batch.head.predictions;
-    head.clip_norm = options_.clip_cut_gradients;
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const GuardedBatch guarded, guard_->Guard(batch.clean, released, head));
+  SPLITVEIL_ASSIGN_OR_RETURN(GuardedBatch guarded, guard_->Guard(batch.clean, released,
+                                                                 {batch.head.directions, batch.head.predictions,
+                                                                  options_.clip_cut_gradients}));
   const GateDecision& decision = guarded.decision;
-  batch.head.releases_repeat = guarded.report.releases_repeat;
-  batch.head.sum_kl_so_far = guarded.report.sum_kl_so_far;
-  batch.head.run_sum_kl = guarded.report.run_sum_kl;
   SPLITVEIL_RETURN_IF_ERROR(recorder_->RecordDecision(decision));
-  ProtectionRow protection = recorder_->RowOf(guarded.report, decision.action, decision.auc_bound);
+  ProtectionRow protection = recorder_->RowOf(guarded.plan.report, decision.action, decision.auc_bound);
   // The error that halts the run is the outcome; a ledger that fails now would only hide it.
   if (decision.action == v1::HALT) {
     (void)recorder_->RecordHalt(protection);
@@ -241,13 +207,14 @@ absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   recorder_->Lap(&StepTimeRow::serialise);
   const bool answers_scores = guard_->IsAnswerDue(released);
   // The release counts, whether or not the peer gets the bytes, which may leave from then on.
-  recorder_->SetCumulativeSumKl(guard_->Account(guarded.report, released));
+  recorder_->SetCumulativeSumKl(guard_->Account(guarded.plan.report, released));
   // Last before the bytes may be sent: a crash from here on repeats exactly this answer, or ends the run.
   SPLITVEIL_RETURN_IF_ERROR(JournalAnswer(batch, answers_scores));
   if (options_.journal != nullptr && options_.journal->ScoresAnswered(released.epoch, released.batch)) {
     released.is_answered = false;  // Its noise would be another draw; the first one counts.
   }
   auditor_->Remember(std::move(released));
+  batch.plan = std::move(guarded.plan);
   return protection;
 }
 
@@ -325,6 +292,7 @@ TrainingStep::AnsweredBatch TrainingStep::Answered(InboundBatch batch, Protectio
   answered.sent = std::move(batch.sent);
   answered.clean = std::move(batch.clean);
   answered.head = std::move(batch.head);
+  answered.plan = std::move(batch.plan);
   answered.activations = batch.activations.Take();
   answered.features = std::move(batch.own.features);
   return answered;
@@ -363,7 +331,10 @@ absl::StatusOr<bool> TrainingStep::Learn() {
 
 Matrix TrainingStep::LabelDirections(const AnsweredBatch& batch) const {
   // With the regulariser a row is no multiple of its residual: there is no direction to state.
-  if (options_.distance_correlation_weight > 0 || batch.head.directions.size() > 0) {
+  if (options_.distance_correlation_weight > 0) {
+    return {};
+  }
+  if (batch.head.directions.size() > 0) {
     return Matrix(batch.head.directions);
   }
   const ConstMatrixView clean = batch.head.unclipped.size() > 0 ? batch.head.unclipped : batch.clean;
@@ -386,24 +357,28 @@ absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
     SPLITVEIL_RETURN_IF_ERROR(AsInternal(ReadGradients(batch.sent, options_.wire_dtype, left)));
     label_directions = LabelDirections(batch);
   }
-  const ProtectionRow& protection = batch.record.protection;
   ReleaseEvidence evidence;
   evidence.released = left;
   evidence.clean = batch.clean;
   evidence.activations = batch.activations;
-  evidence.noise_negative = {protection.lambda1_neg, protection.lambda2_neg};
-  evidence.noise_positive = {protection.lambda1_pos, protection.lambda2_pos};
-  evidence.sum_kl = protection.sum_kl;
+  const ProtectionReport& report = batch.plan.report;
+  evidence.noise_negative = {report.lambda1_neg, report.lambda2_neg};
+  evidence.noise_positive = {report.lambda1_pos, report.lambda2_pos};
+  if (const auto* const noise = std::get_if<GaussianNoise>(&batch.plan.change); noise != nullptr) {
+    evidence.noise_direction = noise->direction;
+  } else if (const auto* const lengths = std::get_if<EvenLengths>(&batch.plan.change); lengths != nullptr) {
+    evidence.longest = lengths->longest;
+  }
+  evidence.sum_kl = report.sum_kl;
   evidence.accumulated_sum_kl =
-      std::isnan(batch.head.sum_kl_so_far) ? recorder_->result().cumulative_sum_kl : batch.head.sum_kl_so_far;
+      std::isnan(report.sum_kl_so_far) ? recorder_->result().cumulative_sum_kl : report.sum_kl_so_far;
   evidence.label_directions = label_directions;
   evidence.probabilities = batch.head.predictions;
   evidence.clip_norm = options_.clip_cut_gradients;
-  evidence.releases_repeat = batch.head.releases_repeat;
+  evidence.releases_repeat = report.releases_repeat;
   evidence.releases_posterior = options_.releases_posterior;
-  evidence.has_label_noise = IsBoundProved(protection.method);
-  evidence.has_noise_along_rows = protection.method == kMaxNormMethod;
-  evidence.run_sum_kl = batch.head.run_sum_kl;
+  evidence.has_label_noise = IsBoundProved(report.method);
+  evidence.run_sum_kl = report.run_sum_kl;
   return auditor_->AuditRelease(evidence);
 }
 

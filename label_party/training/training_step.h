@@ -84,9 +84,6 @@ class TrainingStep {
     std::vector<float> predictions, residuals;  // [batch * outputs], see TopStep.
     Matrix unclipped;                           // Clean gradients before they were clipped; empty where nothing clips.
     Matrix directions;                          // TopTrainer::OutputDirections, where they were asked for; else empty.
-    bool releases_repeat = false;               // ProtectionReport's.
-    double sum_kl_so_far = std::numeric_limits<double>::quiet_NaN();
-    double run_sum_kl = std::numeric_limits<double>::quiet_NaN();
   };
   // A batch whose activations are coming.
   struct InboundBatch {
@@ -95,6 +92,7 @@ class TrainingStep {
     SliceAssembler activations;
     Matrix clean;               // [batch, cut_width], as far as computed.
     HeadOutputs head = {};      // As far as computed, too.
+    NoisePlan plan = {};        // By which it was protected.
     size_t computed = 0;        // Of own.features.
     double loss_sum = 0;        // Of the examples computed.
     SharedGradients sent = {};  // Slices that were sent,
@@ -108,13 +106,11 @@ class TrainingStep {
     Matrix clean, activations;           // What was sent was made of, for the audit,
     std::vector<FeatureBatch> features;  // and with the activations for the update of h.
     HeadOutputs head;
+    NoisePlan plan;
   };
 
   // The batch whose first slice `activations` has taken.
   InboundBatch Begin(const v1::CutActivations& slice, SliceAssembler activations);
-  // Until a batch of both classes comes: tells the protection what each example of the batch would send with either
-  // label.
-  absl::Status PrimeGuard(const InboundBatch& batch);
   // Loss and clean gradients of rows that a model computes together.
   absl::Status Differentiate(const RowRange& rows, InboundBatch& batch);
   TrainingTargets TargetsOf(const LocalBatch& own, const RowRange& rows) const;

@@ -14,6 +14,7 @@
 #include "common/leakage/scores.h"
 #include "label_party/marvell/marvell_solver.h"
 #include "label_party/protection/protection_factory.h"
+#include "tests/unit/label_party/protection/head_behind.h"
 
 namespace splitveil {
 namespace {
@@ -58,7 +59,7 @@ void Perturb(benchmark::State& state, const v1::GradientProtection& config, uint
   NoisePosition position;
   for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     ++position.batch;
-    benchmark::DoNotOptimize(protection->Perturb(batch.gradients, batch.labels, position, out).ok());
+    benchmark::DoNotOptimize(PerturbRows(*protection, batch.gradients, batch.labels, position, out).ok());
   }
 }
 

@@ -19,6 +19,7 @@
 #include "common/leakage/bounds.h"
 #include "common/leakage/leak_auc.h"
 #include "label_party/protection/protection_factory.h"
+#include "tests/unit/label_party/protection/head_behind.h"
 
 namespace splitveil {
 namespace {
@@ -58,7 +59,7 @@ class CumulativeRun {
       }
       const Matrix clean = Draw(labels);
       Matrix released;
-      const auto report = protection_->Perturb(clean, labels, {epochs_, batch, 0}, released);
+      const auto report = PerturbRows(*protection_, clean, labels, {epochs_, batch, 0}, released);
       ASSERT_TRUE(report.ok()) << report.status();
       sum_kl_ += report->sum_kl * kBatch / kExamples;
       const auto population = EstimatePopulation(clean, released, labels);

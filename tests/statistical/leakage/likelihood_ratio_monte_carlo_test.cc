@@ -18,6 +18,7 @@
 #include "common/leakage/scores.h"
 #include "label_party/protection/protection_factory.h"
 #include "tests/statistical/leakage/likelihood_ratio.h"
+#include "tests/unit/label_party/protection/head_behind.h"
 
 namespace splitveil {
 namespace {
@@ -66,7 +67,7 @@ Measured Measure(const Setting& setting, bool swap_noise = false) {
             static_cast<float>((k == 0 && labels[j] == 1 ? kMeanDifference : 0) + stddev * normal(random));
       }
     }
-    const ProtectionReport report = *protection->Perturb(gradients, labels, {0, batch, 0}, out);
+    const ProtectionReport report = *PerturbRows(*protection, gradients, labels, {0, batch, 0}, out);
     for (int64_t j = 0; swap_noise && j < kRows; j += 2) {
       for (int64_t k = 0; k < kCols; ++k) {
         const float noise = out.row(j)[k] - gradients.row(j)[k];

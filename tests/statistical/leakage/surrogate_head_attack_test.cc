@@ -21,6 +21,7 @@
 #include "label_party/protection/passthrough_methods.h"
 #include "label_party/protection/protection_factory.h"
 #include "tests/testing/drawn_targets.h"
+#include "tests/unit/label_party/protection/head_behind.h"
 
 namespace splitveil {
 namespace {
@@ -72,7 +73,7 @@ class LearningRun {
         }
       }
       Matrix released;
-      const auto report = protection_.gradients->Perturb(clean, of_batch, {epochs_, batch, 0}, released);
+      const auto report = PerturbRows(*protection_.gradients, clean, of_batch, {epochs_, batch, 0}, released);
       EXPECT_TRUE(report.ok()) << report.status();
       claimed_ = GaussianAucBound(report->sum_kl);
       AttackInput input;

@@ -27,27 +27,30 @@ using Vector = std::array<double, kCols>;
 using Covariance = std::array<Vector, kCols>;
 
 struct Batch {
-  Matrix gradients{kRows, kCols};
+  Matrix directions{kRows, kCols}, gradients{kRows, kCols};
+  std::vector<float> probabilities = std::vector<float>(kRows);
   std::vector<uint8_t> labels = std::vector<uint8_t>(kRows);
 };
 
-// `wider`: the class of larger variance. Every third row is positive.
+// `wider`: the class of larger variance, which is the rarer one: its gradients are the longer.
 Batch MakeBatch(uint8_t wider) {
   std::mt19937 random(9);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
   std::normal_distribution<float> normal;
   Batch batch;
   for (int64_t j = 0; j < kRows; ++j) {
-    batch.labels[j] = j % 3 == 1 ? 1 : 0;
-    const float spread = batch.labels[j] == wider ? 0.6f : 0.2f;
+    batch.labels[j] = (j % 3 == 1) == (wider == 1) ? 1 : 0;
+    batch.probabilities[j] = (wider == 1 ? 0.3F : 0.7F) + 0.02F * static_cast<float>(j % 5 - 2);
     for (int64_t k = 0; k < kCols; ++k) {
+      batch.directions.row(j)[k] = -0.7F * (k == 1 ? -2.0F : 1.0F) + 0.4F * normal(random);
       batch.gradients.row(j)[k] =
-          (batch.labels[j] == 1 ? 0.5f : -0.2f) * (k == 1 ? -2.0f : 1.0f) + spread * normal(random);
+          (batch.probabilities[j] - static_cast<float>(batch.labels[j])) * batch.directions.row(j)[k];
     }
   }
   return batch;
 }
 
-// Population moments by the textbook, in two passes; independent of ComputeClassMoments.
+// Moments of rows that count to either class by their probabilities, by the textbook, in two passes; independent of
+// ExpectedMoments.
 struct Moments {
   Vector dg = {};
   double g = 0, u = 0, v = 0, p = 0, largest_squared_norm = 0;
@@ -62,23 +65,34 @@ double SquaredNormOf(absl::Span<const float> row) {
 }
 
 Moments MomentsOf(const Batch& batch) {
+  const auto weight = [&](int label, int64_t j) {
+    const double p = batch.probabilities[j];
+    return label == 1 ? p : 1 - p;
+  };
+  const auto component = [&](int label, int64_t j, int64_t k) {
+    return (static_cast<double>(batch.probabilities[j]) - label) * batch.directions.row(j)[k];
+  };
   Vector mean[2] = {};
-  double count[2] = {};
-  for (uint8_t label : batch.labels) {
-    count[label] += 1;
-  }
+  double count[2] = {}, variance[2] = {};
   Moments m;
-  for (int64_t j = 0; j < kRows; ++j) {
-    for (int64_t k = 0; k < kCols; ++k) {
-      mean[batch.labels[j]][k] += batch.gradients.row(j)[k] / count[batch.labels[j]];
+  for (int label : {0, 1}) {
+    for (int64_t j = 0; j < kRows; ++j) {
+      count[label] += weight(label, j);
+      double squared_norm = 0;
+      for (int64_t k = 0; k < kCols; ++k) {
+        mean[label][k] += weight(label, j) * component(label, j, k);
+        squared_norm += component(label, j, k) * component(label, j, k);
+      }
+      m.largest_squared_norm = std::max(m.largest_squared_norm, squared_norm);
     }
-    m.largest_squared_norm = std::max(m.largest_squared_norm, SquaredNormOf(batch.gradients.row(j)));
-  }
-  double variance[2] = {};
-  for (int64_t j = 0; j < kRows; ++j) {
-    for (int64_t k = 0; k < kCols; ++k) {
-      const double deviation = batch.gradients.row(j)[k] - mean[batch.labels[j]][k];
-      variance[batch.labels[j]] += deviation * deviation / count[batch.labels[j]] / kCols;
+    for (double& sum : mean[label]) {
+      sum /= count[label];
+    }
+    for (int64_t j = 0; j < kRows; ++j) {
+      for (int64_t k = 0; k < kCols; ++k) {
+        const double deviation = component(label, j, k) - mean[label][k];
+        variance[label] += weight(label, j) * deviation * deviation / count[label] / kCols;
+      }
     }
   }
   for (int64_t k = 0; k < kCols; ++k) {
@@ -142,7 +156,10 @@ Sample Draw(GradientProtection& protection, const Batch& batch) {
   Sample sample;
   Matrix out;
   for (uint32_t draw = 0; draw < kDraws; ++draw) {
-    EXPECT_TRUE(protection.Perturb(batch.gradients, batch.labels, {draw / 100, draw % 100, 0}, out).ok());
+    EXPECT_TRUE(protection
+                    .Perturb({batch.directions, batch.probabilities}, {batch.gradients, batch.labels},
+                             {draw / 100, draw % 100, 0}, out)
+                    .ok());
     for (int64_t j = 0; j < kRows; ++j) {
       AddNoise(batch.gradients.row(j), out.row(j), sample[j]);
     }
@@ -268,16 +285,12 @@ TEST(MaxNormCovarianceTest, LiftsEachRowToTheLongestAlongItsOwnLine) {
   }
 }
 
-// One class, after an ordinary batch: the run's moments stand in.
-TEST(FallbackCovarianceTest, IsThatOfTheRunsMomentsForABatchOfOneClass) {
-  const Batch ordinary = MakeBatch(1);
-  const Moments m = MomentsOf(ordinary);
-  const auto protection = MakeProtection("marvell { s: 4 }");
-  Matrix out;
-  ASSERT_TRUE(protection->Perturb(ordinary.gradients, ordinary.labels, {1'000'000, 0, 0}, out).ok());
-  Batch single = MakeBatch(0);
+// Labels that are all of one class move nothing of the noise.
+TEST(OneClassCovarianceTest, IsThatOfAnyOtherLabels) {
+  Batch single = MakeBatch(1);
+  const Moments m = MomentsOf(single);
   single.labels.assign(kRows, 0);
-  const RowSums sums = Pool(Draw(*protection, single), single, 0);
+  const RowSums sums = Pool(Draw(*MakeProtection("marvell { s: 4 }"), single), single, 0);
   const MarvellSolution l = *SolveMarvell({kCols, m.u, m.v, m.g, m.p, 4 * m.g});
   EXPECT_LT(WorstDeviation(sums, CountOf(single, 0), Axes(m.dg, l.lambda1_neg, l.lambda2_neg)), kDeviations);
 }

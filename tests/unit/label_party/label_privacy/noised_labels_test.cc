@@ -13,6 +13,7 @@
 #include "label_party/protection/gradient_protection.h"
 #include "label_party/protection/passthrough_methods.h"
 #include "tests/testing/drawn_targets.h"
+#include "tests/unit/label_party/protection/head_behind.h"
 
 namespace splitveil {
 namespace {
@@ -232,10 +233,10 @@ TEST(GaussianLabelDpMethodTest, GradientsLeaveAsTheyAreAtTheMechanismsDivergence
   gradients.row(1)[1] = -3;
   const std::vector<uint8_t> classes = {0, 1};
   Matrix out;
-  EXPECT_EQ(protection.Perturb(gradients, classes, {1, 2, 0}, out).status().code(),
+  EXPECT_EQ(PerturbRows(protection, gradients, classes, {1, 2, 0}, out).status().code(),
             absl::StatusCode::kFailedPrecondition);
   DrawTargets(*labels, classes);
-  const auto report = protection.Perturb(gradients, classes, {1, 2, 0}, out);
+  const auto report = PerturbRows(protection, gradients, classes, {1, 2, 0}, out);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(out.row(0)[0], 1);
   EXPECT_EQ(out.row(1)[1], -3);
@@ -254,7 +255,7 @@ TEST(GaussianLabelDpMethodTest, EveryDrawHasADivergenceOfItsOwn) {
   const std::vector<uint8_t> classes = {0, 1};
   DrawTargets(*labels, classes);
   Matrix out;
-  const auto report = protection.Perturb(Matrix(2, 2), classes, {/*epoch=*/2, 0, 0}, out);
+  const auto report = PerturbRows(protection, Matrix(2, 2), classes, {/*epoch=*/2, 0, 0}, out);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_NEAR(report->sum_kl, 0.25, 1e-6);
   EXPECT_NEAR(report->sum_kl_so_far, 0.75, 1e-6);

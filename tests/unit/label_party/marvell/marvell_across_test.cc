@@ -49,10 +49,10 @@ void ForManyMoments(Check check) {
 TEST(MarvellAcrossTest, AddsNoiseAcrossAlikeInBothClasses) {
   const LabelledBatch batch = MakeLabelledBatch(64, 8);
   Matrix out;
-  const auto paper = MakeProtection("marvell { s: 4 }")->Perturb(batch.gradients, batch.labels, kPosition, out);
+  const auto paper = PerturbRows(*MakeProtection("marvell { s: 4 }"), batch.gradients, batch.labels, kPosition, out);
   const auto protection = MakeProtection("marvell { s: 4 orthogonal_noise_ratio: 7 }");
   EXPECT_EQ(protection->name(), "marvell(s=4,orthogonal_noise_ratio=7)");
-  const auto report = protection->Perturb(batch.gradients, batch.labels, kPosition, out);
+  const auto report = PerturbRows(*protection, batch.gradients, batch.labels, kPosition, out);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_DOUBLE_EQ(report->lambda2_neg, paper->lambda2_neg + paper->g);  // 7 g over 7 directions.
   EXPECT_DOUBLE_EQ(report->lambda2_pos, paper->lambda2_pos + paper->g);
@@ -64,20 +64,20 @@ TEST(MarvellAcrossTest, AddsNoiseAcrossAlikeInBothClasses) {
 TEST(MarvellAcrossTest, NoiseAlongIsNeverLessThanAcross) {
   const LabelledBatch batch = MakeLabelledBatch(64, 8);
   Matrix out;
-  const auto report = MakeProtection("marvell { s: 0.1 orthogonal_noise_ratio: 700 }")
-                          ->Perturb(batch.gradients, batch.labels, kPosition, out);
+  const auto report = PerturbRows(*MakeProtection("marvell { s: 0.1 orthogonal_noise_ratio: 700 }"), batch.gradients,
+                                  batch.labels, kPosition, out);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_DOUBLE_EQ(std::min(report->lambda1_neg - report->lambda2_neg, report->lambda1_pos - report->lambda2_pos), 0);
-  const auto paper = MakeProtection("marvell { s: 0.1 }")->Perturb(batch.gradients, batch.labels, kPosition, out);
+  const auto paper = PerturbRows(*MakeProtection("marvell { s: 0.1 }"), batch.gradients, batch.labels, kPosition, out);
   EXPECT_NEAR(report->lambda1_neg - paper->lambda1_neg, report->lambda1_pos - paper->lambda1_pos, 1e-12 * report->g);
 }
 
 TEST(MarvellAcrossTest, OneComponentHasNothingAcross) {
   const LabelledBatch batch = MakeLabelledBatch(64, 1);
   Matrix out;
-  const auto paper = MakeProtection("marvell { s: 4 }")->Perturb(batch.gradients, batch.labels, kPosition, out);
-  const auto report = MakeProtection("marvell { s: 4 orthogonal_noise_ratio: 7 }")
-                          ->Perturb(batch.gradients, batch.labels, kPosition, out);
+  const auto paper = PerturbRows(*MakeProtection("marvell { s: 4 }"), batch.gradients, batch.labels, kPosition, out);
+  const auto report = PerturbRows(*MakeProtection("marvell { s: 4 orthogonal_noise_ratio: 7 }"), batch.gradients,
+                                  batch.labels, kPosition, out);
   EXPECT_EQ(report->lambda1_neg, paper->lambda1_neg);
   EXPECT_EQ(report->power, paper->power);
 }

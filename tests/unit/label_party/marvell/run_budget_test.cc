@@ -151,7 +151,7 @@ TEST(RunBudgetStrengthTest, MarvellSpendsTheEpochsShareAndTheLastOnesAfterThePla
   const LabelledBatch batch = MakeLabelledBatch(64, 8);
   Matrix out;
   for (uint32_t epoch = 0; epoch < 4; ++epoch) {
-    const auto report = protection->Perturb(batch.gradients, batch.labels, {epoch, 0, 0}, out);
+    const auto report = PerturbRows(*protection, batch.gradients, batch.labels, {epoch, 0, 0}, out);
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_NEAR(report->sum_kl, shares[std::min(epoch, 1u)], 1e-8);
   }

@@ -18,11 +18,14 @@ namespace {
 
 constexpr NoisePosition kPosition{1, 2, 0};
 
+NoisePlan Isotropic(double stddev) { return {EmptyReport("iso"), GaussianNoise{{}, {0, 0, stddev}, {0, 0, stddev}}}; }
+
 std::vector<float> Applied(const NoisePlan& plan, const std::vector<float>& components) {
   Matrix gradients(2, static_cast<int64_t>(components.size()) / 2);
   std::copy(components.begin(), components.end(), gradients.data());
   Matrix out;
-  EXPECT_TRUE(ApplyPlan(plan, gradients, kPosition, /*gaussian=*/nullptr, out).ok());
+  const std::vector<uint8_t> labels = {0, 1};
+  EXPECT_TRUE(ApplyPlan(plan, {gradients, labels}, kPosition, /*gaussian=*/nullptr, out).ok());
   return ValuesOf(out);
 }
 
@@ -32,23 +35,46 @@ TEST(ApplyPlanTest, ChangesNothingWhereThePlanDoesNot) {
 }
 
 TEST(ApplyPlanTest, KeepsTheLargestAndTheFirstOfTheirEquals) {
-  EXPECT_EQ(Applied({EmptyReport("sparsify"), KeepLargest{1, 2}}, {1, -1, 2, 1, 0.5f, -1}),
+  EXPECT_EQ(Applied({EmptyReport("sparsify"), KeepLargest{0.5}}, {1, -1, 2, 1, 0.5f, -1}),
             (std::vector<float>{1, -1, 2, 0, 0, 0}));
 }
 
 TEST(ApplyPlanTest, RoundsToTheNearestBinAndClipsBeyondTheEnds) {
-  EXPECT_EQ(Applied({EmptyReport("discretize"), RoundToBins{-2, 2, 3}}, {-9, -1.5f, 0.5f, 0.9f, 1.1f, 9}),
-            (std::vector<float>{-2, -2, 0, 0, 2, 2}));
+  // Mean 0 and standard deviation 1: bins at -2, 0 and 2.
+  const float small = std::sqrt(0.1475F);
+  const std::vector<float> out = Applied({EmptyReport("discretize"), RoundToBins{3}},
+                                         {-2.1F, 2.1F, small, small, small, small, -small, -small, -small, -small});
+  EXPECT_NEAR(out[0], -2, 1e-5);
+  EXPECT_NEAR(out[1], 2, 1e-5);
+  for (size_t i = 2; i < out.size(); ++i) {
+    EXPECT_NEAR(out[i], 0, 1e-5);
+  }
+}
+
+TEST(ApplyPlanTest, LeavesComponentsThatAreAllEqual) {
+  const std::vector<float> components(6, 0.7F);
+  EXPECT_EQ(Applied({EmptyReport("discretize"), RoundToBins{3}}, components), components);
+}
+
+TEST(ApplyPlanTest, GivesARowTheNoiseOfItsClass) {
+  const Matrix zeros(2, 8);
+  const std::vector<uint8_t> labels = {0, 1};
+  const auto gaussian = FixedGaussian();
+  Matrix out;
+  const NoisePlan plan{EmptyReport("marvell"), GaussianNoise{{}, RowNoise(), {0, 0, 1}}};
+  ASSERT_TRUE(ApplyPlan(plan, {zeros, labels}, kPosition, gaussian.get(), out).ok());
+  EXPECT_EQ(SquaredNorm(out.row(0)), 0);
+  EXPECT_GT(SquaredNorm(out.row(1)), 0);
 }
 
 TEST(ApplyPlanTest, DrawsTheSameNoiseOnAnotherScaleForAnotherStrength) {
   const Matrix zeros(3, 8);
+  const std::vector<uint8_t> labels(3);
   const auto gaussian = FixedGaussian();
   Matrix once;
   Matrix twice;
   for (const auto& [stddev, out] : {std::pair{1.0, &once}, {2.0, &twice}}) {
-    const NoisePlan plan{EmptyReport("iso"), GaussianNoise{{}, std::vector<RowNoise>(3, RowNoise{0, 0, stddev})}};
-    ASSERT_TRUE(ApplyPlan(plan, zeros, kPosition, gaussian.get(), *out).ok());
+    ASSERT_TRUE(ApplyPlan(Isotropic(stddev), {zeros, labels}, kPosition, gaussian.get(), *out).ok());
   }
   for (int64_t i = 0; i < once.size(); ++i) {
     EXPECT_EQ(twice.data()[i], 2 * once.data()[i]);
@@ -61,7 +87,8 @@ Matrix AppliedUnderAKeptKey(const NoisePlan& plan, const Matrix& gradients) {
   bytes.fill(7);
   const auto gaussian = *SecureGaussian::Create(SecretKey(bytes), SecureGaussian::KeyLife::kManyRuns);
   Matrix out;
-  EXPECT_TRUE(ApplyPlan(plan, gradients, kPosition, gaussian.get(), out).ok());
+  const std::vector<uint8_t> labels(static_cast<size_t>(gradients.rows()));
+  EXPECT_TRUE(ApplyPlan(plan, {gradients, labels}, kPosition, gaussian.get(), out).ok());
   return out;
 }
 
@@ -72,7 +99,7 @@ double NoiseCorrelation(const Matrix& a, const Matrix& b) {
 
 TEST(ApplyPlanTest, UnderAKeptKeyTheSameGradientsAndPlanGetTheSameBytes) {
   const LabelledBatch batch = MakeLabelledBatch(64, 32);
-  const NoisePlan plan{EmptyReport("iso"), GaussianNoise{{}, std::vector<RowNoise>(64, RowNoise{0, 0, 1})}};
+  const NoisePlan plan = Isotropic(1);
   EXPECT_EQ(ValuesOf(AppliedUnderAKeptKey(plan, batch.gradients)),
             ValuesOf(AppliedUnderAKeptKey(plan, batch.gradients)));
 }
@@ -80,20 +107,14 @@ TEST(ApplyPlanTest, UnderAKeptKeyTheSameGradientsAndPlanGetTheSameBytes) {
 // Else the noise would cancel out of the difference of two releases.
 TEST(ApplyPlanTest, UnderAKeptKeyAnyOtherGradientOrPlanGetsIndependentNoise) {
   const Matrix zeros(64, 32);
-  const auto iso = [](double stddev) {
-    return NoisePlan{EmptyReport("iso"), GaussianNoise{{}, std::vector<RowNoise>(64, RowNoise{0, 0, stddev})}};
-  };
-  const Matrix noise = AppliedUnderAKeptKey(iso(1), zeros);
+  const Matrix noise = AppliedUnderAKeptKey(Isotropic(1), zeros);
   EXPECT_NEAR(NoiseCorrelation(noise, noise), 1, 0.2);
   constexpr double kSixSigma = 0.14;  // Of the mean of 2,048 products.
   Matrix one_component = Matrix(zeros);
   one_component.data()[1000] = 1e-6f;
-  EXPECT_LT(std::abs(NoiseCorrelation(AppliedUnderAKeptKey(iso(1), one_component), noise)), kSixSigma);
-  EXPECT_LT(std::abs(NoiseCorrelation(AppliedUnderAKeptKey(iso(1 + 1e-9), zeros), noise)), kSixSigma);
-  NoisePlan one_row = iso(1);
-  std::get<GaussianNoise>(one_row.change).of_row[63].across = 1.5;
-  EXPECT_LT(std::abs(NoiseCorrelation(AppliedUnderAKeptKey(one_row, zeros), noise)), 1.5 * kSixSigma);
-  NoisePlan direction = iso(1);
+  EXPECT_LT(std::abs(NoiseCorrelation(AppliedUnderAKeptKey(Isotropic(1), one_component), noise)), kSixSigma);
+  EXPECT_LT(std::abs(NoiseCorrelation(AppliedUnderAKeptKey(Isotropic(1 + 1e-9), zeros), noise)), kSixSigma);
+  NoisePlan direction = Isotropic(1);
   std::get<GaussianNoise>(direction.change).direction.assign(32, 0);
   EXPECT_LT(std::abs(NoiseCorrelation(AppliedUnderAKeptKey(direction, zeros), noise)), kSixSigma);
 }
@@ -102,8 +123,9 @@ TEST(ApplyPlanTest, LeavesNothingWhereAFloatCannotHoldTheResult) {
   const LabelledBatch batch = MakeLabelledBatch(3, 8);
   const auto gaussian = FixedGaussian();
   Matrix out(3, 8);
-  const NoisePlan plan{EmptyReport("iso"), GaussianNoise{{}, std::vector<RowNoise>(3, RowNoise{0, 0, 1e60})}};
-  EXPECT_EQ(ApplyPlan(plan, batch.gradients, kPosition, gaussian.get(), out).code(), absl::StatusCode::kInternal);
+  const NoisePlan plan{EmptyReport("iso"), GaussianNoise{{}, {0, 0, 1e60}, {0, 0, 1e60}}};
+  EXPECT_EQ(ApplyPlan(plan, {batch.gradients, batch.labels}, kPosition, gaussian.get(), out).code(),
+            absl::StatusCode::kInternal);
   EXPECT_EQ(out.size(), 0);
 }
 
@@ -111,6 +133,7 @@ class PlanTest : public ::testing::TestWithParam<const char*> {
  protected:
   std::unique_ptr<GradientProtection> protection_ = MakeProtection(GetParam());
   const LabelledBatch batch_ = MakeLabelledBatch(64, 8);
+  const HeadBehind head_{batch_.gradients, batch_.labels};
   Matrix out_, again_;
 };
 
@@ -120,23 +143,23 @@ INSTANTIATE_TEST_SUITE_P(Methods, PlanTest,
                                            "sparsify { keep: 0.2 }", "discretize { bins: 6 }"));
 
 TEST_P(PlanTest, PlanningIsPureAndTheSameDrawFollowsWhateverWasPlannedBefore) {
-  const BatchFacts facts = *protection_->Describe(batch_.gradients, batch_.labels, kPosition);
+  const BatchFacts facts = *protection_->Describe(head_.label_free(), kPosition);
   const NoisePlan first = *protection_->Plan(facts, GradientProtection::kAsConfigured);
   for (double limit : {0.1, 1e-3, 1e-80}) {
     (void)protection_->Plan(facts, limit);  // May be refused.
   }
   const NoisePlan second = *protection_->Plan(facts, GradientProtection::kAsConfigured);
-  ASSERT_TRUE(protection_->Apply(first, facts, out_).ok());
-  ASSERT_TRUE(protection_->Apply(second, facts, again_).ok());
+  ASSERT_TRUE(protection_->Apply(first, {batch_.gradients, batch_.labels}, kPosition, out_).ok());
+  ASSERT_TRUE(protection_->Apply(second, {batch_.gradients, batch_.labels}, kPosition, again_).ok());
   EXPECT_EQ(ValuesOf(out_), ValuesOf(again_));
-  ASSERT_TRUE(MakeProtection(GetParam())->Perturb(batch_.gradients, batch_.labels, kPosition, again_).ok());
+  ASSERT_TRUE(PerturbRows(*MakeProtection(GetParam()), batch_.gradients, batch_.labels, kPosition, again_).ok());
   EXPECT_EQ(ValuesOf(out_), ValuesOf(again_));
 }
 
 TEST_P(PlanTest, NothingOfAReportDependsOnTheKey) {
   const auto other = MakeProtection(GetParam(), /*key_byte=*/8);
-  const BatchFacts facts = *protection_->Describe(batch_.gradients, batch_.labels, kPosition);
-  const BatchFacts same = *other->Describe(batch_.gradients, batch_.labels, kPosition);
+  const BatchFacts facts = *protection_->Describe(head_.label_free(), kPosition);
+  const BatchFacts same = *other->Describe(head_.label_free(), kPosition);
   const ProtectionReport report = protection_->Plan(facts, GradientProtection::kAsConfigured)->report;
   const ProtectionReport others = other->Plan(same, GradientProtection::kAsConfigured)->report;
   EXPECT_EQ(report.method, others.method);
@@ -144,27 +167,29 @@ TEST_P(PlanTest, NothingOfAReportDependsOnTheKey) {
   EXPECT_TRUE(report.sum_kl == others.sum_kl || report.sum_kl != report.sum_kl);
 }
 
-// A batch that is described and not drawn, since the gate blocks it, still counts in the run's averages: they are of
-// gradients, not of releases.
-TEST(GradientProtectionMomentsTest, CountWhatWasDescribed) {
-  const LabelledBatch batch = MakeLabelledBatch(64, 8);
-  const auto protection = MakeProtection("marvell { s: 4 }");
-  EXPECT_FALSE(protection->Moments().has_value());
-  ASSERT_TRUE(protection->Describe(batch.gradients, batch.labels, kPosition).ok());
-  ASSERT_TRUE(protection->Moments().has_value());
-  EXPECT_EQ(protection->Moments()->dg_squared, ComputeClassMoments(batch.gradients, batch.labels)->dg_squared);
-}
-
-TEST(GradientProtectionMomentsTest, AreNotKeptByMethodsThatGoByNone) {
-  const LabelledBatch batch = MakeLabelledBatch(64, 8);
-  for (const char* method : {"none {}", "sparsify { keep: 0.2 }", "label_dp { epsilon: 1 }"}) {
-    const auto protection = MakeProtection(method);
-    protection->RestoreMoments(*ComputeClassMoments(batch.gradients, batch.labels));
-    EXPECT_TRUE(protection->PrimeMoments(Matrix(), {}).ok());
-    if (protection->changes_gradients()) {
-      ASSERT_TRUE(protection->Describe(batch.gradients, batch.labels, kPosition).ok());
+// The rule that keeps one label out of the noise of all other rows: it is another row's label, and the same head, so
+// the noise must be the same to the last bit.
+TEST_P(PlanTest, NoOtherRowsLabelMovesTheNoise) {
+  if (!MakeProtection(GetParam())->Plan({kPosition, ExpectedMomentsOf(batch_.gradients, batch_.labels)}, 1e9).ok()) {
+    return;  // It draws none.
+  }
+  LabelledBatch other{Matrix(batch_.gradients), batch_.labels};
+  const int64_t target = 5;
+  other.labels[target] = 1 - other.labels[target];
+  for (int64_t k = 0; k < 8; ++k) {
+    other.gradients.row(target)[k] =
+        (head_.probabilities[target] - static_cast<float>(other.labels[target])) * head_.directions.row(target)[k];
+  }
+  for (const LabelledBatch* batch : {&batch_, static_cast<const LabelledBatch*>(&other)}) {
+    ASSERT_TRUE(protection_
+                    ->Perturb(head_.label_free(), {batch->gradients, batch->labels}, kPosition,
+                              batch == &batch_ ? out_ : again_)
+                    .ok());
+  }
+  for (int64_t j = 0; j < 64; ++j) {
+    if (j != target) {
+      EXPECT_EQ(out_.row(j), again_.row(j)) << j;
     }
-    EXPECT_FALSE(protection->Moments().has_value()) << method;
   }
 }
 

@@ -77,7 +77,7 @@ ProtectionReport ReportOfLabelDp(double epsilon) {
   const LabelledBatch batch = MakeLabelledBatch(16, 5);
   GradientProtection protection = ProtectionAfter(epsilon, batch.labels);
   Matrix out;
-  const auto report = protection.Perturb(batch.gradients, batch.labels, kPosition, out);
+  const auto report = PerturbRows(protection, batch.gradients, batch.labels, kPosition, out);
   EXPECT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(ValuesOf(out), ValuesOf(batch.gradients));
   return *report;
@@ -157,7 +157,8 @@ TEST(LabelDpTest, BoundsTheAucAmongEqualPriorsButNotAcrossThem) {
 TEST(LabelDpTest, RefusesGradientsOfTheLabelsThemselves) {
   const LabelledBatch batch = MakeLabelledBatch(16, 5);
   Matrix out(16, 5);
-  EXPECT_EQ(ProtectionAfter(1, {}).Perturb(batch.gradients, batch.labels, kPosition, out).status().code(),
+  GradientProtection undrawn = ProtectionAfter(1, {});
+  EXPECT_EQ(PerturbRows(undrawn, batch.gradients, batch.labels, kPosition, out).status().code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(out.size(), 0);
 }
@@ -167,7 +168,7 @@ TEST(LabelDpTest, StatesTheSameForABatchOfOneClass) {
   batch.labels.assign(16, 0);
   GradientProtection protection = ProtectionAfter(1, batch.labels);
   Matrix out;
-  const auto report = protection.Perturb(batch.gradients, batch.labels, kPosition, out);
+  const auto report = PerturbRows(protection, batch.gradients, batch.labels, kPosition, out);
   ASSERT_TRUE(report.ok());
   EXPECT_NEAR(report->sum_kl, 2 * std::tanh(0.5), 1e-12);  // (1 - 2 rho) = tanh(epsilon / 2)
 }
@@ -176,7 +177,8 @@ TEST(SparsifyTest, KeepsTheLargestComponentsOfTheBatch) {
   const Matrix gradients = MatrixOf(2, {0.1f, -5, 0.2f, 3, -0.3f, 0.05f});
   Matrix out;
   ASSERT_TRUE(
-      MakeProtection("sparsify { keep: 0.34 }")->Perturb(gradients, std::vector<uint8_t>{0, 1}, kPosition, out).ok());
+      PerturbRows(*MakeProtection("sparsify { keep: 0.34 }"), gradients, std::vector<uint8_t>{0, 1}, kPosition, out)
+          .ok());
   EXPECT_EQ(ValuesOf(out), (std::vector<float>{0, -5, 0, 3, -0.3f, 0}));  // ceil(0.34 * 6) = 3
 }
 
@@ -184,7 +186,8 @@ TEST(SparsifyTest, KeepsTheFirstOfEqualsAndNoMoreThanPromised) {
   const Matrix gradients = MatrixOf(2, {1, -1, 2, 1, -1, 1});
   Matrix out;
   ASSERT_TRUE(
-      MakeProtection("sparsify { keep: 0.5 }")->Perturb(gradients, std::vector<uint8_t>{0, 1}, kPosition, out).ok());
+      PerturbRows(*MakeProtection("sparsify { keep: 0.5 }"), gradients, std::vector<uint8_t>{0, 1}, kPosition, out)
+          .ok());
   EXPECT_EQ(ValuesOf(out), (std::vector<float>{1, -1, 2, 0, 0, 0}));
 }
 
@@ -193,12 +196,12 @@ TEST(DiscretizeTest, PutsEachComponentInTheNearestBin) {
   const Matrix gradients = MatrixOf(2, {1, -1, 1, -1, 1, -1, 1, -1});
   Matrix out;
   const auto three = MakeProtection("discretize { bins: 3 }");
-  ASSERT_TRUE(three->Perturb(gradients, std::vector<uint8_t>{0, 1}, kPosition, out).ok());
+  ASSERT_TRUE(PerturbRows(*three, gradients, std::vector<uint8_t>{0, 1}, kPosition, out).ok());
   for (float value : ValuesOf(out)) {
     EXPECT_TRUE(value == 0 || std::abs(value) == 2) << value;
   }
   const auto five = MakeProtection("discretize { bins: 5 }");
-  ASSERT_TRUE(five->Perturb(gradients, std::vector<uint8_t>{0, 1}, kPosition, out).ok());
+  ASSERT_TRUE(PerturbRows(*five, gradients, std::vector<uint8_t>{0, 1}, kPosition, out).ok());
   EXPECT_EQ(ValuesOf(out), ValuesOf(gradients));  // Bins -2, -1, 0, 1, 2.
 }
 
@@ -206,8 +209,8 @@ TEST(DiscretizeTest, ClipsWhatLiesBeyondTheBins) {
   std::vector<float> values(100, 0);
   values[3] = 100;
   Matrix out;
-  ASSERT_TRUE(MakeProtection("discretize { bins: 4 }")
-                  ->Perturb(MatrixOf(2, values), std::vector<uint8_t>{0, 1}, kPosition, out)
+  ASSERT_TRUE(PerturbRows(*MakeProtection("discretize { bins: 4 }"), MatrixOf(2, values), std::vector<uint8_t>{0, 1},
+                          kPosition, out)
                   .ok());
   EXPECT_NEAR(out.data()[3], 1 + 2 * std::sqrt(99.0), 1e-4);  // Mean 1, sigma sqrt(99).
   const std::vector<float> left = ValuesOf(out);
@@ -218,7 +221,8 @@ TEST(DiscretizeTest, LeavesEqualComponentsInABinOfTheirOwn) {
   const Matrix gradients = MatrixOf(2, std::vector<float>(8, 0.3f));
   Matrix out;
   ASSERT_TRUE(
-      MakeProtection("discretize { bins: 4 }")->Perturb(gradients, std::vector<uint8_t>{0, 1}, kPosition, out).ok());
+      PerturbRows(*MakeProtection("discretize { bins: 4 }"), gradients, std::vector<uint8_t>{0, 1}, kPosition, out)
+          .ok());
   EXPECT_EQ(ValuesOf(out), ValuesOf(gradients));
 }
 
@@ -238,11 +242,11 @@ INSTANTIATE_TEST_SUITE_P(Methods, NoiselessProtectionTest,
 
 TEST_P(NoiselessProtectionTest, IsTheSameForEveryBatchWhateverItsClasses) {
   LabelledBatch batch = MakeLabelledBatch(16, 8);
-  ASSERT_TRUE(protection_->Perturb(batch.gradients, batch.labels, kPosition, out_).ok());
+  ASSERT_TRUE(PerturbRows(*protection_, batch.gradients, batch.labels, kPosition, out_).ok());
   for (uint32_t step = 0; step < 50; ++step) {
     batch.labels.assign(16, static_cast<uint8_t>(step % 2));
     Matrix out;
-    const auto report = protection_->Perturb(batch.gradients, batch.labels, {0, step, 0}, out);
+    const auto report = PerturbRows(*protection_, batch.gradients, batch.labels, {0, step, 0}, out);
     ASSERT_TRUE(report.ok());
     EXPECT_EQ(ValuesOf(out), ValuesOf(out_));
   }
@@ -251,7 +255,7 @@ TEST_P(NoiselessProtectionTest, IsTheSameForEveryBatchWhateverItsClasses) {
 TEST_P(NoiselessProtectionTest, CannotRaiseItsNoise) {
   EXPECT_FALSE(CanRaiseNoise(ProtectionConfig(GetParam())));
   const LabelledBatch batch = MakeLabelledBatch(16, 8);
-  EXPECT_EQ(protection_->PerturbWithin(batch.gradients, batch.labels, kPosition, 0.01, out_).status().code(),
+  EXPECT_EQ(PerturbRowsWithin(*protection_, batch.gradients, batch.labels, kPosition, 0.01, out_).status().code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(out_.size(), 0);
 }
@@ -265,16 +269,17 @@ INSTANTIATE_TEST_SUITE_P(Methods, CompressionTest,
 TEST_P(CompressionTest, RefusesAGradientThatIsNotFiniteAndLeavesNothing) {
   LabelledBatch batch = MakeLabelledBatch(16, 8);
   batch.gradients.row(5)[3] = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(protection_->Perturb(batch.gradients, batch.labels, kPosition, out_).status().code(),
+  EXPECT_EQ(PerturbRows(*protection_, batch.gradients, batch.labels, kPosition, out_).status().code(),
             absl::StatusCode::kInternal);
   EXPECT_EQ(out_.size(), 0);
 }
 
 TEST_P(CompressionTest, RefusesLabelsThatDoNotFitAndEmptyBatches) {
   const LabelledBatch batch = MakeLabelledBatch(16, 8);
-  EXPECT_EQ(protection_->Perturb(batch.gradients, std::vector<uint8_t>{0, 1}, kPosition, out_).status().code(),
+  EXPECT_EQ(PerturbRows(*protection_, batch.gradients, std::vector<uint8_t>{0, 1}, kPosition, out_).status().code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(protection_->Perturb(Matrix(), {}, kPosition, out_).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(PerturbRows(*protection_, Matrix(), {}, kPosition, out_).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 // A slice of a batch leaves before the rest is there only where this holds.
@@ -286,7 +291,7 @@ TEST(GradientProtectionTest, OnlyThoseThatChangeNothingLeaveRowsAlone) {
     DrawTargets(both_sides, batch.labels);
     GradientProtection* const protection = both_sides.gradients.get();
     Matrix out;
-    ASSERT_TRUE(protection->Perturb(batch.gradients, batch.labels, kPosition, out).ok()) << method;
+    ASSERT_TRUE(PerturbRows(*protection, batch.gradients, batch.labels, kPosition, out).ok()) << method;
     EXPECT_EQ(protection->is_passthrough(), ValuesOf(out) == ValuesOf(batch.gradients)) << method;
   }
 }
@@ -295,7 +300,7 @@ TEST(BaselineTest, ClaimsNoBound) {
   const LabelledBatch batch = MakeLabelledBatch(16, 8);
   for (const char* method : {"sparsify { keep: 0.2 }", "discretize { bins: 6 }"}) {
     Matrix out;
-    const auto report = MakeProtection(method)->Perturb(batch.gradients, batch.labels, kPosition, out);
+    const auto report = PerturbRows(*MakeProtection(method), batch.gradients, batch.labels, kPosition, out);
     EXPECT_TRUE(std::isnan(report->sum_kl)) << method;
     EXPECT_TRUE(std::isnan(report->run_sum_kl)) << method;
     EXPECT_EQ(report->p, 0.25);

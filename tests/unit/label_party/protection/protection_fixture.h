@@ -15,6 +15,7 @@
 #include "common/crypto/secure_gaussian.h"
 #include "common/matrix/matrix.h"
 #include "label_party/protection/protection_factory.h"
+#include "tests/unit/label_party/protection/head_behind.h"
 
 #include "splitveil/v1/protection.pb.h"
 

@@ -29,12 +29,12 @@ class SpoiltProtection {
 
   // The spoilt protection must outlive it.
   ProtectionCandidate candidate() {
-    return {[this](ConstMatrixView gradients, absl::Span<const uint8_t> labels, const NoisePosition& position,
+    return {[this](const LabelFreeBatch& batch, const LabelledGradients& gradients, const NoisePosition& position,
                    Matrix& out) {
               auto report =
-                  sound_.gradients->Perturb(gradients, labels, fixed_position ? NoisePosition{} : position, out);
+                  sound_.gradients->Perturb(batch, gradients, fixed_position ? NoisePosition{} : position, out);
               if (spoil_) {
-                spoil_(gradients, labels, out);
+                spoil_(gradients.gradients, gradients.labels, out);
               }
               return report;
             },
@@ -172,7 +172,7 @@ TEST(SelfTestTest, FailsForFewerNoiseDirections) {
 TEST(SelfTestTest, FailsForMarvellWithoutNoiseAcrossItsLine) {
   const ClassMoments moments = [] {
     const SyntheticBatch batch = MakeSyntheticBatch();
-    return *ComputeClassMoments(batch.gradients, batch.labels);
+    return *ExpectedMoments(batch.label_free());
   }();
   SpoiltProtection along(kMarvell, [&](ConstMatrixView g, absl::Span<const uint8_t>, Matrix& out) {
     for (int64_t j = 0; j < g.rows(); ++j) {

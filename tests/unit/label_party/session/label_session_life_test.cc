@@ -122,20 +122,6 @@ TEST_F(LabelSessionLifeTest, ACheckpointThatDoesNotFitTheDataEndsTheRunAtStart) 
   EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kInvalidInput);
 }
 
-TEST_F(LabelSessionLifeTest, ACheckpointWithMomentsOfAnotherWidthEndsTheRunAtStart) {
-  run_.label_config.mutable_protection()->mutable_marvell()->set_s(4);
-  continues_ = LeaveCheckpoints() + "/2";
-  const std::unique_ptr<Checkpoint> last = *Checkpoint::Open(path_);
-  v1::CheckpointHeader header = last->header();
-  ASSERT_EQ(header.label_party().moments().mean_difference_size(), 8);
-  header.mutable_label_party()->mutable_moments()->add_mean_difference(1);
-  ASSERT_TRUE(Checkpoint::Write(path_, header, *last->State(), "").ok());
-  ResumeFrom(path_);
-  Align();
-  EXPECT_FALSE(session_->Start(StartRequest()).ok());
-  EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kInvalidInput);
-}
-
 // Rule 6: what an example was released at in the run before counts, since it may return.
 TEST_F(LabelSessionLifeTest, TheRunsLimitCountsTheRunsBefore) {
   run_.label_config.mutable_protection()->mutable_marvell()->set_sum_kl(0.5);

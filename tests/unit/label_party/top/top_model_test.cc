@@ -147,18 +147,6 @@ TEST_F(TopModelTest, GradientsAreOfTheTargetsAndTheLossIsOfTheLabels) {
   }
 }
 
-TEST_F(TopModelTest, AProbeGivesTheGradientsOfAStepAndTrainsNothing) {
-  auto model = Create();
-  const NamedParameters before = model->Parameters();
-  const auto probed = model->ProbeCutGradient(activations_, own_, labels_);
-  ASSERT_TRUE(probed.ok()) << probed.status();
-  EXPECT_EQ(model->Update().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(model->Parameters(), before);
-  const auto step = model->ForwardBackward(activations_, own_, labels_, {});
-  ASSERT_TRUE(step.ok()) << step.status();
-  EXPECT_THAT(step->cut_gradient.values(), ElementsAreArray(probed->data(), probed->size()));
-}
-
 TEST_F(TopModelTest, TargetsThatDoNotFitAreRefused) {
   auto model = Create();
   const float nan = std::numeric_limits<float>::quiet_NaN();

@@ -40,10 +40,6 @@ class HeldTopModel final : public TopModel {
   }
   absl::StatusOr<Matrix> OutputDirections() const override { return model_->OutputDirections(); }
   absl::Status Update() override { return model_->Update(); }
-  absl::StatusOr<Matrix> ProbeCutGradient(ConstMatrixView activations, const FeatureBatch& own,
-                                          absl::Span<const float> labels) override {
-    return model_->ProbeCutGradient(activations, own, labels);
-  }
   absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) override {
     return model_->Predict(activations, own);
   }

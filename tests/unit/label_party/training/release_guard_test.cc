@@ -19,6 +19,7 @@
 
 #include "common/leakage/bounds.h"
 #include "label_party/protection/protection_factory.h"
+#include "tests/unit/label_party/protection/head_behind.h"
 
 namespace splitveil {
 namespace {
@@ -91,11 +92,13 @@ class ReleaseGuardTest : public ::testing::Test {
                         RoundedAnswers(Parse<v1::AuditAgreement>(audit)));
   }
 
+  HeadBehind Head() const { return {clean_, batch_.labels}; }
+
   // What the same protection draws where nothing else has been asked of it.
   std::vector<float> DrawnAtOnce(const std::string& protection, double max_sum_kl) {
     Matrix out;
-    EXPECT_TRUE(MakeGradientProtection(protection)
-                    ->PerturbWithin(clean_, batch_.labels, {batch_.epoch, batch_.batch, 0}, max_sum_kl, out)
+    EXPECT_TRUE(PerturbRowsWithin(*MakeGradientProtection(protection), clean_, batch_.labels,
+                                  {batch_.epoch, batch_.batch, 0}, max_sum_kl, out)
                     .ok());
     return std::vector<float>(out.data(), out.data() + out.size());
   }
@@ -109,7 +112,7 @@ class ReleaseGuardTest : public ::testing::Test {
 };
 
 TEST_F(ReleaseGuardTest, ReleasesWhatTheProtectionDrawsAsConfigured) {
-  const auto guarded = Guard("marvell { s: 4 }", "").Guard(clean_, batch_);
+  const auto guarded = Guard("marvell { s: 4 }", "").Guard(clean_, batch_, Head().label_free());
   ASSERT_TRUE(guarded.ok()) << guarded.status();
   EXPECT_EQ(guarded->decision.action, v1::RELEASE);
   EXPECT_EQ(guarded->decision.reason, "");
@@ -117,16 +120,18 @@ TEST_F(ReleaseGuardTest, ReleasesWhatTheProtectionDrawsAsConfigured) {
 }
 
 TEST_F(ReleaseGuardTest, RaisesThePlanAndDrawsWhatMeetsTheBound) {
-  const auto guarded = Guard("iso { t: 0.01 }", "max_step_auc_bound: 0.6 action: RAISE_NOISE").Guard(clean_, batch_);
+  const auto guarded = Guard("iso { t: 0.01 }", "max_step_auc_bound: 0.6 action: RAISE_NOISE")
+                           .Guard(clean_, batch_, Head().label_free());
   ASSERT_TRUE(guarded.ok()) << guarded.status();
   EXPECT_EQ(guarded->decision.action, v1::RAISE_NOISE);
   EXPECT_THAT(guarded->decision.reason, HasSubstr("bound on the AUC of one step"));
   EXPECT_LE(guarded->decision.auc_bound, 0.6);
-  EXPECT_EQ(ValuesOf(guarded->gradients), DrawnAtOnce("iso { t: 0.01 }", (1 + 1e-11) * guarded->report.sum_kl));
+  EXPECT_EQ(ValuesOf(guarded->gradients), DrawnAtOnce("iso { t: 0.01 }", (1 + 1e-11) * guarded->plan.report.sum_kl));
 }
 
 TEST_F(ReleaseGuardTest, DrawsAgainWhereTheMeasuredLeakAsksForMore) {
-  const auto guarded = Guard("iso { t: 0.0001 }", "max_measured_leak: 0.8 action: RAISE_NOISE").Guard(clean_, batch_);
+  const auto guarded = Guard("iso { t: 0.0001 }", "max_measured_leak: 0.8 action: RAISE_NOISE")
+                           .Guard(clean_, batch_, Head().label_free());
   ASSERT_TRUE(guarded.ok()) << guarded.status();
   EXPECT_EQ(guarded->decision.action, v1::RAISE_NOISE);
   EXPECT_THAT(guarded->decision.reason, HasSubstr("leak measured"));
@@ -138,7 +143,7 @@ TEST_F(ReleaseGuardTest, DrawsNothingThatTheGateKeepsBack) {
     // The plan is far beyond a float: drawing it would be an error.
     const auto guarded =
         Guard("iso { t: 1e80 }", std::string("max_run_auc_bound: 0.6 action: ") + action, /*earlier_sum_kl=*/100)
-            .Guard(clean_, batch_);
+            .Guard(clean_, batch_, Head().label_free());
     ASSERT_TRUE(guarded.ok()) << guarded.status();
     EXPECT_EQ(v1::GateAction_Name(guarded->decision.action), action);
     EXPECT_EQ(guarded->gradients.size(), 0);
@@ -146,12 +151,14 @@ TEST_F(ReleaseGuardTest, DrawsNothingThatTheGateKeepsBack) {
 }
 
 TEST_F(ReleaseGuardTest, FailsWhereAFloatCannotHoldTheNoiseAsConfigured) {
-  EXPECT_EQ(Guard("iso { t: 1e80 }", "").Guard(clean_, batch_).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(Guard("iso { t: 1e80 }", "").Guard(clean_, batch_, Head().label_free()).status().code(),
+            absl::StatusCode::kInternal);
 }
 
 TEST_F(ReleaseGuardTest, FreezesWhereNoNoiseKeepsTheLimit) {
-  batch_.labels.assign(kRows, 1);  // Whose divergence nobody knows.
-  const auto guarded = Guard("marvell { s: 4 }", "max_step_auc_bound: 0.6 action: RAISE_NOISE").Guard(clean_, batch_);
+  const auto guarded =
+      Guard("marvell { s: 4 } distance_correlation { weight: 1 }", "max_step_auc_bound: 0.6 action: RAISE_NOISE")
+          .Guard(clean_, batch_, Head().label_free());
   ASSERT_TRUE(guarded.ok()) << guarded.status();
   EXPECT_EQ(guarded->decision.action, v1::FREEZE_BOTTOM);
   EXPECT_THAT(guarded->decision.reason, HasSubstr("no noise keeps that"));
@@ -161,21 +168,22 @@ TEST_F(ReleaseGuardTest, FreezesWhereNoNoiseKeepsTheLimit) {
 TEST_F(ReleaseGuardTest, AskingAgainGivesTheSameBytes) {
   for (const char* policy : {"", "max_step_auc_bound: 0.6 action: RAISE_NOISE"}) {
     ReleaseGuard guard = Guard("marvell { s: 4 }", policy);
-    const auto first = guard.Guard(clean_, batch_);
-    const auto second = guard.Guard(clean_, batch_);
+    const auto first = guard.Guard(clean_, batch_, Head().label_free());
+    const auto second = guard.Guard(clean_, batch_, Head().label_free());
     ASSERT_TRUE(first.ok() && second.ok());
     EXPECT_EQ(ValuesOf(first->gradients), ValuesOf(second->gradients)) << policy;
   }
 }
 
 TEST_F(ReleaseGuardTest, SendsTheCleanRowsOfAMethodThatChangesNoneUnlessTheGateBlocksThem) {
-  const auto released = Guard("none {}", "max_measured_leak: 0.6").Guard(clean_, batch_);
+  const auto released = Guard("none {}", "max_measured_leak: 0.6").Guard(clean_, batch_, Head().label_free());
   ASSERT_TRUE(released.ok()) << released.status();
   EXPECT_EQ(released->decision.action, v1::WARN);
   EXPECT_THAT(released->decision.reason, HasSubstr("leak measured"));
   EXPECT_TRUE(released->sends_clean);
   for (const char* limit : {"max_step_auc_bound: 0.9", "max_run_auc_bound: 0.9", "max_worst_case_auc_bound: 0.9"}) {
-    const auto blocked = Guard("none {}", std::string(limit) + " action: FREEZE_BOTTOM").Guard(clean_, batch_);
+    const auto blocked =
+        Guard("none {}", std::string(limit) + " action: FREEZE_BOTTOM").Guard(clean_, batch_, Head().label_free());
     ASSERT_TRUE(blocked.ok()) << blocked.status();
     EXPECT_EQ(blocked->decision.action, v1::FREEZE_BOTTOM) << limit;
     EXPECT_FALSE(blocked->sends_clean);
@@ -186,7 +194,7 @@ TEST_F(ReleaseGuardTest, SendsTheCleanRowsOfAMethodThatChangesNoneUnlessTheGateB
 TEST_F(ReleaseGuardTest, FreezesAMethodWithoutNoiseWhereTheOperatorHadRaisedIt) {
   ReleaseGuard guard = Guard("none {}", "");
   guard.RaiseNoise({{0, 0}, 0.5});
-  const auto guarded = guard.Guard(clean_, batch_);
+  const auto guarded = guard.Guard(clean_, batch_, Head().label_free());
   ASSERT_TRUE(guarded.ok()) << guarded.status();
   EXPECT_EQ(guarded->decision.action, v1::FREEZE_BOTTOM);
   EXPECT_FALSE(guarded->sends_clean);
@@ -194,7 +202,8 @@ TEST_F(ReleaseGuardTest, FreezesAMethodWithoutNoiseWhereTheOperatorHadRaisedIt) 
 
 TEST_F(ReleaseGuardTest, RefusesGradientsThatAreNotFinite) {
   clean_.row(5)[3] = std::nanf("");
-  EXPECT_EQ(Guard("marvell { s: 4 }", "").Guard(clean_, batch_).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(Guard("marvell { s: 4 }", "").Guard(clean_, batch_, Head().label_free()).status().code(),
+            absl::StatusCode::kInternal);
 }
 
 // mu^2 of each answer is a release of its own of every example, counted before its gradients leave.
@@ -206,19 +215,20 @@ TEST_F(ReleaseGuardTest, AnswersToScoresAreCountedAndHeldAgainstTheRunsLimit) {
   for (uint32_t number = 0; number < 3; ++number) {
     batch_.batch = number;
     batch_.is_answered = false;
-    const absl::StatusOr<GuardedBatch> guarded = guard.Guard(clean_, batch_);
+    const absl::StatusOr<GuardedBatch> guarded = guard.Guard(clean_, batch_, Head().label_free());
     ASSERT_TRUE(guarded.ok()) << guarded.status();
-    gradients = silent.Account(guarded->report, batch_);
+    gradients = silent.Account(guarded->plan.report, batch_);
     EXPECT_FALSE(batch_.is_answered);
-    const double all = guard.Account(guarded->report, batch_);
+    const double all = guard.Account(guarded->plan.report, batch_);
     EXPECT_EQ(batch_.is_answered, number < 2);
     EXPECT_NEAR(all, gradients + 0.25 * std::min(number + 1, 2U), 1e-12);
   }
   // A limit that the gradients alone would keep.
   const double limit = GaussianAucBound(gradients / 3 + 0.1);
   const std::string policy = absl::StrCat("action: HALT max_run_auc_bound: ", limit);
-  EXPECT_EQ(Guard("iso { t: 4 }", policy).Guard(clean_, batch_)->decision.action, v1::RELEASE);
-  EXPECT_EQ(Guard("iso { t: 4 }", policy, 0, audit).Guard(clean_, batch_)->decision.action, v1::HALT);
+  EXPECT_EQ(Guard("iso { t: 4 }", policy).Guard(clean_, batch_, Head().label_free())->decision.action, v1::RELEASE);
+  EXPECT_EQ(Guard("iso { t: 4 }", policy, 0, audit).Guard(clean_, batch_, Head().label_free())->decision.action,
+            v1::HALT);
 }
 
 }  // namespace

@@ -250,7 +250,7 @@ TEST_F(TrainingStepTest, BudgetIsKeptThoughOnlyOneClassIsEverSeen) {
     EXPECT_FALSE(answer.frozen());
   }
   EXPECT_NEAR(training_->result().cumulative_sum_kl, (1 - kSafetyShare) * SumKlForRunAuc(0.7), 1e-6);
-  EXPECT_THAT(Texts("SELECT method FROM protection"), ::testing::Each("marvell+fallback"));
+  EXPECT_THAT(Texts("SELECT method FROM protection"), ::testing::Each("marvell"));
   EXPECT_THAT(Numbers("SELECT power FROM protection"), ::testing::Each(::testing::Gt(0)));
 }
 
