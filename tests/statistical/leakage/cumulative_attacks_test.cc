@@ -19,7 +19,6 @@
 #include "common/leakage/bounds.h"
 #include "common/leakage/leak_auc.h"
 #include "label_party/protection/protection_factory.h"
-#include "tests/unit/label_party/protection/head_behind.h"
 
 namespace splitveil {
 namespace {
@@ -32,8 +31,8 @@ constexpr double kTolerance = 0.03;
 // One run's remembered AUCs after each epoch.
 class CumulativeRun {
  public:
-  // The class means are 1 apart along a line that turns by `turn` a batch, in radians; a clean component has the
-  // standard deviation 0.1 within a class.
+  // A top model that knows the share of positives and nothing else: the class means are 1 apart along a line that turns
+  // by `turn` a batch, in radians; a component of a row's direction has the standard deviation 0.1.
   CumulativeRun(const std::string& protection, double turn)
       : turn_(turn), labels_(kExamples), order_(kExamples), scorer_(kExamples), line_(kCols) {
     v1::GradientProtection config;
@@ -57,9 +56,12 @@ class CumulativeRun {
       for (uint32_t position : positions) {
         labels.push_back(labels_[position]);
       }
-      const Matrix clean = Draw(labels);
+      const Matrix directions = DrawDirections(kBatch);
+      const Matrix clean = CleanOf(directions, labels);
+      const std::vector<float> probabilities(kBatch, kShare);
       Matrix released;
-      const auto report = PerturbRows(*protection_, clean, labels, {epochs_, batch, 0}, released);
+      const auto report =
+          protection_->Perturb({directions, probabilities}, {clean, labels}, {epochs_, batch, 0}, released);
       ASSERT_TRUE(report.ok()) << report.status();
       sum_kl_ += report->sum_kl * kBatch / kExamples;
       const auto population = EstimatePopulation(clean, released, labels);
@@ -83,17 +85,28 @@ class CumulativeRun {
   double spectral_ = 0, likelihood_ratio_ = 0, direction_ = 0;
 
  private:
-  Matrix Draw(const std::vector<uint8_t>& labels) {
+  static constexpr float kShare = 0.25F;
+
+  Matrix DrawDirections(int64_t rows) {
     for (int64_t k = 0; k + 1 < kCols; k += 2) {
       const double left = line_[k];
       line_[k] = std::cos(turn_) * left - std::sin(turn_) * line_[k + 1];
       line_[k + 1] = std::sin(turn_) * left + std::cos(turn_) * line_[k + 1];
     }
-    Matrix clean(static_cast<int64_t>(labels.size()), kCols);
-    for (size_t j = 0; j < labels.size(); ++j) {
+    Matrix directions(rows, kCols);
+    for (int64_t j = 0; j < rows; ++j) {
       for (int64_t k = 0; k < kCols; ++k) {
-        const double mean = labels[j] == 1 ? 0.8 : -0.2;
-        clean.row(static_cast<int64_t>(j))[k] = static_cast<float>(mean * line_[k] + 0.1 * normal_(random_));
+        directions.row(j)[k] = static_cast<float>(-line_[k] + 0.1 * normal_(random_));
+      }
+    }
+    return directions;
+  }
+
+  static Matrix CleanOf(const Matrix& directions, const std::vector<uint8_t>& labels) {
+    Matrix clean(directions.rows(), kCols);
+    for (int64_t j = 0; j < clean.rows(); ++j) {
+      for (int64_t k = 0; k < kCols; ++k) {
+        clean.row(j)[k] = (kShare - static_cast<float>(labels[static_cast<size_t>(j)])) * directions.row(j)[k];
       }
     }
     return clean;

@@ -115,7 +115,7 @@ TEST_P(LikelihoodRatioTest, MeasuredAucIsTheComputedOneAndBelowTheoremOne) {
 }
 
 TEST(LikelihoodRatioCatchesTest, NoiseOfTheOtherClass) {
-  const Measured m = Measure({"marvell { s: 4 }", 0.01, 0.25}, true);
+  const Measured m = Measure({"marvell { s: 4 }", 0.09, 0.04, 4}, true);
   EXPECT_GT(std::abs(m.auc - m.computed), m.tolerance);
 }
 

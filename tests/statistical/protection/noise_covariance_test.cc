@@ -268,6 +268,7 @@ TEST(MaxNormCovarianceTest, LiftsEachRowToTheLongestAlongItsOwnLine) {
   for (int64_t j = 0; j < kRows; ++j) {
     mean += SquaredNormOf(batch.gradients.row(j)) / kRows;
   }
+  int told_apart = 0;
   const Sample sample = Draw("max_norm {}", batch);
   for (int64_t j = 0; j < kRows; ++j) {
     const double squared_norm = SquaredNormOf(batch.gradients.row(j));
@@ -281,8 +282,9 @@ TEST(MaxNormCovarianceTest, LiftsEachRowToTheLongestAlongItsOwnLine) {
     const double a_component = (largest - squared_norm) / kCols;
     EXPECT_GT(WorstDeviation(sample[j], kDraws, Axes(line, a_component, a_component)), kDeviations) << j;
     const double whole_batch = squared_norm * (largest / mean - 1);
-    EXPECT_GT(WorstDeviation(sample[j], kDraws, Axes(line, whole_batch, 0)), kDeviations) << j;
+    told_apart += WorstDeviation(sample[j], kDraws, Axes(line, whole_batch, 0)) > kDeviations;
   }
+  EXPECT_GT(told_apart, 3 * kRows / 4);  // Some row's length is that of the batch by chance.
 }
 
 // Labels that are all of one class move nothing of the noise.
