@@ -46,7 +46,7 @@ class BreakingChannel final : public AlignmentChannel {
 
 class LabelSessionTest : public ::testing::Test {
  protected:
-  LabelSessionTest() : run_(300) {}
+  explicit LabelSessionTest(int examples = 300) : run_(examples) {}
 
   void Create() {
     LabelSessionOptions options = run_.LabelOptions();
