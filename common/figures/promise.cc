@@ -36,7 +36,7 @@ std::string Conditional(const Promise& promise) {
              ? absl::StrCat(
                    "A limit of ", BoundCertainty(*promise.run_auc_bound),
                    " is computed only for Gaussian classes and adversaries that use class moments alone, given "
-                   "the law of the noise")
+                   "the top model")
              : "No limit over the whole run is computed";
 }
 

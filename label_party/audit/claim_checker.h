@@ -46,8 +46,8 @@ class ClaimChecker {
   explicit ClaimChecker(int64_t examples) : examples_(examples) {}
 
   // Takes up one release. Nothing where it claims no mu: no noise is stated, neither on gradients nor on labels
-  // (evidence.has_label_noise), or no finite sum_kl. Noise on gradients of a batch of one class is left out: its line
-  // is not known; so is whatever has candidates and no noise on labels.
+  // (evidence.has_label_noise), or no finite sum_kl. Whatever has candidates and no noise on labels is left
+  // out.
   void Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, const ReleasingHead& head);
 
   // Of all releases so far; nullopt where none claimed anything, or fewer than two examples of a class were released.

@@ -26,8 +26,8 @@ struct ClassNoise {
 
 // What is planned for one batch; the ledger's `protection` row. NaN: does not apply to the method.
 struct ProtectionReport {
-  // none, iso, max_norm, marvell, label_dp, sparsify, discretize; with "+fallback" where running or isotropic estimates
-  // serve.
+  // none, iso, max_norm, marvell, label_dp, sparsify, discretize; with "+fallback" where isotropic noise stands
+  // in.
   std::string method;
   double u, v;   // Variance of a component within class 0 and class 1.
   double g;      // ||dg||^2, squared distance of the class means.

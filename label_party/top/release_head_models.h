@@ -24,7 +24,7 @@ NamedParameters JoinHeads(HeadStates heads);
 absl::StatusOr<HeadStates> SplitHeads(const NamedParameters& state);
 
 // Of two models for the same activations and own features. The release head learns from the targets alone: cut
-// gradients, residuals, probabilities and ProbeCutGradient are its own, so that whatever leaves is a function of the
+// gradients, residuals, probabilities and OutputDirections are its own, so that whatever leaves is a function of the
 // targets, of activations and of own features. The prediction head learns from the labels, after Update and thus once
 // the gradients were sent; Predict, Parameters and the export are its. TopStep.mean_loss is the release head's loss of
 // the labels, which only this party reads.

@@ -45,7 +45,7 @@ TEST(PromiseTest, AConditionalBoundComesWithItsConditions) {
     EXPECT_THAT(words, HasSubstr("Not a promise: "));
     EXPECT_THAT(words,
                 HasSubstr("A limit of 78.6% is computed only for Gaussian classes and adversaries that use class "
-                          "moments alone, given the law of the noise."));
+                          "moments alone, given the top model."));
   }
   EXPECT_THAT(PromiseSentence(Of(PrivacyVerdict::kHolds, 0.9998, 0.741)), Not(HasSubstr("100%")));
 }

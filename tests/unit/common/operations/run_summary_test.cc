@@ -68,7 +68,7 @@ TEST(RunSummaryTest, AnswersFirstInTwelveLines) {
       "  verdict         holds as far as measured; the bound: not exceeded by the attacks run here\n"
       "  promise         Not a promise: the worst attack measured tells apart two customers with different labels "
       "with 78.2% certainty. A limit of 78.6% is computed only for Gaussian classes and adversaries that use class "
-      "moments alone, given the law of the noise.\n"
+      "moments alone, given the top model.\n"
       "  proved          nothing; conditional: AUC at most 0.786 over the whole run\n"
       "  worst case      0.741 measured over all epochs, held against the bound: "
       "cumulative_conditional_likelihood_ratio\n"
