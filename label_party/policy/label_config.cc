@@ -123,6 +123,11 @@ absl::Status ValidateWorstCase(const v1::LabelPartyConfig& config) {
     return Unfit("release.max_worst_case_auc_bound", "1, or protection iso or marvell: no other states its noise",
                  absl::StrCat(config.release().max_worst_case_auc_bound()));
   }
+  if (!config.model().torchscript_path().empty()) {
+    return Unfit("release.max_worst_case_auc_bound",
+                 "1 beside a TorchScript model: it may mix the rows of a batch, and other rows then show a label, too",
+                 absl::StrCat(config.release().max_worst_case_auc_bound()));
+  }
   return protection.has_distance_correlation()
              ? Unfit("release.max_worst_case_auc_bound",
                      "1 beside protection.distance_correlation: it moves a gradient by other examples' labels, too",

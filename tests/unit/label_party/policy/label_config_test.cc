@@ -159,6 +159,9 @@ TEST(ValidateLabelConfigTest, AWorstCaseIsBoundedWhereTheNoiseIsStated) {
   EXPECT_THAT(
       std::string(Verdict("protection { marvell { s: 4 } distance_correlation { weight: 1 } }" + limit).message()),
       HasSubstr("release.max_worst_case_auc_bound: expected 1 beside protection.distance_correlation"));
+  EXPECT_THAT(
+      std::string(Verdict("protection { iso { t: 1 } } model { torchscript_path: 'top.pt' }" + limit).message()),
+      HasSubstr("expected 1 beside a TorchScript model"));
 }
 
 TEST(ValidateLabelConfigTest, EveryReleasedEpochNeedsNoiseOfItsOwn) {
