@@ -16,7 +16,6 @@
 
 #include "common/config/agreement.h"
 #include "common/config/canonical_message.h"
-#include "common/config/text_config.h"
 #include "common/crypto/digest.h"
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
@@ -278,22 +277,20 @@ std::shared_ptr<const Checkpoint> FindCheckpoint(const std::vector<std::shared_p
   return found == checkpoints.end() ? nullptr : *found;
 }
 
-absl::StatusOr<CheckpointPlan> PlanCheckpoints(const std::string& role, const std::string& config_path,
-                                               const v1::PartyCommon& party, const v1::ModelSpec& model,
-                                               const v1::RunAgreement& agreement) {
+absl::StatusOr<CheckpointPlan> PlanCheckpoints(const std::string& role, const v1::PartyCommon& party,
+                                               const v1::ModelSpec& model, const v1::RunAgreement& agreement) {
   CheckpointPlan plan;
   plan.facts.set_role(role);
   *plan.facts.mutable_model() = model;
   plan.facts.set_cut_layer(agreement.cut_layer());
   plan.facts.set_cut_width(agreement.cut_width());
   plan.facts.set_optimizer(MethodOf(party.optimizer()));
-  plan.path = ResolvePath(config_path, party.checkpoint_path());
+  plan.path = party.checkpoint_path();
   if (const absl::Status place = plan.path.empty() ? absl::OkStatus() : CheckFolderOf(plan.path); !place.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("party.checkpoint_path: ", place.message()));
   }
-  const std::string initial = ResolvePath(config_path, party.initial_checkpoint());
-  if (!initial.empty()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(plan.initial, OpenInitial(initial, plan.facts));
+  if (!party.initial_checkpoint().empty()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(plan.initial, OpenInitial(party.initial_checkpoint(), plan.facts));
   }
   if (!plan.path.empty() && !party.restart()) {
     std::vector<std::shared_ptr<const Checkpoint>> latest = OpenLatest(plan.path);

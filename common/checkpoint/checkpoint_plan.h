@@ -94,12 +94,11 @@ std::shared_ptr<const Checkpoint> FindCheckpoint(const std::vector<std::shared_p
                                                  const std::string& name);
 
 // Opens and checks what `party` says to start from, and what is there to be continued. `role`: label_party or
-// nonlabel_party; paths are relative to the file `config_path`. A damaged file is passed over, with a warning, where
+// nonlabel_party. A damaged file is passed over, with a warning, where
 // one before it is good. Errors: NotFound; InvalidArgument where no file to start from is good, or one fits another
 // role, model, cut or optimiser, with the field that differs; and where `checkpoint_path` lies in no folder.
-absl::StatusOr<CheckpointPlan> PlanCheckpoints(const std::string& role, const std::string& config_path,
-                                               const v1::PartyCommon& party, const v1::ModelSpec& model,
-                                               const v1::RunAgreement& agreement);
+absl::StatusOr<CheckpointPlan> PlanCheckpoints(const std::string& role, const v1::PartyCommon& party,
+                                               const v1::ModelSpec& model, const v1::RunAgreement& agreement);
 
 }  // namespace splitveil
 

@@ -17,6 +17,7 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/text_format.h"
 
+#include "common/config/config_paths.h"
 #include "common/config/message_validator.h"
 #include "common/naming/nearest_name.h"
 #include "common/status/status_macros.h"
@@ -232,16 +233,9 @@ absl::StatusOr<std::string> ReadTextConfig(const std::string& path) {
 
 absl::Status LoadTextConfig(const std::string& path, google::protobuf::Message& message) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string text, ReadTextConfig(path));
-  return ParseTextConfig(text, path, message);
-}
-
-std::string ResolvePath(absl::string_view config_path, absl::string_view path) {
-  if (path.empty()) {
-    return "";
-  }
-  // Joining with an absolute path gives that path.
-  const std::filesystem::path folder = std::filesystem::path(std::string(config_path)).parent_path();
-  return (folder / std::string(path)).string();
+  SPLITVEIL_RETURN_IF_ERROR(ParseTextConfig(text, path, message));
+  ResolvePaths(path, message);
+  return absl::OkStatus();
 }
 
 }  // namespace splitveil

@@ -11,19 +11,17 @@
 
 namespace splitveil {
 
-// Parses `path` into `message` and checks required fields, ranges and oneofs by the schema's options. Errors: NotFound;
-// InvalidArgument as one line: FILE:LINE:COLUMN: FIELD: expected …, found ….
+// Parses `path` into `message`, checks required fields, ranges and oneofs by the schema's options, and resolves the
+// paths in it against the folder of `path` (config_paths.h). Errors: NotFound; InvalidArgument as one line:
+// FILE:LINE:COLUMN: FIELD: expected …, found ….
 absl::Status LoadTextConfig(const std::string& path, google::protobuf::Message& message);
 
 // What LoadTextConfig parses. Errors: NotFound; InvalidArgument for a folder, a file too large for a configuration and
 // one that cannot be read.
 absl::StatusOr<std::string> ReadTextConfig(const std::string& path);
 
-// As LoadTextConfig, from memory; `name` stands for the file in errors.
+// As LoadTextConfig, from memory and with its paths as they are; `name` stands for the file in errors.
 absl::Status ParseTextConfig(absl::string_view text, absl::string_view name, google::protobuf::Message& message);
-
-// `path` relative to the folder of the configuration file `config_path`; absolute and empty paths unchanged.
-std::string ResolvePath(absl::string_view config_path, absl::string_view path);
 
 }  // namespace splitveil
 

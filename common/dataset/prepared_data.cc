@@ -3,7 +3,6 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/config/agreement.h"
-#include "common/config/text_config.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -72,9 +71,8 @@ absl::Status CheckSplit(const Dataset& data, const v1::RunAgreement& agreement) 
 }
 
 absl::StatusOr<std::shared_ptr<const Dataset>> OpenPreparedData(const v1::PartyCommon& party,
-                                                                const std::string& config_path,
                                                                 const v1::RunAgreement& agreement, PreparedFor owner) {
-  absl::StatusOr<std::shared_ptr<const Dataset>> data = Dataset::Open(ResolvePath(config_path, party.dataset().path()));
+  absl::StatusOr<std::shared_ptr<const Dataset>> data = Dataset::Open(party.dataset().path());
   if (!data.ok()) {
     return data;
   }

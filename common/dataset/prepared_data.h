@@ -22,10 +22,9 @@ absl::Status CheckSplit(const Dataset& data, const v1::RunAgreement& agreement);
 // Whose data they must be: the label party's have labels, the other's have none.
 enum class PreparedFor { kLabelParty, kNonLabelParty };
 
-// Opens the data that `party` names, relative to the folder of its configuration file `config_path`. Errors: as
-// Dataset::Open and CheckSplit; InvalidArgument for the other party's data.
+// Opens the data that `party` names. Errors: as Dataset::Open and CheckSplit; InvalidArgument for the other party's
+// data.
 absl::StatusOr<std::shared_ptr<const Dataset>> OpenPreparedData(const v1::PartyCommon& party,
-                                                                const std::string& config_path,
                                                                 const v1::RunAgreement& agreement, PreparedFor owner);
 
 }  // namespace splitveil

@@ -15,7 +15,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
-#include "common/config/text_config.h"
 #include "common/crypto/sha256.h"
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
@@ -73,7 +72,7 @@ absl::StatusOr<Digest> ReadToken(const std::string& path) {
                         : absl::StrCat(size, " bytes or other ones")));
 }
 
-absl::StatusOr<MonitoringPlan> Plan(const v1::PartyCommon& party, const std::string& config_path) {
+absl::StatusOr<MonitoringPlan> Plan(const v1::PartyCommon& party) {
   const v1::Monitoring& config = party.monitoring();
   MonitoringPlan plan;
   plan.listen_address = config.listen_address();
@@ -87,7 +86,7 @@ absl::StatusOr<MonitoringPlan> Plan(const v1::PartyCommon& party, const std::str
   // Names are refused: what they resolve to may change, and with it who can reach the page.
   plan.is_loopback = *loopback;
   if (!config.token_path().empty()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(plan.token_sha256, ReadToken(ResolvePath(config_path, config.token_path())));
+    SPLITVEIL_ASSIGN_OR_RETURN(plan.token_sha256, ReadToken(config.token_path()));
   } else if (!plan.is_loopback) {
     // On loopback the machine's users are trusted to read; any other address needs a token.
     return absl::InvalidArgumentError(
@@ -105,7 +104,7 @@ absl::StatusOr<std::optional<MonitoringPlan>> PlanMonitoring(const v1::PartyComm
   if (!party.has_monitoring()) {
     return std::optional<MonitoringPlan>();
   }
-  absl::StatusOr<MonitoringPlan> plan = Plan(party, config_path);
+  absl::StatusOr<MonitoringPlan> plan = Plan(party);
   if (!plan.ok()) {
     return absl::Status(plan.status().code(), absl::StrCat(config_path, ": ", plan.status().message()));
   }

@@ -16,7 +16,6 @@
 #include "absl/strings/str_format.h"
 
 #include "common/config/agreement.h"
-#include "common/config/text_config.h"
 #include "common/crypto/sha256.h"
 #include "common/ledger/ledger_reader.h"
 #include "common/process/file.h"
@@ -115,6 +114,25 @@ absl::StatusOr<int64_t> CountAlignments(const std::string& ledger_path) {
   return begun;
 }
 
+void CheckAlignments(const v1::PartyCommon& party, DryRun& dry_run) {
+  const absl::StatusOr<int64_t> begun = CountAlignments(party.ledger_path());
+  if (!begun.ok()) {
+    dry_run.Check(kAlignments, begun.status());
+    return;
+  }
+  const std::string text =
+      absl::StrCat(*begun, " of at most ", party.max_alignments(), " begun with this ledger (party.max_alignments)");
+  const std::string& checkpoint = party.checkpoint_path();
+  std::error_code ignored;
+  if (*begun < party.max_alignments()) {
+    dry_run.Check(kAlignments, absl::OkStatus(), text);
+  } else if (!checkpoint.empty() && std::filesystem::exists(checkpoint, ignored)) {
+    dry_run.Warn(kAlignments, absl::StrCat(text, ": only a run that resumes from the checkpoint is left"));
+  } else {
+    dry_run.Problem(kAlignments, absl::StrCat(text, ": one more is refused"));
+  }
+}
+
 }  // namespace
 
 bool DryRun::Check(absl::string_view what, const absl::Status& status, absl::string_view detail) {
@@ -154,10 +172,9 @@ absl::Status DryRun::status() const {
                                                  " checks failed, the first: ", first.what, ": ", first.text));
 }
 
-absl::StatusOr<TlsIdentity> LoadPartyIdentity(const v1::Identity& identity, const std::string& config_path) {
-  return LoadTlsIdentity(
-      identity.own_name(), identity.peer_name(), ResolvePath(config_path, identity.certificate_path()),
-      ResolvePath(config_path, identity.private_key_path()), ResolvePath(config_path, identity.authority_path()));
+absl::StatusOr<TlsIdentity> LoadPartyIdentity(const v1::Identity& identity) {
+  return LoadTlsIdentity(identity.own_name(), identity.peer_name(), identity.certificate_path(),
+                         identity.private_key_path(), identity.authority_path());
 }
 
 RunExpectation ExpectRun(const v1::RunAgreement& agreement, int64_t rows, int64_t embedding_rows, int processors) {
@@ -200,19 +217,23 @@ std::optional<v1::RunAgreement> DryRunAgreement(const std::string& path, DryRun&
   return *std::move(agreement);
 }
 
-void DryRunCertificates(const v1::Identity& identity, const std::string& config_path, DryRun& dry_run) {
-  const absl::StatusOr<TlsIdentity> loaded = LoadPartyIdentity(identity, config_path);
-  if (!loaded.ok()) {
-    dry_run.Check(kCertificates, loaded.status());
-    return;
+void DryRunConfiguration(const v1::PartyCommon& party, DryRun& dry_run) {
+  const absl::StatusOr<TlsIdentity> identity = LoadPartyIdentity(party.identity());
+  if (identity.ok()) {
+    DescribeCertificates(identity->certificate_path, identity->certificate_pem, dry_run);
+    DescribeCertificates(identity->authority_path, identity->authority_pem, dry_run);
+  } else {
+    dry_run.Check(kCertificates, identity.status());
   }
-  DescribeCertificates(loaded->certificate_path, loaded->certificate_pem, dry_run);
-  DescribeCertificates(loaded->authority_path, loaded->authority_pem, dry_run);
+  // Each alignment lets the peer try a list of ids against ours, which is why they are counted.
+  if (party.max_alignments() > 0) {
+    CheckAlignments(party, dry_run);
+  }
 }
 
-std::shared_ptr<const Dataset> DryRunData(const v1::PartyCommon& party, const std::string& config_path,
-                                          const v1::RunAgreement& agreement, PreparedFor owner, DryRun& dry_run) {
-  absl::StatusOr<std::shared_ptr<const Dataset>> data = OpenPreparedData(party, config_path, agreement, owner);
+std::shared_ptr<const Dataset> DryRunData(const v1::PartyCommon& party, const v1::RunAgreement& agreement,
+                                          PreparedFor owner, DryRun& dry_run) {
+  absl::StatusOr<std::shared_ptr<const Dataset>> data = OpenPreparedData(party, agreement, owner);
   std::string detail;
   if (data.ok()) {
     const v1::Preprocessing& prepared = (*data)->preprocessing();
@@ -221,29 +242,6 @@ std::shared_ptr<const Dataset> DryRunData(const v1::PartyCommon& party, const st
                      prepared.categorical_size(), " categorical columns, test_fraction ", prepared.test_fraction());
   }
   return dry_run.Check("data", data.status(), detail) ? *std::move(data) : nullptr;
-}
-
-void DryRunAlignments(const v1::PartyCommon& party, const std::string& config_path, DryRun& dry_run) {
-  // Each alignment lets the peer try a list of ids against ours, which is why they are counted.
-  if (party.max_alignments() == 0) {
-    return;
-  }
-  const absl::StatusOr<int64_t> begun = CountAlignments(ResolvePath(config_path, party.ledger_path()));
-  if (!begun.ok()) {
-    dry_run.Check(kAlignments, begun.status());
-    return;
-  }
-  const std::string text =
-      absl::StrCat(*begun, " of at most ", party.max_alignments(), " begun with this ledger (party.max_alignments)");
-  const std::string checkpoint = ResolvePath(config_path, party.checkpoint_path());
-  std::error_code ignored;
-  if (*begun < party.max_alignments()) {
-    dry_run.Check(kAlignments, absl::OkStatus(), text);
-  } else if (!checkpoint.empty() && std::filesystem::exists(checkpoint, ignored)) {
-    dry_run.Warn(kAlignments, absl::StrCat(text, ": only a run that resumes from the checkpoint is left"));
-  } else {
-    dry_run.Problem(kAlignments, absl::StrCat(text, ": one more is refused"));
-  }
 }
 
 void DryRunExpectation(const v1::RunAgreement& agreement, const Dataset& data, DryRun& dry_run) {

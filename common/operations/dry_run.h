@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "common/config/text_config.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/prepared_data.h"
 #include "common/transport/tls_identity.h"
@@ -62,24 +64,42 @@ RunExpectation ExpectRun(const v1::RunAgreement& agreement, int64_t rows, int64_
 // Memory that this machine can still give, in bytes, as the kernel says (MemAvailable); 0: not known.
 int64_t AvailableMemoryBytes();
 
-// The identity a configuration names; its paths are relative to the configuration file's folder. Errors as
-// LoadTlsIdentity.
-absl::StatusOr<TlsIdentity> LoadPartyIdentity(const v1::Identity& identity, const std::string& config_path);
+// The identity a configuration names. Errors as LoadTlsIdentity.
+absl::StatusOr<TlsIdentity> LoadPartyIdentity(const v1::Identity& identity);
 
 // Each adds its findings to `dry_run`.
 
 // That the agreement is valid, with its fingerprint; nullopt where it is not.
 std::optional<v1::RunAgreement> DryRunAgreement(const std::string& path, DryRun& dry_run);
-// That files, names, keys and dates fit (LoadTlsIdentity); warns of certificates that end soon.
-void DryRunCertificates(const v1::Identity& identity, const std::string& config_path, DryRun& dry_run);
+// What needs only the party's configuration. That certificates, names, keys and dates fit (LoadTlsIdentity), with a
+// warning of certificates that end soon; and whether the ledger has room for one more alignment
+// (PartyCommon.max_alignments; a run that resumes from a checkpoint needs none).
+void DryRunConfiguration(const v1::PartyCommon& party, DryRun& dry_run);
 // That the data are this party's, and of the agreed split; null where they are not.
-std::shared_ptr<const Dataset> DryRunData(const v1::PartyCommon& party, const std::string& config_path,
-                                          const v1::RunAgreement& agreement, PreparedFor owner, DryRun& dry_run);
-// Whether the ledger has room for one more alignment (PartyCommon.max_alignments); nothing where there is no limit. A
-// run that resumes from a checkpoint needs none.
-void DryRunAlignments(const v1::PartyCommon& party, const std::string& config_path, DryRun& dry_run);
+std::shared_ptr<const Dataset> DryRunData(const v1::PartyCommon& party, const v1::RunAgreement& agreement,
+                                          PreparedFor owner, DryRun& dry_run);
 // What the run will need, against what the machine has.
 void DryRunExpectation(const v1::RunAgreement& agreement, const Dataset& data, DryRun& dry_run);
+
+// A party's whole dry run. Agreement and configuration first; if both are valid, `parts`, which checks them together
+// and with the data, each with a line of its own; at last `whole`, which opens all that the run would open and stops at
+// the first problem.
+template <typename Config>
+DryRun DryRunParty(const std::string& agreement_path, const std::string& config_path,
+                   absl::FunctionRef<void(const v1::RunAgreement&, const Config&, DryRun&)> parts,
+                   absl::FunctionRef<absl::Status()> whole) {
+  DryRun dry_run;
+  const std::optional<v1::RunAgreement> agreement = DryRunAgreement(agreement_path, dry_run);
+  Config config;
+  if (dry_run.Check("configuration", LoadTextConfig(config_path, config), config_path)) {
+    DryRunConfiguration(config.party(), dry_run);
+    if (agreement.has_value()) {
+      parts(*agreement, config, dry_run);
+      dry_run.Check("whole run", whole(), "opens, fits, and can write and listen where it is to");
+    }
+  }
+  return dry_run;
+}
 
 }  // namespace splitveil
 

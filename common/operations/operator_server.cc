@@ -17,7 +17,6 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/config/text_config.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -54,9 +53,8 @@ bool IsServed(const std::string& file) {
 
 }  // namespace
 
-std::string StatusSocketPath(const v1::PartyCommon& party, const std::string& config_path) {
-  return ResolvePath(config_path,
-                     party.status_socket().empty() ? party.ledger_path() + ".sock" : party.status_socket());
+std::string StatusSocketPath(const v1::PartyCommon& party) {
+  return party.status_socket().empty() ? party.ledger_path() + ".sock" : party.status_socket();
 }
 
 absl::StatusOr<SocketAddress> SocketAddress::Of(const std::string& path) {

@@ -29,8 +29,8 @@ class OperationsService final : public v1::Operations::Service {
   const RunStatus* status_;
 };
 
-// The party's status_socket, resolved against the folder of its configuration; LEDGER.sock where none is configured.
-std::string StatusSocketPath(const v1::PartyCommon& party, const std::string& config_path);
+// The party's status_socket; LEDGER.sock where none is configured.
+std::string StatusSocketPath(const v1::PartyCommon& party);
 
 // A Unix domain socket as gRPC names it, with its folder kept open: a path may be longer than the 107 bytes that a
 // socket's address has. Movable, not copyable.

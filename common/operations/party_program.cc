@@ -17,7 +17,7 @@
 #include "absl/strings/strip.h"
 
 #include "common/command_line/command_line.h"
-#include "common/config/text_config.h"
+#include "common/config/config_paths.h"
 #include "common/ledger/schema.h"
 #include "common/process/runtime.h"
 #include "common/status/status_macros.h"
@@ -69,7 +69,7 @@ absl::Status CheckApart(const std::string& monitoring, const std::string& party)
 // One file; none of the name: nothing.
 void KeepFileForOwnerAlone(const std::string& path) {
   struct stat facts = {};
-  if (path.empty() || stat(path.c_str(), &facts) != 0 || (facts.st_mode & (S_IRWXG | S_IRWXO)) == 0) {
+  if (stat(path.c_str(), &facts) != 0 || (facts.st_mode & (S_IRWXG | S_IRWXO)) == 0) {
     return;
   }
   const std::string mode = absl::StrFormat("%04o", facts.st_mode & 07777);
@@ -79,6 +79,12 @@ void KeepFileForOwnerAlone(const std::string& path) {
   } else {
     LogWarning(path, ": expected a file that nobody but its owner may read, found mode ", mode);
   }
+}
+
+bool IsCheckpoint(const google::protobuf::FieldDescriptor& field) {
+  return field.containing_type() == v1::PartyCommon::descriptor() &&
+         (field.number() == v1::PartyCommon::kInitialCheckpointFieldNumber ||
+          field.number() == v1::PartyCommon::kCheckpointPathFieldNumber);
 }
 
 // The checkpoints before the one of this name: CHECKPOINT.1 and so on. Not the noise key, which is
@@ -141,7 +147,7 @@ int RunPartyProgram(const PartyProgram& program, int argc, char** argv) {
 }
 
 absl::Status CheckLedgerOf(const v1::PartyCommon& party, const std::string& config_path) {
-  const absl::Status status = CheckLedgerPath(ResolvePath(config_path, party.ledger_path()));
+  const absl::Status status = CheckLedgerPath(party.ledger_path());
   return status.ok()
              ? status
              : absl::Status(status.code(), absl::StrCat(config_path, ": party.ledger_path: ", status.message()));
@@ -159,14 +165,14 @@ absl::Status CheckPlaces(const v1::PartyCommon& party, const std::string& listen
   return Within(config_path, CheckFree("listen_address", listen_address));
 }
 
-void KeepForOwnerAlone(const v1::PartyCommon& party, const std::string& config_path) {
-  for (const std::string& path :
-       {party.dataset().path(), party.ledger_path(), party.initial_checkpoint(), party.checkpoint_path()}) {
-    KeepFileForOwnerAlone(path.empty() ? path : ResolvePath(config_path, path));
-  }
-  for (const std::string& path : {party.initial_checkpoint(), party.checkpoint_path()}) {
-    if (!path.empty()) {
-      KeepOlderForOwnerAlone(ResolvePath(config_path, path));
+void KeepForOwnerAlone(const google::protobuf::Message& config) {
+  for (const ConfigPath& path : ListPaths(config)) {
+    if (!IsOwnerOnly(path)) {
+      continue;
+    }
+    KeepFileForOwnerAlone(path.path);
+    if (IsCheckpoint(*path.field)) {
+      KeepOlderForOwnerAlone(path.path);
     }
   }
 }

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "google/protobuf/message.h"
 
 #include "common/operations/dry_run.h"
 #include "common/transport/credentials.h"
@@ -41,16 +42,15 @@ int RunPartyProgram(const PartyProgram& program, int argc, char** argv);
 absl::Status CheckLedgerOf(const v1::PartyCommon& party, const std::string& config_path);
 
 // That the run could write its ledger and its export, and listen at `listen_address` and elsewhere for its monitoring.
-// Leaves nothing behind. As in the plans of both parties, `ledger_path` is relative to the folder of `config_path`, and
-// `export_dir` is resolved. Errors: NotFound, InvalidArgument as one line: file, field, expected, found.
+// Leaves nothing behind. Errors: NotFound, InvalidArgument as one line: file, field, expected, found.
 absl::Status CheckPlaces(const v1::PartyCommon& party, const std::string& listen_address,
                          const std::string& config_path);
 
-// Takes from everybody but the owner what they may do with the party's data, ledger and checkpoints, which tell of ids
-// and labels: Splitveil writes such files for their owner alone, but copies and files of older versions are as the
-// umask has it. With a warning for each, also for one that is another user's and stays as it is. For a run; --check
-// changes nothing.
-void KeepForOwnerAlone(const v1::PartyCommon& party, const std::string& config_path);
+// Takes every other user's access to the files that a party's configuration marks as (owner_only): data, ledger,
+// checkpoints and what else reveals ids or labels. Splitveil writes such files for their owner alone, but copies and
+// files of older versions are as the umask has it. With a warning for each, also for one that is another user's and
+// stays as it is. For a run; --check changes nothing.
+void KeepForOwnerAlone(const google::protobuf::Message& config);
 
 }  // namespace splitveil
 

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-#include "common/config/text_config.h"
 #include "common/crypto/label_noise.h"
 #include "common/operations/dry_run.h"
 #include "common/schedule/train_test_split.h"
@@ -64,9 +63,8 @@ void CheckPolicy(const v1::LabelPartyConfig& config, const v1::GradientProtectio
 }
 
 // What a run that shares all of this party's training examples would count: no run counts more.
-absl::StatusOr<ForeseenDebit> Foresee(const v1::LabelPartyConfig& config, const std::string& config_path,
-                                      const v1::GradientProtection& protection, const v1::RunAgreement& agreement,
-                                      const Dataset& data) {
+absl::StatusOr<ForeseenDebit> Foresee(const v1::LabelPartyConfig& config, const v1::GradientProtection& protection,
+                                      const v1::RunAgreement& agreement, const Dataset& data) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<NoiseReleases> planned,
                              PlannedReleases(protection.gaussian_label_dp(), data.task()));
   const SplitRule split(agreement);
@@ -79,17 +77,16 @@ absl::StatusOr<ForeseenDebit> Foresee(const v1::LabelPartyConfig& config, const 
   }
   const v1::PrivacyAccount& account = config.privacy_account();
   const LabelKind kind = LabelKindOf(data.task());
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PrivacyAccount> there,
-                             PrivacyAccount::OpenToRead({ResolvePath(config_path, account.path()), account.label_set(),
-                                                         account.max_lifetime_auc_bound(), kind}));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const std::unique_ptr<PrivacyAccount> there,
+      PrivacyAccount::OpenToRead({account.path(), account.label_set(), account.max_lifetime_auc_bound(), kind}));
   return there != nullptr ? there->Foresee(examples, planned)
                           : PrivacyAccount::ForeseeNew(kind, static_cast<int64_t>(examples.size()), planned);
 }
 
-void CheckAccount(const v1::LabelPartyConfig& config, const std::string& config_path,
-                  const v1::GradientProtection& protection, const v1::RunAgreement& agreement, const Dataset& data,
-                  DryRun& dry_run) {
-  const absl::StatusOr<ForeseenDebit> foreseen = Foresee(config, config_path, protection, agreement, data);
+void CheckAccount(const v1::LabelPartyConfig& config, const v1::GradientProtection& protection,
+                  const v1::RunAgreement& agreement, const Dataset& data, DryRun& dry_run) {
+  const absl::StatusOr<ForeseenDebit> foreseen = Foresee(config, protection, agreement, data);
   if (!foreseen.ok()) {
     dry_run.Check(kAccount, foreseen.status());
     return;
@@ -106,21 +103,19 @@ void CheckAccount(const v1::LabelPartyConfig& config, const std::string& config_
 }
 
 // What takes agreement, configuration and data together.
-void CheckTogether(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config,
-                   const std::string& config_path, DryRun& dry_run) {
+void CheckTogether(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config, DryRun& dry_run) {
   dry_run.Check("fits agreement", ValidateLabelConfig(config, agreement), "model, audit and protection");
   v1::GradientProtection protection = config.protection();
   // As the run itself does: shares of a run budget depend on the number of epochs.
   FillPlannedEpochs(agreement.epochs(), protection);
   dry_run.Check("protection", SelfTestProtection(protection), "proved on a synthetic batch");
-  const std::shared_ptr<const Dataset> data =
-      DryRunData(config.party(), config_path, agreement, PreparedFor::kLabelParty, dry_run);
+  const std::shared_ptr<const Dataset> data = DryRunData(config.party(), agreement, PreparedFor::kLabelParty, dry_run);
   if (data == nullptr) {
     return;
   }
   CheckPolicy(config, protection, agreement, data->task(), dry_run);
   if (config.has_privacy_account() && protection.has_gaussian_label_dp()) {
-    CheckAccount(config, config_path, protection, agreement, *data, dry_run);
+    CheckAccount(config, protection, agreement, *data, dry_run);
   }
   if (const std::string telling = DescribeLabelRevealingColumn(*data); !telling.empty()) {
     dry_run.Warn("own features", telling);
@@ -131,23 +126,10 @@ void CheckTogether(const v1::RunAgreement& agreement, const v1::LabelPartyConfig
 }  // namespace
 
 DryRun DryRunLabelParty(const std::string& agreement_path, const std::string& config_path) {
-  DryRun dry_run;
-  const std::optional<v1::RunAgreement> agreement = DryRunAgreement(agreement_path, dry_run);
-  v1::LabelPartyConfig config;
-  const bool configured = dry_run.Check("configuration", LoadTextConfig(config_path, config), config_path);
-  if (configured) {
-    DryRunCertificates(config.party().identity(), config_path, dry_run);
-    DryRunAlignments(config.party(), config_path, dry_run);
-  }
-  if (!configured || !agreement.has_value()) {
-    return dry_run;
-  }
-  // Parts first, each with a line of its own; then the whole run, which stops at the first problem.
-  CheckTogether(*agreement, config, config_path, dry_run);
-  const absl::StatusOr<LabelPartyPlan> plan = PlanLabelParty(agreement_path, config_path);
-  dry_run.Check("whole run", plan.ok() ? CheckLabelParty(*plan) : plan.status(),
-                "opens, fits, and can write and listen where it is to");
-  return dry_run;
+  return DryRunParty<v1::LabelPartyConfig>(agreement_path, config_path, CheckTogether, [&]() -> absl::Status {
+    SPLITVEIL_ASSIGN_OR_RETURN(const LabelPartyPlan plan, PlanLabelParty(agreement_path, config_path));
+    return CheckLabelParty(plan);
+  });
 }
 
 }  // namespace splitveil

@@ -119,21 +119,20 @@ absl::StatusOr<LabelSessionOptions> SessionOptions(const LabelPartyPlan& plan, R
   LabelSessionOptions options;
   options.agreement = plan.agreement;
   options.config = plan.config;
-  options.ledger_path = ResolvePath(plan.config_path, plan.config.party().ledger_path());
+  options.ledger_path = plan.config.party().ledger_path();
   options.status = status;
   options.checkpoints = plan.checkpoints;
   options.alignments =
-      AlignmentStore(ResolvePath(plan.config_path, plan.config.party().alignment_cache_path()),
+      AlignmentStore(plan.config.party().alignment_cache_path(),
                      absl::Hours(plan.config.party().alignment_cache_hours()), IdentitySha256(plan.identity));
-  SPLITVEIL_ASSIGN_OR_RETURN(
-      std::shared_ptr<const Dataset> data,
-      OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement, PreparedFor::kLabelParty));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
+                             OpenPreparedData(plan.config.party(), plan.agreement, PreparedFor::kLabelParty));
   options.data = std::move(data);
   // A checkpoint of different data would continue with positions of different examples.
   SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data, plan.agreement));
   if (plan.config.has_attribute_attack()) {
-    const std::string path = ResolvePath(plan.config_path, plan.config.attribute_attack().auxiliary().path());
-    SPLITVEIL_ASSIGN_OR_RETURN(options.known_attributes, Dataset::Open(path));
+    SPLITVEIL_ASSIGN_OR_RETURN(options.known_attributes,
+                               Dataset::Open(plan.config.attribute_attack().auxiliary().path()));
   }
   return options;
 }
@@ -176,8 +175,7 @@ absl::Duration FarewellLimit(const v1::Deadlines& deadlines, bool halted) {
 }
 
 std::string DetailsPath(const LabelPartyPlan& plan) {
-  return ResultPath(ResolvePath(plan.config_path, plan.config.party().ledger_path()),
-                    !plan.config.predictions_path().empty());
+  return ResultPath(plan.config.party().ledger_path(), !plan.config.predictions_path().empty());
 }
 
 // Every figure into a file, and of a complete run into a second one where that is configured.
@@ -185,7 +183,7 @@ absl::Status KeepFigures(const LabelPartyPlan& plan, const RunFigures& figures) 
   const std::string json = FullResultJson(figures) + "\n";
   absl::Status status = WriteFile(DetailsPath(plan), json, kOwnerOnly);
   if (const std::string& path = plan.config.result_path(); figures.ended == "completed" && !path.empty()) {
-    status.Update(WriteFile(ResolvePath(plan.config_path, path), json, kOwnerOnly));
+    status.Update(WriteFile(path, json, kOwnerOnly));
   }
   return status;
 }
@@ -265,7 +263,7 @@ absl::Status ServeRun(LabelPartyPlan& plan, RetryLimits& allowed) {
   OperationsService operations(&status);
 
   SPLITVEIL_ASSIGN_OR_RETURN(const OperatorServer operator_server,
-                             StartOperatorServer(StatusSocketPath(plan.config.party(), plan.config_path), &operations));
+                             StartOperatorServer(StatusSocketPath(plan.config.party()), &operations));
   SPLITVEIL_ASSIGN_OR_RETURN(const RunningServer running,
                              StartServer({plan.config.listen_address(),
                                           MaxMessageBytes(plan.agreement),
@@ -300,20 +298,11 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
   plan.agreement = std::move(agreement);
   plan.config_path = config_path;
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, plan.config));
-  SPLITVEIL_ASSIGN_OR_RETURN(plan.identity, LoadPartyIdentity(plan.config.party().identity(), config_path));
-  v1::ModelSpec& model = *plan.config.mutable_model();
-  model.set_torchscript_path(ResolvePath(config_path, model.torchscript_path()));
-  v1::PartyCommon& party = *plan.config.mutable_party();
-  party.set_export_dir(ResolvePath(config_path, party.export_dir()));
-  plan.config.set_predictions_path(ResolvePath(config_path, plan.config.predictions_path()));
-  if (plan.config.has_privacy_account()) {
-    v1::PrivacyAccount& account = *plan.config.mutable_privacy_account();
-    account.set_path(ResolvePath(config_path, account.path()));
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.identity, LoadPartyIdentity(plan.config.party().identity()));
   absl::Status fits = ValidateLabelConfig(plan.config, plan.agreement);
   fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
   fits.Update(ParseHostPort("listen_address", plan.config.listen_address()).status());
-  fits.Update(CheckResultPath("result_path", ResolvePath(config_path, plan.config.result_path())));
+  fits.Update(CheckResultPath("result_path", plan.config.result_path()));
   fits.Update(CheckResultPath("predictions_path", plan.config.predictions_path()));
   FillPlannedEpochs(plan.agreement.epochs(), *plan.config.mutable_protection());
   fits.Update(ReleaseGate::Create(plan.config.release(), plan.config.protection()).status());
@@ -322,8 +311,8 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckLedgerOf(plan.config.party(), config_path));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.monitoring, PlanMonitoring(plan.config.party(), config_path, plan.identity));
-  SPLITVEIL_ASSIGN_OR_RETURN(plan.checkpoints, PlanCheckpoints("label_party", config_path, plan.config.party(),
-                                                               plan.config.model(), plan.agreement));
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.checkpoints,
+                             PlanCheckpoints("label_party", plan.config.party(), plan.config.model(), plan.agreement));
   SPLITVEIL_RETURN_IF_ERROR(SelfTestProtection(plan.config.protection()));
   return plan;
 }
@@ -347,7 +336,7 @@ absl::Status CheckLabelParty(const LabelPartyPlan& plan) {
 absl::Status RunLabelParty(const LabelPartyPlan& plan) {
   ReuseTensorMemory();
   SetComputeThreads(plan.config.party().compute_threads());
-  KeepForOwnerAlone(plan.config.party(), plan.config_path);
+  KeepForOwnerAlone(plan.config);
   LogInfo("agreement fingerprint ", AgreementFingerprint(plan.agreement));
   LabelPartyPlan part = plan;
   RetryLimits allowed;
@@ -358,8 +347,8 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
     }
     LogInfo(outcome.message());
     part.config.mutable_party()->clear_restart();  // It has, and now goes on.
-    SPLITVEIL_ASSIGN_OR_RETURN(part.checkpoints, PlanCheckpoints("label_party", plan.config_path, part.config.party(),
-                                                                 plan.config.model(), plan.agreement));
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        part.checkpoints, PlanCheckpoints("label_party", part.config.party(), plan.config.model(), plan.agreement));
   }
 }
 

@@ -22,7 +22,7 @@ namespace splitveil {
 struct LabelPartyPlan {
   v1::RunAgreement agreement;  // Canonical.
   v1::LabelPartyConfig config;
-  std::string config_path;  // Paths in `config` are relative to its folder.
+  std::string config_path;  // For errors.
   TlsIdentity identity;
   CheckpointPlan checkpoints;
   std::optional<MonitoringPlan> monitoring;  // nullopt: none.

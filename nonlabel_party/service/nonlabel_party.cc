@@ -40,15 +40,15 @@ absl::StatusOr<NonLabelSessionOptions> OwnSessionOptions(const NonLabelPartyPlan
   NonLabelSessionOptions options;
   options.agreement = plan.agreement;
   options.config = plan.config;
-  options.ledger_path = ResolvePath(plan.config_path, plan.config.party().ledger_path());
+  options.ledger_path = plan.config.party().ledger_path();
   options.status = status;
   options.stop = &StopRequested;
   options.checkpoints = plan.checkpoints;
   options.alignments =
-      AlignmentStore(ResolvePath(plan.config_path, plan.config.party().alignment_cache_path()),
+      AlignmentStore(plan.config.party().alignment_cache_path(),
                      absl::Hours(plan.config.party().alignment_cache_hours()), IdentitySha256(plan.identity));
-  SPLITVEIL_ASSIGN_OR_RETURN(options.data, OpenPreparedData(plan.config.party(), plan.config_path, plan.agreement,
-                                                            PreparedFor::kNonLabelParty));
+  SPLITVEIL_ASSIGN_OR_RETURN(options.data,
+                             OpenPreparedData(plan.config.party(), plan.agreement, PreparedFor::kNonLabelParty));
   SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data, plan.agreement));
   return options;
 }
@@ -85,9 +85,19 @@ absl::Status RunSession(const NonLabelPartyPlan& plan, int& alignments_left, Run
   absl::Status outcome = session.Run();
   alignments_left = session.alignments_left();
   if (const std::optional<RunFigures> figures = session.figures(); figures.has_value() && !absl::IsAborted(outcome)) {
-    PrintRunSummary(*figures, ResolvePath(plan.config_path, plan.config.party().ledger_path()), plan.verbose_summary);
+    PrintRunSummary(*figures, plan.config.party().ledger_path(), plan.verbose_summary);
   }
   return outcome;
+}
+
+// What takes agreement, configuration and data together.
+void CheckTogether(const v1::RunAgreement& agreement, const v1::NonLabelPartyConfig& config, DryRun& dry_run) {
+  dry_run.Check("fits agreement", CheckBottomSpec(config.model(), agreement), "model and audited layers");
+  const std::shared_ptr<const Dataset> data =
+      DryRunData(config.party(), agreement, PreparedFor::kNonLabelParty, dry_run);
+  if (data != nullptr) {
+    DryRunExpectation(agreement, *data, dry_run);
+  }
 }
 
 }  // namespace
@@ -97,10 +107,6 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
   SPLITVEIL_ASSIGN_OR_RETURN(plan.agreement, LoadAgreement(agreement_path));
   plan.config_path = config_path;
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, plan.config));
-  v1::ModelSpec& model = *plan.config.mutable_model();
-  model.set_torchscript_path(ResolvePath(config_path, model.torchscript_path()));
-  v1::PartyCommon& party = *plan.config.mutable_party();
-  party.set_export_dir(ResolvePath(config_path, party.export_dir()));
   // All that needs no data is checked before any are read, which takes minutes for large tables.
   absl::Status fits = CheckFitsMode(plan.agreement, plan.config);
   fits.Update(CheckBottomSpec(plan.config.model(), plan.agreement));
@@ -111,10 +117,10 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
     return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckLedgerOf(plan.config.party(), config_path));
-  SPLITVEIL_ASSIGN_OR_RETURN(plan.identity, LoadPartyIdentity(plan.config.party().identity(), config_path));
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.identity, LoadPartyIdentity(plan.config.party().identity()));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.monitoring, PlanMonitoring(plan.config.party(), config_path, plan.identity));
-  SPLITVEIL_ASSIGN_OR_RETURN(plan.checkpoints, PlanCheckpoints("nonlabel_party", config_path, plan.config.party(),
-                                                               plan.config.model(), plan.agreement));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      plan.checkpoints, PlanCheckpoints("nonlabel_party", plan.config.party(), plan.config.model(), plan.agreement));
   return plan;
 }
 
@@ -129,11 +135,11 @@ absl::Status CheckNonLabelParty(const NonLabelPartyPlan& plan) {
 absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   ReuseTensorMemory();
   SetComputeThreads(plan.config.party().compute_threads());
-  KeepForOwnerAlone(plan.config.party(), plan.config_path);
+  KeepForOwnerAlone(plan.config);
   LogInfo("agreement fingerprint ", AgreementFingerprint(plan.agreement));
   RunStatus status("nonlabel_party");
   OperationsService operations(&status);
-  const std::string status_socket = StatusSocketPath(plan.config.party(), plan.config_path);
+  const std::string status_socket = StatusSocketPath(plan.config.party());
   SPLITVEIL_ASSIGN_OR_RETURN(const OperatorServer operator_server, StartOperatorServer(status_socket, &operations));
   v1::Operations::Service unimplemented;  // gRPC starts no server without a service; all the port has is health.
   SPLITVEIL_ASSIGN_OR_RETURN(
@@ -154,8 +160,7 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
     // `restart` applies to the first start only: now the interrupted run resumes.
     part.config.mutable_party()->clear_restart();
     SPLITVEIL_ASSIGN_OR_RETURN(
-        part.checkpoints,
-        PlanCheckpoints("nonlabel_party", plan.config_path, part.config.party(), plan.config.model(), plan.agreement));
+        part.checkpoints, PlanCheckpoints("nonlabel_party", part.config.party(), plan.config.model(), plan.agreement));
     outcome = RunSession(part, alignments_left, &status);
   }
   // A second for a health check that is being answered.
@@ -164,28 +169,10 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
 }
 
 DryRun DryRunNonLabelParty(const std::string& agreement_path, const std::string& config_path) {
-  // Each check stands alone, so that one problem does not hide the next.
-  DryRun dry_run;
-  const std::optional<v1::RunAgreement> agreement = DryRunAgreement(agreement_path, dry_run);
-  v1::NonLabelPartyConfig config;
-  const bool configured = dry_run.Check("configuration", LoadTextConfig(config_path, config), config_path);
-  if (configured) {
-    DryRunCertificates(config.party().identity(), config_path, dry_run);
-    DryRunAlignments(config.party(), config_path, dry_run);
-  }
-  if (!configured || !agreement.has_value()) {
-    return dry_run;
-  }
-  dry_run.Check("fits agreement", CheckBottomSpec(config.model(), *agreement), "model and audited layers");
-  const std::shared_ptr<const Dataset> data =
-      DryRunData(config.party(), config_path, *agreement, PreparedFor::kNonLabelParty, dry_run);
-  if (data != nullptr) {
-    DryRunExpectation(*agreement, *data, dry_run);
-  }
-  const absl::StatusOr<NonLabelPartyPlan> plan = PlanNonLabelParty(agreement_path, config_path);
-  dry_run.Check("whole run", plan.ok() ? CheckNonLabelParty(*plan) : plan.status(),
-                "opens, fits, and can write and listen where it is to");
-  return dry_run;
+  return DryRunParty<v1::NonLabelPartyConfig>(agreement_path, config_path, CheckTogether, [&]() -> absl::Status {
+    SPLITVEIL_ASSIGN_OR_RETURN(const NonLabelPartyPlan plan, PlanNonLabelParty(agreement_path, config_path));
+    return CheckNonLabelParty(plan);
+  });
 }
 
 }  // namespace splitveil

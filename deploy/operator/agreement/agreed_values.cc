@@ -180,7 +180,7 @@ absl::Status CheckAgainstOwn(const v1::RunAgreement& agreement, const PartyConfi
         if (!fits.ok()) {
           return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
         }
-        return OpenPreparedData(own.party(), config_path, agreement, OwnerOf(own)).status();
+        return OpenPreparedData(own.party(), agreement, OwnerOf(own)).status();
       },
       config);
 }

@@ -97,7 +97,7 @@ absl::StatusOr<ExitCode> Accept(const AgreementFlags& flags) {
                      absl::StrJoin(refused, ",")));
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckAgainstOwn(agreement, config, flags.config));
-  const std::string path = ResolvePath(flags.config, kOwnName);
+  const std::string path = (std::filesystem::path(flags.config).parent_path() / kOwnName).string();
   SPLITVEIL_RETURN_IF_ERROR(Keep(text, path, flags.force));
   std::printf("%s", AgreedValuesText(values).c_str());
   PrintDisclosures(values);

@@ -151,8 +151,8 @@ absl::StatusOr<ExitCode> Align(const AlignFlags& flags) {
   const auto* const nonlabel = std::get_if<v1::NonLabelPartyConfig>(&config);
   const v1::PartyCommon& party = label != nullptr ? label->party() : nonlabel->party();
   const PreparedFor owner = label != nullptr ? PreparedFor::kLabelParty : PreparedFor::kNonLabelParty;
-  SPLITVEIL_ASSIGN_OR_RETURN(side.identity, LoadPartyIdentity(party.identity(), flags.config));
-  SPLITVEIL_ASSIGN_OR_RETURN(side.data, OpenPreparedData(party, flags.config, side.agreement, owner));
+  SPLITVEIL_ASSIGN_OR_RETURN(side.identity, LoadPartyIdentity(party.identity()));
+  SPLITVEIL_ASSIGN_OR_RETURN(side.data, OpenPreparedData(party, side.agreement, owner));
   // Before any connection: ids cross it only masked, but set sizes do in the clear.
   RequireTls13();
   SPLITVEIL_ASSIGN_OR_RETURN(const FinishedAlignment finished, label != nullptr

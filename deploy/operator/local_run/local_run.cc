@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/config/agreement.h"
+#include "common/config/config_paths.h"
 #include "common/config/text_config.h"
 #include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
@@ -16,30 +17,25 @@
 namespace splitveil {
 namespace {
 
-// Paths of what is read become absolute, of what is written relative to the run's folder.
+// What is read is where it was, whatever folder the run is configured in; what is written goes into that folder, so
+// that runs side by side write to different files.
 template <typename Config>
-void PlaceFiles(const std::string& config_path, const std::string& party, Config& config) {
+void PlaceFiles(const std::string& party, Config& config) {
+  MakePathsAbsolute(config);
   v1::PartyCommon& common = *config.mutable_party();
-  v1::Identity& identity = *common.mutable_identity();
-  for (std::string* path : {identity.mutable_certificate_path(), identity.mutable_private_key_path(),
-                            identity.mutable_authority_path(), common.mutable_dataset()->mutable_path()}) {
-    *path = AbsolutePath(config_path, *path);
-  }
-  if (!common.initial_checkpoint().empty()) {
-    common.set_initial_checkpoint(AbsolutePath(config_path, common.initial_checkpoint()));
-  }
-  if (v1::ModelSpec& model = *config.mutable_model(); !model.torchscript_path().empty()) {
-    model.set_torchscript_path(AbsolutePath(config_path, model.torchscript_path()));
-  }
   common.set_ledger_path(party + ".db");
+  if (!common.checkpoint_path().empty()) {
+    common.set_checkpoint_path(party + ".checkpoint");
+  }
+  if (!common.export_dir().empty()) {
+    common.set_export_dir("export");
+  }
+  common.clear_alignment_cache_path();
+  common.clear_status_socket();
   common.clear_monitoring();  // One address could not serve runs side by side; `splitveil status` tells of each.
 }
 
 }  // namespace
-
-std::string AbsolutePath(const std::string& config_path, const std::string& path) {
-  return std::filesystem::absolute(ResolvePath(config_path, path)).lexically_normal().string();
-}
 
 std::string FileName(const std::string& name) {
   std::string result = name;
@@ -57,16 +53,8 @@ absl::StatusOr<LocalRun> LoadLocalRun(const std::string& agreement_path, const s
   SPLITVEIL_ASSIGN_OR_RETURN(run.agreement, LoadAgreement(agreement_path));
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(label_config_path, run.label_config));
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(nonlabel_config_path, run.nonlabel_config));
-  PlaceFiles(label_config_path, "label_party", run.label_config);
-  PlaceFiles(nonlabel_config_path, "nonlabel_party", run.nonlabel_config);
-  if (run.label_config.has_privacy_account()) {
-    v1::PrivacyAccount& account = *run.label_config.mutable_privacy_account();
-    account.set_path(AbsolutePath(label_config_path, account.path()));
-  }
-  if (run.label_config.has_attribute_attack()) {
-    std::string& known = *run.label_config.mutable_attribute_attack()->mutable_auxiliary()->mutable_path();
-    known = AbsolutePath(label_config_path, known);
-  }
+  PlaceFiles("label_party", run.label_config);
+  PlaceFiles("nonlabel_party", run.nonlabel_config);
   run.label_config.set_result_path("label_party.result.json");
   // The label party takes a free port and says which.
   run.label_config.set_listen_address("127.0.0.1:0");

@@ -16,7 +16,7 @@ namespace splitveil {
 struct LocalRun {
   std::string name;  // Of its folder.
   // As the parties get them, but that the label party's port is not known yet. Data and certificates by absolute paths,
-  // everything that is written by paths relative to the run's folder.
+  // everything that is written by paths relative to the run's folder, but for a privacy account that outlives the run.
   v1::RunAgreement agreement;
   v1::LabelPartyConfig label_config;
   v1::NonLabelPartyConfig nonlabel_config;
@@ -45,9 +45,6 @@ absl::StatusOr<std::string> DataSha256(const LocalRun& run);
 
 // `data`: what stands for the data, and for whatever else the result depends on.
 std::string ConfigurationSha256(const LocalRun& run, absl::string_view data);
-
-// `path` in the file `config_path`, made absolute.
-std::string AbsolutePath(const std::string& config_path, const std::string& path);
 
 // `name` as part of a file name.
 std::string FileName(const std::string& name);

@@ -17,7 +17,6 @@
 #include "deploy/operator/party_config/party_config.h"
 #include "deploy/operator/status/status_text.h"
 
-#include "common/config/text_config.h"
 #include "common/ledger/ledger_database.h"
 #include "common/ledger/ledger_reader.h"
 #include "common/operations/operator_server.h"
@@ -142,7 +141,7 @@ absl::StatusOr<ExitCode> Status(const StatusFlags& flags) {
   SPLITVEIL_ASSIGN_OR_RETURN(const PartyConfig config, LoadPartyConfig(flags.config, flags.role));
   const v1::PartyCommon& own =
       std::visit([](const auto& fields) -> const v1::PartyCommon& { return fields.party(); }, config);
-  const WatchedParty party = {StatusSocketPath(own, flags.config), ResolvePath(flags.config, own.ledger_path())};
+  const WatchedParty party = {StatusSocketPath(own), own.ledger_path()};
   const absl::Duration limit = absl::Seconds(flags.timeout_seconds);
   if (flags.watch_option->count() == 0) {
     SPLITVEIL_RETURN_IF_ERROR(Ask(party.socket, limit, /*redraws=*/false).status());

@@ -7,6 +7,7 @@
 #include "deploy/operator/stream/stream.h"
 
 #include "common/config/agreement.h"
+#include "common/config/config_paths.h"
 #include "common/config/text_config.h"
 #include "common/status/status_macros.h"
 #include "label_party/policy/label_config.h"
@@ -61,12 +62,10 @@ struct DayData {
   std::string name, label_path, nonlabel_path, sha256;
 };
 
-absl::StatusOr<std::vector<DayData>> ReadDays(const std::string& config_path, const v1::StreamConfig& config,
-                                              LocalRun base) {
+absl::StatusOr<std::vector<DayData>> ReadDays(const v1::StreamConfig& config, LocalRun base) {
   std::vector<DayData> days;
   for (const v1::StreamConfig::Day& day : config.day()) {
-    DayData data{day.name(), AbsolutePath(config_path, day.label_dataset()),
-                 AbsolutePath(config_path, day.nonlabel_dataset()), ""};
+    DayData data{day.name(), day.label_dataset(), day.nonlabel_dataset(), ""};
     base.label_config.mutable_party()->mutable_dataset()->set_path(data.label_path);
     base.nonlabel_config.mutable_party()->mutable_dataset()->set_path(data.nonlabel_path);
     SPLITVEIL_ASSIGN_OR_RETURN(data.sha256, DataSha256(base));
@@ -107,12 +106,12 @@ StreamRun MakeRun(const LocalRun& base, const v1::SweepConfig::Protection& prote
 absl::StatusOr<std::vector<StreamChain>> PlanStream(const std::string& config_path) {
   v1::StreamConfig config;
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, config));
+  MakePathsAbsolute(config);  // A run is configured in a folder of its own.
   SPLITVEIL_RETURN_IF_ERROR(InFile(config_path, CheckConfig(config)));
-  SPLITVEIL_ASSIGN_OR_RETURN(LocalRun base, LoadLocalRun(ResolvePath(config_path, config.agreement_path()),
-                                                         ResolvePath(config_path, config.label_config_path()),
-                                                         ResolvePath(config_path, config.nonlabel_config_path())));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      LocalRun base, LoadLocalRun(config.agreement_path(), config.label_config_path(), config.nonlabel_config_path()));
   SetSeeds(config.seed(), base.label_config, base.nonlabel_config);
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<DayData> days, ReadDays(config_path, config, base));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<DayData> days, ReadDays(config, base));
   std::vector<StreamChain> chains;
   for (const v1::SweepConfig::Protection& protection : config.protection()) {
     StreamChain& chain = chains.emplace_back();

@@ -41,9 +41,8 @@ absl::StatusOr<std::vector<NoiseReleases>> ReleasesOf(const std::vector<const Sw
 
 // What the runs train on: examples that both parties have, but for those that are held out.
 absl::StatusOr<std::vector<NoiseRow>> TrainingExamples(const SweepRun& run, const Dataset& label_data) {
-  SPLITVEIL_ASSIGN_OR_RETURN(
-      const std::shared_ptr<const Dataset> nonlabel_data,
-      OpenPreparedData(run.nonlabel_config.party(), /*config_path=*/"", run.agreement, PreparedFor::kNonLabelParty));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> nonlabel_data,
+                             OpenPreparedData(run.nonlabel_config.party(), run.agreement, PreparedFor::kNonLabelParty));
   absl::flat_hash_set<absl::string_view> nonlabel_ids;
   for (size_t row = 0; row < nonlabel_data->ids().size(); ++row) {
     nonlabel_ids.insert(nonlabel_data->ids()[row]);
@@ -104,9 +103,8 @@ absl::StatusOr<SweepDebit> ForeseeSweepDebit(const std::vector<const SweepRun*>&
     return SweepDebit();
   }
   const SweepRun& first = *counted.front();
-  SPLITVEIL_ASSIGN_OR_RETURN(
-      const std::shared_ptr<const Dataset> label_data,
-      OpenPreparedData(first.label_config.party(), /*config_path=*/"", first.agreement, PreparedFor::kLabelParty));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> label_data,
+                             OpenPreparedData(first.label_config.party(), first.agreement, PreparedFor::kLabelParty));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<NoiseReleases> releases, ReleasesOf(counted, label_data->task()));
   SPLITVEIL_ASSIGN_OR_RETURN(const ForeseenDebit foreseen, Foresee(first, *label_data, releases));
   return SweepDebit{Words(first.label_config.privacy_account(), releases, foreseen), foreseen.releases > 0};

@@ -225,9 +225,8 @@ absl::StatusOr<std::vector<SweepProtection>> ExpandProtections(const v1::SweepCo
 absl::StatusOr<std::vector<SweepRun>> PlanSweep(const std::string& config_path) {
   v1::SweepConfig config;
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, config));
-  SPLITVEIL_ASSIGN_OR_RETURN(LocalRun base, LoadLocalRun(ResolvePath(config_path, config.agreement_path()),
-                                                         ResolvePath(config_path, config.label_config_path()),
-                                                         ResolvePath(config_path, config.nonlabel_config_path())));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      LocalRun base, LoadLocalRun(config.agreement_path(), config.label_config_path(), config.nonlabel_config_path()));
   // In the sweep's folder, above those of its runs: one alignment serves them all.
   base.label_config.mutable_party()->set_alignment_cache_path("../label_party.alignment");
   base.nonlabel_config.mutable_party()->set_alignment_cache_path("../nonlabel_party.alignment");

@@ -126,8 +126,6 @@ absl::StatusOr<CentralizedBaselineConfig> LoadCentralizedBaselineConfig(const st
                                                                         const std::string& nonlabel_config_path) {
   CentralizedBaselineConfig config;
   SPLITVEIL_ASSIGN_OR_RETURN(config.agreement, LoadAgreement(agreement_path));
-  config.label_config_path = label_config_path;
-  config.nonlabel_config_path = nonlabel_config_path;
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(label_config_path, config.label_config));
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(nonlabel_config_path, config.nonlabel_config));
   SPLITVEIL_RETURN_IF_ERROR(ValidateLabelConfig(config.label_config, config.agreement));
@@ -136,11 +134,10 @@ absl::StatusOr<CentralizedBaselineConfig> LoadCentralizedBaselineConfig(const st
 
 absl::StatusOr<JoinedData> OpenJoinedData(const CentralizedBaselineConfig& config) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> label,
-                             OpenPreparedData(config.label_config.party(), config.label_config_path, config.agreement,
-                                              PreparedFor::kLabelParty));
-  SPLITVEIL_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> nonlabel,
-                             OpenPreparedData(config.nonlabel_config.party(), config.nonlabel_config_path,
-                                              config.agreement, PreparedFor::kNonLabelParty));
+                             OpenPreparedData(config.label_config.party(), config.agreement, PreparedFor::kLabelParty));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      std::shared_ptr<const Dataset> nonlabel,
+      OpenPreparedData(config.nonlabel_config.party(), config.agreement, PreparedFor::kNonLabelParty));
   return JoinData(std::move(label), std::move(nonlabel), config.agreement);
 }
 

@@ -20,7 +20,6 @@ namespace splitveil {
 // As both parties of the run would load them.
 struct CentralizedBaselineConfig {
   v1::RunAgreement agreement;  // Canonical.
-  std::string label_config_path, nonlabel_config_path;
   v1::LabelPartyConfig label_config;
   v1::NonLabelPartyConfig nonlabel_config;
 };

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/config/config_paths.h"
 #include "common/crypto/sha256.h"
 #include "common/process/file.h"
 #include "tests/testing/process/temp_folder.h"
@@ -34,7 +35,9 @@ class CheckpointPlanTest : public ::testing::Test {
   }
 
   absl::StatusOr<CheckpointPlan> Plan(const std::string& role = "label_party") const {
-    return PlanCheckpoints(role, folder_.File("party.textproto"), party_, model_, agreement_);
+    v1::PartyCommon party = party_;  // As loaded: its paths are those in the folder.
+    ResolvePaths(folder_.File("party.textproto"), party);
+    return PlanCheckpoints(role, party, model_, agreement_);
   }
 
   // Leaves the checkpoint of these epochs and continues from the same path.

@@ -252,19 +252,12 @@ TEST(TextConfigTest, LoadReadsAFileAndNamesItInErrors) {
   EXPECT_EQ(LoadTextConfig(folder, config).code(), absl::StatusCode::kInvalidArgument);
   std::ofstream(path) << kLabelParty;
   EXPECT_EQ(LoadTextConfig(path, config), absl::OkStatus());
+  EXPECT_EQ(config.party().ledger_path(), folder + "/label.db");
   std::ofstream(path) << "oops: 1";
   EXPECT_EQ(LoadTextConfig(path, config).message().find(path + ":1:1: oops: expected"), 0);
   std::ofstream(path) << std::string(5 << 20, ' ');
   EXPECT_EQ(LoadTextConfig(path, config).code(), absl::StatusCode::kInvalidArgument);
   std::filesystem::remove_all(folder);
-}
-
-TEST(TextConfigTest, PathsAreRelativeToTheConfigurationFile) {
-  EXPECT_EQ(ResolvePath("/etc/splitveil/run.textproto", "data/x.tsv"), "/etc/splitveil/data/x.tsv");
-  EXPECT_EQ(ResolvePath("conf/run.textproto", "x.tsv"), "conf/x.tsv");
-  EXPECT_EQ(ResolvePath("run.textproto", "x.tsv"), "x.tsv");
-  EXPECT_EQ(ResolvePath("conf/run.textproto", "/x.tsv"), "/x.tsv");
-  EXPECT_EQ(ResolvePath("conf/run.textproto", ""), "");
 }
 
 // Every default of the schema must itself be acceptable, or a configuration that leaves a field out would be refused

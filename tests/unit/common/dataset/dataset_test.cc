@@ -404,19 +404,17 @@ TEST(DatasetTest, KeepsThePartOfEachRowWhereItsIdDoesNotTell) {
   EXPECT_FALSE(Dataset::Open(parts.Write(folder)).ok());
 }
 
-TEST(PreparedDataTest, OpensRelativeToTheConfiguration) {
+TEST(PreparedDataTest, OpensWhatThePartyNames) {
   const ScratchFolder folder;
   Parts().Write(folder);  // With labels.
   v1::PartyCommon party;
-  party.mutable_dataset()->set_path("data");
+  party.mutable_dataset()->set_path(folder.Path("data"));
   v1::RunAgreement agreement;
   agreement.set_test_fraction(0);
   agreement.set_validation_fraction(0);
-  const std::string config = folder.Path("party.textproto");
-  EXPECT_TRUE(OpenPreparedData(party, config, agreement, PreparedFor::kLabelParty).ok());
-  party.mutable_dataset()->set_path("none");
-  EXPECT_EQ(OpenPreparedData(party, config, agreement, PreparedFor::kLabelParty).status().code(),
-            absl::StatusCode::kNotFound);
+  EXPECT_TRUE(OpenPreparedData(party, agreement, PreparedFor::kLabelParty).ok());
+  party.mutable_dataset()->set_path(folder.Path("none"));
+  EXPECT_EQ(OpenPreparedData(party, agreement, PreparedFor::kLabelParty).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST(PreparedDataTest, RefusesTheOtherPartysData) {
@@ -424,17 +422,16 @@ TEST(PreparedDataTest, RefusesTheOtherPartysData) {
   Parts parts;
   parts.Write(folder);
   v1::PartyCommon party;
-  party.mutable_dataset()->set_path("data");
+  party.mutable_dataset()->set_path(folder.Path("data"));
   v1::RunAgreement agreement;
   agreement.set_test_fraction(0);
   agreement.set_validation_fraction(0);
-  const std::string config = folder.Path("party.textproto");
-  EXPECT_EQ(OpenPreparedData(party, config, agreement, PreparedFor::kNonLabelParty).status().message(),
+  EXPECT_EQ(OpenPreparedData(party, agreement, PreparedFor::kNonLabelParty).status().message(),
             folder.Path("data") + ": expected the non-label party's data, found data with labels");
   parts.preprocessing.clear_positives();
   parts.sections["labels"].clear();
   parts.Write(folder);
-  EXPECT_EQ(std::string(OpenPreparedData(party, config, agreement, PreparedFor::kLabelParty).status().message()),
+  EXPECT_EQ(std::string(OpenPreparedData(party, agreement, PreparedFor::kLabelParty).status().message()),
             folder.Path("data") + ": expected the label party's data, with labels, found data without");
 }
 

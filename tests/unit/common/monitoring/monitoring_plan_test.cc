@@ -27,7 +27,7 @@ class MonitoringPlanTest : public ::testing::Test {
   absl::StatusOr<std::optional<MonitoringPlan>> Plan(const std::string& address, const std::string& token = "") {
     v1::PartyCommon party;
     party.mutable_monitoring()->set_listen_address(address);
-    party.mutable_monitoring()->set_token_path(token);
+    party.mutable_monitoring()->set_token_path(token.empty() ? "" : folder_.File(token));
     return PlanMonitoring(party, config_, TlsIdentity());
   }
   void ExpectRefused(const absl::StatusOr<std::optional<MonitoringPlan>>& plan, const std::string& text) {

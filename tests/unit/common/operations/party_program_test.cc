@@ -20,7 +20,7 @@ using ::testing::StartsWith;
 class PartyCheckTest : public ::testing::Test {
  protected:
   PartyCheckTest() {
-    party_.set_ledger_path("run.db");
+    party_.set_ledger_path(folder_.File("run.db"));
     party_.set_export_dir(folder_.File("model/new"));
   }
 
@@ -39,29 +39,42 @@ TEST_F(PartyCheckTest, AcceptsPlacesThatAreStillToBeMadeAndMakesNone) {
 }
 
 TEST_F(PartyCheckTest, WhatOthersMayReadBecomesTheOwnersAlone) {
-  party_.mutable_dataset()->set_path("own.data");
-  party_.set_checkpoint_path("absent.checkpoint");
+  v1::LabelPartyConfig config;
+  config.mutable_attribute_attack()->mutable_auxiliary()->set_path(folder_.File("known.data"));
+  config.set_result_path(folder_.File("published.json"));  // Not one of them.
+  party_.mutable_dataset()->set_path(folder_.File("own.data"));
+  party_.set_checkpoint_path(folder_.File("absent.checkpoint"));
+  party_.set_alignment_cache_path(folder_.File("shared.alignment"));
+  *config.mutable_party() = party_;
   using std::filesystem::perms;
-  const std::vector<const char*> found = {"own.data", "run.db", "absent.checkpoint.1", "absent.checkpoint.2"};
+  const std::vector<const char*> found = {"own.data",   "run.db",          "absent.checkpoint.1", "absent.checkpoint.2",
+                                          "known.data", "shared.alignment"};
   for (const char* name : found) {
     std::ofstream(folder_.File(name)) << name;
     std::filesystem::permissions(folder_.File(name), perms(0644));
   }
+  for (const char* name : {"published.json", "own.data.1"}) {
+    std::ofstream(folder_.File(name)) << name;
+    std::filesystem::permissions(folder_.File(name), perms(0644));
+  }
   ::testing::internal::CaptureStderr();
-  KeepForOwnerAlone(party_, config_);
+  KeepForOwnerAlone(config);
   const std::string log = ::testing::internal::GetCapturedStderr();
   for (const char* name : found) {
     EXPECT_EQ(std::filesystem::status(folder_.File(name)).permissions(), perms(0600)) << name;
     EXPECT_THAT(log, HasSubstr(folder_.File(name) + ": now its owner's alone (0600); its mode was 0644"));
   }
+  for (const char* name : {"published.json", "own.data.1"}) {
+    EXPECT_EQ(std::filesystem::status(folder_.File(name)).permissions(), perms(0644)) << name;
+  }
   EXPECT_FALSE(std::filesystem::exists(folder_.File("absent.checkpoint")));
   ::testing::internal::CaptureStderr();
-  KeepForOwnerAlone(party_, config_);
+  KeepForOwnerAlone(config);
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 TEST_F(PartyCheckTest, RefusesALedgerThatCannotBe) {
-  party_.set_ledger_path("absent/run.db");
+  party_.set_ledger_path(folder_.File("absent/run.db"));
   EXPECT_THAT(
       std::string(Check().message()),
       StartsWith(config_ + ": party.ledger_path: " + folder_.File("absent/run.db") + ": expected a path in a folder"));

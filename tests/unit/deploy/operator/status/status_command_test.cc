@@ -63,7 +63,7 @@ class StatusTest : public ::testing::Test {
   void Serve(const std::string& config) {
     const absl::StatusOr<PartyConfig> loaded = LoadPartyConfig(config, "");
     ASSERT_TRUE(loaded.ok()) << loaded.status();
-    socket_ = std::visit([&](const auto& fields) { return StatusSocketPath(fields.party(), config); }, *loaded);
+    socket_ = std::visit([](const auto& fields) { return StatusSocketPath(fields.party()); }, *loaded);
     absl::StatusOr<OperatorServer> server = StartOperatorServer(socket_, &service_);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = std::make_unique<OperatorServer>(*std::move(server));

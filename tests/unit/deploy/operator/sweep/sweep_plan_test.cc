@@ -80,7 +80,8 @@ TEST_F(SweepPlanTest, IsEveryProtectionWithEverySeedSeedBySeed) {
 TEST_F(SweepPlanTest, ReadsWhatTheBaseNamesAndServesNoPage) {
   const std::string party = absl::StrReplaceAll(
       kParty, {{"reproducible_seed",
-                "monitoring { token_path: \"token\" } initial_checkpoint: \"before/c\" reproducible_seed"}});
+                "monitoring { token_path: \"token\" } initial_checkpoint: \"before/c\" checkpoint_path: \"/all/c\" "
+                "export_dir: \"model\" status_socket: \"/all/s\" reproducible_seed"}});
   Write("label.textproto", absl::StrCat(party, "model { torchscript_path: \"top.pt\" } protection { none {} }"));
   Write("nonlabel.textproto",
         absl::StrCat(party, "peer_address: \"elsewhere:1\" model { torchscript_path: \"bottom.pt\" }"));
@@ -92,7 +93,12 @@ TEST_F(SweepPlanTest, ReadsWhatTheBaseNamesAndServesNoPage) {
     for (const v1::PartyCommon& common : {run.label_config.party(), run.nonlabel_config.party()}) {
       EXPECT_EQ(common.initial_checkpoint(), folder_.File("before/c"));
       EXPECT_FALSE(common.has_monitoring());
+      // Runs side by side share nothing that they write.
+      EXPECT_EQ(common.export_dir(), "export");
+      EXPECT_FALSE(common.has_status_socket());
     }
+    EXPECT_EQ(run.label_config.party().checkpoint_path(), "label_party.checkpoint");
+    EXPECT_EQ(run.nonlabel_config.party().checkpoint_path(), "nonlabel_party.checkpoint");
   }
 }
 
