@@ -53,6 +53,29 @@ void AppendRows(const Rows& rows, size_t width, std::string& text) {
   }
 }
 
+// Rows under headings, in the order of their first rows.
+using Groups = std::vector<std::pair<std::string, Rows>>;
+
+Rows& RowsOf(const std::string& group, Groups& groups) {
+  for (auto& [heading, rows] : groups) {
+    if (heading == group) {
+      return rows;
+    }
+  }
+  return groups.emplace_back(group, Rows()).second;
+}
+
+void AppendGroups(const Groups& groups, std::string& text) {
+  size_t width = 0;
+  for (const auto& [heading, rows] : groups) {
+    width = std::max(width, LeftWidth(rows));
+  }
+  for (const auto& [heading, rows] : groups) {
+    absl::StrAppend(&text, "\n", heading, ":\n");
+    AppendRows(rows, width, text);
+  }
+}
+
 bool IsSwitch(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
 
 // CLI11 appends the descriptions of the checks to the type: "N:1 to 1024". One type has a colon of its own.
@@ -283,27 +306,17 @@ std::string CommandHelp::make_help(const CLI::App* app, std::string /*name*/, CL
   const std::vector<const CLI::App*> commands = CommandsBelow(*app);
   std::string text = absl::StrCat(app->get_description(), "\n\nUsage: ", CallOf(*app),
                                   commands.empty() ? "" : " COMMAND", " [--flag=value ...]\n");
-  std::vector<std::pair<std::string, Rows>> groups;
+  Groups of_commands, of_flags;
   for (const CLI::App* command : commands) {
-    if (groups.empty() || groups.back().first != command->get_group()) {
-      groups.emplace_back(command->get_group(), Rows());
-    }
-    groups.back().second.emplace_back(NameBelow(*command, *app), command->get_description());
+    RowsOf(command->get_group(), of_commands).emplace_back(NameBelow(*command, *app), command->get_description());
   }
-  size_t width = 0;
-  for (const auto& group : groups) {
-    width = std::max(width, LeftWidth(group.second));
-  }
-  for (const auto& [group, rows] : groups) {
-    absl::StrAppend(&text, "\n", group, ":\n");
-    AppendRows(rows, width, text);
-  }
-  Rows flags;
   for (const CLI::Option* option : OptionsOf(*app)) {
-    flags.emplace_back(Left(*option), Right(*option));
+    // CLI11's own name of the group of an option that has none.
+    const std::string group = absl::EqualsIgnoreCase(option->get_group(), "Options") ? "Flags" : option->get_group();
+    RowsOf(group, of_flags).emplace_back(Left(*option), Right(*option));
   }
-  absl::StrAppend(&text, "\nFlags:\n");
-  AppendRows(flags, LeftWidth(flags), text);
+  AppendGroups(of_commands, text);
+  AppendGroups(of_flags, text);
   return absl::StrCat(text, "\n", app->get_footer(), "\n");
 }
 
@@ -320,7 +333,12 @@ CLI::Validator IntegerIn(int64_t min, int64_t max) {
 }
 
 CLI::Validator NumberIn(double min, double max) {
-  const std::string range = absl::StrCat(min, " to ", max);
+  // 1000000 is how people write it, not 1e+06.
+  const auto text = [](double bound) {
+    const bool whole = bound == std::floor(bound) && std::abs(bound) < 1e15;
+    return whole ? absl::StrCat(static_cast<int64_t>(bound)) : absl::StrCat(bound);
+  };
+  const std::string range = absl::StrCat(text(min), " to ", text(max));
   return CLI::Validator(
       [min, max, range](std::string& value) -> std::string {
         double number = 0;
@@ -345,6 +363,15 @@ CLI::Validator OneOf(const std::vector<std::string>& words) {
                             nearest.empty() ? "" : absl::StrCat("; did you mean ", nearest, "?"));
       },
       choice);
+}
+
+CLI::Validator OrWord(const CLI::Validator& check, const std::string& word) {
+  const std::string range = absl::StrCat(check.get_description(), " or ", word);
+  return CLI::Validator(
+      [check, word, range](std::string& value) -> std::string {
+        return value == word || check(value).empty() ? "" : Refusal(range, value);
+      },
+      range);
 }
 
 CommandLine::CommandLine(const CommandText& program, CommandAction action) {

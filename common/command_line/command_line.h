@@ -33,8 +33,8 @@ bool IsList(const CLI::Option& option);
 // The words that call it: "splitveil agreement show".
 std::string CallOf(const CLI::App& app);
 
-// What it does, usage, commands by group, flags as --name=TYPE with range and default, and the footer: an example. At
-// most 100 columns.
+// What it does, usage, commands by group, flags by group as --name=TYPE with range and default, and the footer: an
+// example. At most 100 columns.
 class CommandHelp : public CLI::FormatterBase {
  public:
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
@@ -49,6 +49,8 @@ CLI::Validator IntegerIn(int64_t min, int64_t max = std::numeric_limits<int64_t>
 CLI::Validator NumberIn(double min, double max);
 // One of `words`, at least two, as they are spelled.
 CLI::Validator OneOf(const std::vector<std::string>& words);
+// What `check` accepts, or `word` as it is spelled.
+CLI::Validator OrWord(const CLI::Validator& check, const std::string& word);
 
 // What a program or one of its commands says about itself.
 struct CommandText {

@@ -26,7 +26,6 @@ namespace {
 constexpr size_t kMaxNameBytes = 128;
 constexpr int kMaxAuditedLayers = 256;
 constexpr int kMaxAttackedAttributes = 64;
-constexpr double kMaxHeldOutFraction = 0.95;  // For testing and as auxiliary examples.
 // Field headers, run id, epoch and batch; generous, since a limit that is too tight stops a run.
 constexpr int64_t kMessageOverheadBytes = int64_t{64} * 1024;
 constexpr int64_t kPointBytes = 32;  // ristretto255.

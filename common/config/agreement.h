@@ -35,6 +35,10 @@ void Canonicalize(v1::RunAgreement& agreement);
 // Whether any example is held out for testing, by its id, its group or its time.
 bool HasTestPart(const v1::RunAgreement& agreement);
 
+// Most of the examples that may be held out: in one part (the ranges in agreement.proto), and in all parts together.
+inline constexpr double kMaxPartFraction = 0.9;
+inline constexpr double kMaxHeldOutFraction = 0.95;
+
 // Checks the schema's options (ValidateMessage), then between fields: minimum_batch_size <= batch_size, attacks
 // that need an oracle and auxiliary labels only under ORACLE, layers, attacks and hint counts unique, names of one
 // short line, messages within gRPC's 2 GiB, progressive_validation without a test set, attacks

@@ -59,16 +59,21 @@ void AddLinkFlags(PlanFlags& flags, CLI::App& command) {
   LinkPlanOptions& link = flags.link;
   constexpr char kLink[] = "Over a link";
   CLI::Option* const round_trip = AddValue(command, "--round_trip_ms=MS", link.round_trip_ms,
-                                           "Round-trip time between the parties, in ms, as ping reports it.")
+                                           "Round-trip time between the parties, in ms, as ping reports it; required "
+                                           "with --bandwidth_mbps.")
                                       ->check(NumberIn(0, 60000))
+                                      ->default_str("")
                                       ->group(kLink);
   CLI::Option* const cut_width = AddValue(command, "--cut_width=N", link.cut_width,
-                                          "Width of the cut layer: the link carries that many numbers per example.")
+                                          "Width of the cut layer: the link carries that many numbers per example; "
+                                          "required with --bandwidth_mbps.")
                                      ->check(IntegerIn(1, 65536))
+                                     ->default_str("")
                                      ->group(kLink);
   CLI::Option* const bandwidth = AddValue(command, "--bandwidth_mbps=MBIT/S", link.bandwidth_mbps,
                                           "Bandwidth of the link in each direction, in Mbit/s.")
                                      ->check(NumberIn(0.001, 1e6))
+                                     ->default_str("")
                                      ->needs(round_trip)
                                      ->needs(cut_width)
                                      ->group(kLink);
@@ -82,7 +87,7 @@ void AddLinkFlags(PlanFlags& flags, CLI::App& command) {
       ->group(kLink);
   AddValue(command, "--in_flight_batches=N", flags.in_flight_batches,
            "in_flight_batches of the agreement; AUTO or 0: the parties choose.")
-      ->check(IntegerIn(0, 64) | CLI::IsMember({kAuto}))
+      ->check(OrWord(IntegerIn(0, 64), kAuto))
       ->group(kLink);
   AddValue(command, "--max_in_flight_batches=N", link.max_in_flight_batches, "max_in_flight_batches of the agreement.")
       ->check(IntegerIn(1, 64))
@@ -122,7 +127,7 @@ void AddPlanCommand(CommandLine& line) {
           ->needs(positives)
           ->group(kBound);
   positives->needs(bound);
-  AddValue(command, "--delta=SHARE", options.delta, "Delta at which to report epsilon; 0 means 1/rows.")
+  AddValue(command, "--delta=SHARE", options.delta, "Delta at which to report epsilon; 0: 1/rows.")
       ->check(NumberIn(0, 1))
       ->group(kBound);
   AddLinkFlags(*flags, command);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "common/config/agreement.h"
 #include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
 
@@ -172,27 +173,23 @@ std::string RowSource::FirstPlaceOf(absl::uint128 half) const {
 
 namespace {
 
-// Written so that NaN fails too.
-bool IsFraction(double value) { return value >= 0 && value < 1; }
-
+// What no agreement takes, no data need to be prepared for.
 absl::Status CheckFractions(const RowSplit::Options& options) {
-  if (!IsFraction(options.test_fraction)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("test_fraction: expected a number in [0, 1), found ", options.test_fraction));
+  for (const auto& [name, share] : {std::pair("test_fraction", options.test_fraction),
+                                    {"auxiliary_fraction", options.auxiliary_fraction},
+                                    {"validation_fraction", options.validation_fraction}}) {
+    if (!(share >= 0 && share <= kMaxPartFraction)) {  // Written so that NaN fails too.
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, ": expected a number from 0 to ", kMaxPartFraction, ", found ", share));
+    }
   }
-  if (!IsFraction(options.auxiliary_fraction) || !IsFraction(options.test_fraction + options.auxiliary_fraction)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("auxiliary_fraction: expected a number in [0, 1) that is below 1 with test_fraction, found ",
-                     options.auxiliary_fraction));
-  }
-  if (!IsFraction(options.validation_fraction) ||
-      !IsFraction(options.test_fraction + options.auxiliary_fraction + options.validation_fraction)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("validation_fraction: expected a number in [0, 1) that is below 1 with test_fraction and "
-                     "auxiliary_fraction, found ",
-                     options.validation_fraction));
-  }
-  return absl::OkStatus();
+  // With test_after the dates decide how much is for testing.
+  const double test = options.test_after.empty() ? options.test_fraction : 0;
+  return test + options.auxiliary_fraction + options.validation_fraction <= kMaxHeldOutFraction
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat(
+                   "test_fraction, auxiliary_fraction, validation_fraction: expected at most ", kMaxHeldOutFraction,
+                   " together, found ", test, ", ", options.auxiliary_fraction, " and ", options.validation_fraction));
 }
 
 absl::StatusOr<std::optional<RowTime>> TestAfter(const RowSplit::Options& options, const TableColumns& columns) {

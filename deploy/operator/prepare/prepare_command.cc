@@ -12,6 +12,7 @@
 #include "deploy/operator/preparation/preprocessor.h"
 #include "deploy/operator/preparation/table_schema.h"
 
+#include "common/config/agreement.h"
 #include "common/config/text_config.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
@@ -269,13 +270,13 @@ void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
       "Data of --extend are never replaced.");
   AddValue(command, "--test_fraction=SHARE", flags.options.test_fraction,
            "As in the run agreement; vocabularies and scales are fitted on the training part.")
-      ->check(NumberIn(0, 1));
+      ->check(NumberIn(0, kMaxPartFraction));
   AddValue(command, "--auxiliary_fraction=SHARE", flags.options.auxiliary_fraction,
            "As in the run agreement's attribute_audit; these rows fit nothing either.")
-      ->check(NumberIn(0, 1));
+      ->check(NumberIn(0, kMaxPartFraction));
   AddValue(command, "--validation_fraction=SHARE", flags.options.validation_fraction,
            "As in the run agreement: share of rows that choose the best epoch; they fit nothing either.")
-      ->check(NumberIn(0, 1));
+      ->check(NumberIn(0, kMaxPartFraction));
   AddValue(command, "--test_after=TIME", flags.options.test_after,
            "As in the run agreement, for a table with a column of kind TIME: rows from then on are for testing, "
            "whatever --test_fraction.");
@@ -285,8 +286,7 @@ void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
       ->check(IntegerIn(0));
   AddValue(command, "--scaling=SCALING", flags.scaling,
            "How numbers are scaled to [0, 1]. robust: clips at the 1% and 99% quantiles; a missing number becomes the "
-           "median, "
-           "and an additional input marks it. min_max: does neither, as in the papers.")
+           "median, and an additional input marks it. min_max: does neither, as in the papers.")
       ->default_str("the schema's")
       ->check(OneOf({"robust", "min_max"}));
   AddValue(command, "--extend=DIR", flags.options.extend_dir,

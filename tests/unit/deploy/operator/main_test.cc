@@ -1,6 +1,8 @@
+#include <regex>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -58,6 +60,24 @@ TEST(OperatorToolTest, EveryCommandExplainsItselfWithAnExample) {
     EXPECT_THAT(help, HasSubstr(std::string("Usage: splitveil ") + command));
     EXPECT_THAT(help, HasSubstr(std::string("\nExample:\n  splitveil ") + command + " --"));
   }
+}
+
+// A default that the flag itself refuses tells the user nothing.
+TEST(OperatorToolTest, EveryDefaultThatHelpShowsIsInItsRange) {
+  const std::regex note(
+      R"re((--\w+)=[^()]*\((?:required; )?([-.e+0-9]+) to ([-.e+0-9]+)[^;()]*; default: ([-.e+0-9]+)\))re");
+  int seen = 0;
+  for (const char* command : kCommands) {
+    std::string help = ExpectDone(Words(command, "--help"));
+    help = absl::StrJoin(absl::StrSplit(help, absl::ByAnyChar(" \n"), absl::SkipEmpty()), " ");
+    EXPECT_THAT(help, Not(HasSubstr("(("))) << command;  // CLI11's own words for combined checks.
+    for (std::sregex_iterator each(help.begin(), help.end(), note), end; each != end; ++each, ++seen) {
+      const double shown = std::stod((*each)[4]);
+      EXPECT_GE(shown, std::stod((*each)[2])) << command << " " << (*each)[1];
+      EXPECT_LE(shown, std::stod((*each)[3])) << command << " " << (*each)[1];
+    }
+  }
+  EXPECT_GE(seen, 10);
 }
 
 // The example of each command, run where its files are not: its flags are known and their values fit.

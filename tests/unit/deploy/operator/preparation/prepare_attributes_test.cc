@@ -164,7 +164,7 @@ TEST(PrepareAttributesTest, FitsNothingOnAuxiliaryRows) {
   EXPECT_EQ(data->preprocessing().training_rows(), training);
   EXPECT_LT(training, 250);
   options.auxiliary_fraction = 0.75;
-  ExpectRefused(options, "auxiliary_fraction: expected a number in [0, 1) that is below 1 with test_fraction");
+  ExpectRefused(options, "expected at most 0.95 together, found 0.25, 0.75 and 0");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Splits by group and by time, from the table to the prepared data of both parties.
+#include <cmath>
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
@@ -137,13 +138,19 @@ TEST(PrepareSplitTest, FailsAtRowsWithoutAGroupOrATime) {
                 "another text");
 }
 
-TEST(PrepareSplitTest, FailsOnFractionsThatLeaveNothing) {
+// As agreements have it: data that no agreement takes would be prepared for nothing.
+TEST(PrepareSplitTest, FailsOnFractionsThatNoAgreementTakes) {
   const ScratchFolder folder;
   PrepareOptions options = OptionsFor(folder, Schema("IGNORE"), Table(false));
+  options.test_fraction = 0.25;
   options.validation_fraction = 0.75;
-  ExpectRefused(options, "validation_fraction: expected a number in [0, 1) that is below 1 with test_fraction and");
-  options.validation_fraction = -0.1;
-  ExpectRefused(options, "validation_fraction: expected a number in [0, 1)");
+  ExpectRefused(options,
+                "test_fraction, auxiliary_fraction, validation_fraction: expected at most 0.95 together, found 0.25, 0 "
+                "and 0.75");
+  for (const double share : {-0.1, 0.91, 1.0, std::nan("")}) {
+    options.validation_fraction = share;
+    ExpectRefused(options, "validation_fraction: expected a number from 0 to 0.9, found");
+  }
 }
 
 TEST(PrepareSplitTest, FailsOnLabelsThatAreAllAlikeInTheValidationPart) {
