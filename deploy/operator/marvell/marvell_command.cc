@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/commands.h"
+#include "deploy/operator/marvell/marvell_table.h"
 
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
-#include "label_party/marvell/marvell_table.h"
 
 namespace splitveil {
 namespace {

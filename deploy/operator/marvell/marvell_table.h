@@ -1,23 +1,17 @@
-// The solver on a table, for `splitveil marvell`.
-#ifndef SPLITVEIL_LABEL_PARTY_MARVELL_MARVELL_TABLE_H_
-#define SPLITVEIL_LABEL_PARTY_MARVELL_MARVELL_TABLE_H_
+// The tables of `splitveil marvell`.
+#ifndef SPLITVEIL_DEPLOY_OPERATOR_MARVELL_MARVELL_TABLE_H_
+#define SPLITVEIL_DEPLOY_OPERATOR_MARVELL_MARVELL_TABLE_H_
 
 #include <istream>
 #include <ostream>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "label_party/marvell/marvell_solver.h"
-
 #include "splitveil/v1/protection.pb.h"
 
 namespace splitveil {
-
-// Reads CSV with the header `d,u,v,g,p,P`, as SolveMarvellTable does and with its errors.
-absl::StatusOr<std::vector<MarvellProblem>> ReadMarvellProblems(std::istream& in);
 
 // Reads CSV with the header `d,u,v,g,p,P`, solves each row (SolveMarvell) and writes CSV with the header
 // `lambda1_neg,lambda2_neg,lambda1_pos,lambda2_pos,sum_kl,auc_bound`, one line per row in the same order, with 17
@@ -33,4 +27,4 @@ absl::StatusOr<std::string> RunBudgetTable(const v1::GradientProtection::RunBudg
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_LABEL_PARTY_MARVELL_MARVELL_TABLE_H_
+#endif  // SPLITVEIL_DEPLOY_OPERATOR_MARVELL_MARVELL_TABLE_H_

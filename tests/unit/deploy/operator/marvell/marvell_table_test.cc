@@ -1,4 +1,4 @@
-#include "label_party/marvell/marvell_table.h"
+#include "deploy/operator/marvell/marvell_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

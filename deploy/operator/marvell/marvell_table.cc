@@ -1,4 +1,4 @@
-#include "label_party/marvell/marvell_table.h"
+#include "deploy/operator/marvell/marvell_table.h"
 
 #include <array>
 #include <cstdint>
@@ -14,6 +14,7 @@
 
 #include "common/leakage/bounds.h"
 #include "common/status/status_macros.h"
+#include "label_party/marvell/marvell_solver.h"
 #include "label_party/marvell/run_budget.h"
 
 namespace splitveil {
@@ -72,8 +73,6 @@ bool ReadLine(std::istream& in, std::string& line) {
   return true;
 }
 
-}  // namespace
-
 absl::StatusOr<std::vector<MarvellProblem>> ReadMarvellProblems(std::istream& in) {
   std::string line;
   if (!ReadLine(in, line) || line != kHeaderIn) {
@@ -89,6 +88,8 @@ absl::StatusOr<std::vector<MarvellProblem>> ReadMarvellProblems(std::istream& in
   }
   return problems;
 }
+
+}  // namespace
 
 absl::Status SolveMarvellTable(std::istream& in, std::ostream& out) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<MarvellProblem> problems, ReadMarvellProblems(in));
