@@ -77,6 +77,38 @@ Json Figure(const std::string& name, const std::string& value, const std::string
   return {{"name", name}, {"value", value}, {"note", note}};
 }
 
+struct CertaintyInterval {
+  double low, high;
+};
+
+// Of the figure that AttackFigure::auc gives, at 95%, inverted with it. nullopt: that figure is of one batch in twenty.
+std::optional<CertaintyInterval> IntervalOf(const AttackFigure& attack) {
+  if (!attack.last_epoch.has_value()) {
+    return std::nullopt;
+  }
+  const EpochLeakRow& row = *attack.last_epoch;
+  const bool inverted = row.auc < 0.5;
+  const CertaintyInterval interval =
+      inverted ? CertaintyInterval{1 - row.auc_high, 1 - row.auc_low} : CertaintyInterval{row.auc_low, row.auc_high};
+  const bool is_its_own = std::abs((inverted ? 1 - row.auc : row.auc) - attack.auc()) < 1e-9;
+  return is_its_own && interval.low < interval.high ? std::optional(interval) : std::nullopt;  // Not if NaN.
+}
+
+// How far chance may have moved a measurement, and what it is held against, so that neither has to be looked up.
+std::string MeasuredNote(const AttackFigure& attack, const RunFigures& figures) {
+  std::vector<std::string> notes;
+  if (const std::optional<CertaintyInterval> interval = IntervalOf(attack); interval.has_value()) {
+    const std::string low = MeasuredCertainty(interval->low), high = MeasuredCertainty(interval->high);
+    if (low != high) {
+      notes.push_back(absl::StrCat("95% interval ", low, " to ", high));
+    }
+  }
+  if (StatesRunBound(figures) && !IsPromised(figures)) {  // A promised one stands beside it as that.
+    notes.push_back(absl::StrCat("limit ", BoundCertainty(*figures.run_auc_bound)));
+  }
+  return absl::StrJoin(notes, "; ");
+}
+
 Json FiguresJson(const LedgerRun& run, const RunFigures& figures, const ReferenceRuns& references) {
   Json told = Json::array();
   // A run that sent nothing has nothing to promise and nothing to attack: its quality is all that is told.
@@ -86,7 +118,9 @@ Json FiguresJson(const LedgerRun& run, const RunFigures& figures, const Referenc
                                       : figures.verdict() == PrivacyVerdict::kNotKnown ? "not known"
                                                                                        : "nothing"));
     const AttackFigure* const measured = HeldAgainstBound(figures);
-    told.push_back(Figure("worst attack measured", measured != nullptr ? MeasuredCertainty(measured->auc()) : "none"));
+    told.push_back(measured == nullptr ? Figure("worst attack measured", "none")
+                                       : Figure("worst attack measured", MeasuredCertainty(measured->auc()),
+                                                MeasuredNote(*measured, figures)));
   }
   if (const double quality = TestQuality(&run); std::isfinite(quality)) {
     told.push_back(Figure(TestQualityName(run), AucText(quality), PriceWords(run, references)));
@@ -116,8 +150,11 @@ Json MarksJson(const RunFigures& figures) {
                          absl::StrCat("attack the partner can run ", MeasuredCertainty(practical->auc()))));
   }
   if (const AttackFigure* const measured = HeldAgainstBound(figures); measured != nullptr) {
-    marks.push_back(
-        Mark("worst", measured->auc(), absl::StrCat("worst attack measured ", MeasuredCertainty(measured->auc()))));
+    Json& mark = marks.emplace_back(
+        Mark("worst", measured->auc(), absl::StrCat("worst attack ", MeasuredCertainty(measured->auc()))));
+    if (const std::optional<CertaintyInterval> interval = IntervalOf(*measured); interval.has_value()) {
+      mark["interval"] = {NumberJson(interval->low), NumberJson(interval->high)};
+    }
   }
   if (is_bounded) {
     marks.push_back(figures.is_proved() ? Mark("proved", bound, absl::StrCat("proved limit ", BoundCertainty(bound)))
@@ -127,7 +164,8 @@ Json MarksJson(const RunFigures& figures) {
   return marks;
 }
 
-// Where the run lies between an untrained bottom model and no protection.
+// Where the run lies between an untrained bottom model and no protection, on a scale that starts where a model that
+// knows nothing is: a bar from anywhere else would make small differences look large.
 Json PriceJson(const LedgerRun& run, const ReferenceRuns& references) {
   const double untrained = TestQuality(references.untrained), unprotected = TestQuality(references.unprotected);
   const double value = TestQuality(&run);
@@ -136,7 +174,10 @@ Json PriceJson(const LedgerRun& run, const ReferenceRuns& references) {
       QualityName(run.evaluations()) != QualityName(references.untrained->evaluations())) {
     return Json();
   }
-  return {{"untrained", NumberJson(untrained)},
+  const bool is_r_squared = QualityName(run.evaluations()) == "R²";
+  return {{"start", is_r_squared ? 0.0 : 0.5},
+          {"start_words", is_r_squared ? "predicting the mean" : "guessing"},
+          {"untrained", NumberJson(untrained)},
           {"unprotected", NumberJson(unprotected)},
           {"value", NumberJson(value)},
           {"name", TestQualityName(run)},

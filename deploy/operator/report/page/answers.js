@@ -3,22 +3,21 @@ const runs = page.runs;
 runs.forEach((run, i) => Object.assign(run, styleOf(i)));
 
 const percent = (part) => (100 * Math.min(1, Math.max(0, part))).toFixed(2) + "%";
-// A shape at a part of the scale's width, drawn around its own zero.
-const at = (part, ...shapes) => svg("svg", { x: percent(part), y: "50%", overflow: "visible" }, ...shapes);
+// A shape at a part of the scale's width, drawn around its own zero, `down` pixels below the track.
+const at = (part, shapes, down = 0) => svg("svg", { x: percent(part), y: "50%", overflow: "visible" },
+  svg("g", { transform: "translate(0 " + down + ")" }, ...shapes));
 
 // How a mark looks, on the scale and beside its words.
 const MARKS = {
-  guessing: (colour) => [svg("line", { y1: -7, y2: 7, stroke: colour, class: "guess" })],
+  guessing: (colour) => [svg("line", { y1: -11, y2: 11, stroke: colour, class: "guess" })],
   practical: (colour) => [svg("circle", { r: 5, stroke: colour, class: "hollow" })],
-  worst: (colour) => [svg("path", { d: "M0 -7 L7 0 L0 7 L-7 0 Z", fill: colour })],
+  worst: (colour) => [svg("path", { d: "M0 -7 L7 0 L0 7 L-7 0 Z", fill: colour, class: "worst" })],
   proved: (colour) => [svg("line", { y1: -14, y2: 14, stroke: colour, "stroke-width": 3.5 })],
   conditional: (colour) => [svg("line", { y1: -14, y2: 14, stroke: colour, "stroke-width": 2.5, "stroke-dasharray": "4 3" })],
 };
 
-function markKeyOf({ kind, words }, colour) {
-  return element("span", { class: "key" }, svg("svg", { width: 16, height: 16, viewBox: "-8 -8 16 16", "aria-hidden": "true" },
-    ...MARKS[kind](colour)), words);
-}
+const keyOf = (shapes, words) => element("span", { class: "key" }, svg("svg", { width: 16, height: 16, viewBox: "-8 -8 16 16", "aria-hidden": "true" },
+  ...shapes.map((shape) => shape.cloneNode(true))), words);
 
 // A horizontal scale: names at its ends, shapes on it, keys below.
 function picture(title, ends, shapes, keys) {
@@ -28,6 +27,9 @@ function picture(title, ends, shapes, keys) {
     ...(keys.length ? [element("div", { class: "legend" }, ...keys)] : []));
 }
 
+// Attacks are drawn above and below the track, and limits across all of it: marks of one value hide none of each other.
+const LANES = { practical: -8, worst: 8 };
+
 // From guessing to every label known. What the limit allows is thick: promised if it is proved.
 function leakPicture({ answer: { marks }, colour }) {
   if (!marks.length) return [];
@@ -35,18 +37,30 @@ function leakPicture({ answer: { marks }, colour }) {
   const proved = marks.find(({ kind }) => kind === "proved");
   const allowed = proved ? [svg("line", { x1: "0%", x2: percent(part(proved)), y1: "50%", y2: "50%", stroke: colour, class: "allowed" })] : [];
   return [picture("certainty about a label", ["50% guessing", "100%"],
-    [...allowed, ...marks.map((mark) => at(part(mark), ...MARKS[mark.kind](colour)))], marks.map((mark) => markKeyOf(mark, colour)))];
+    [...allowed, ...marks.flatMap(({ interval }) => (interval ? [intervalOf(interval.map((auc) => part({ auc })), colour)] : [])),
+      ...[...marks].sort((a, b) => (a.kind in LANES) - (b.kind in LANES)).map((mark) => at(part(mark), MARKS[mark.kind](colour), LANES[mark.kind]))], marks.map(({ kind, words }) => keyOf(MARKS[kind](colour), words)))];
 }
 
-// From an untrained bottom model to one trained without protection, with room for a run beyond either.
+// How far chance may have moved the worst attack.
+const intervalOf = (ends, colour) => svg("svg", { y: LANES.worst, overflow: "visible" }, svg("line", {
+  x1: percent(ends[0]), x2: percent(ends[1]), y1: "50%", y2: "50%", stroke: colour, class: "interval-line" }));
+
+// From a model that knows nothing to one trained without protection, with room for a run beyond either.
 function pricePicture({ answer: { price }, colour }) {
   if (!price) return [];
-  const { untrained, unprotected, value, name, words } = price;
-  const ends = [Math.min(untrained, unprotected, value), Math.max(untrained, unprotected, value)];
-  const part = (auc) => (ends[1] > ends[0] ? (auc - ends[0]) / (ends[1] - ends[0]) : 0.5);
-  return [picture(name + (words ? ": " + words : ""), [fixed(ends[0]) + (ends[0] === untrained ? " untrained" : ""), (ends[1] === unprotected ? "no protection " : "") + fixed(ends[1])],
-    [svg("line", { x1: percent(part(untrained)), x2: percent(part(value)), y1: "50%", y2: "50%", stroke: colour, class: "allowed" }),
-      at(part(value), svg("circle", { r: 6, fill: colour }))], [])];
+  const { start, start_words: startWords, untrained, unprotected, value, name, words } = price;
+  const all = [start, untrained, unprotected, value];
+  const ends = [Math.min(...all), Math.max(...all)];
+  const part = (quality) => (ends[1] > ends[0] ? (quality - ends[0]) / (ends[1] - ends[0]) : 0.5);
+  const MODELS = {
+    untrained: [svg("line", { y1: -11, y2: 11, class: "guess" })],
+    value: [svg("circle", { r: 6, fill: colour })],
+  };
+  return [picture(name + (words ? ": " + words : ""),
+    [short(ends[0]) + (ends[0] === start ? " " + startWords : ""), (ends[1] === unprotected ? "no protection " : "") + fixed(ends[1])],
+    [svg("line", { x1: "0%", x2: percent(part(value)), y1: "50%", y2: "50%", stroke: colour, class: "allowed" }),
+      at(part(untrained), MODELS.untrained), at(part(value), MODELS.value)],
+    [keyOf(MODELS.untrained, "untrained bottom model " + fixed(untrained)), keyOf(MODELS.value, "this run " + fixed(value))])];
 }
 
 function figures({ answer }) {

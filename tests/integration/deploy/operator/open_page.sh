@@ -37,7 +37,7 @@ HTML
 expect() {  # PAGE WIDTH MODE CHARTS
   local found wanted
   found=$(account "$1" "$2" "$3")
-  wanted="charts=$4 width=$2 planted=0 blankCharts=0 clippedCharts=0 overflow=0 overlaps=0 spilled=0 faults="
+  wanted="charts=$4 width=$2 planted=0 blankCharts=0 clippedCharts=0 overflow=0 overlaps=0 coveredMarks=0 spilled=0 faults="
   if [ "$found" != "$wanted" ]; then fail "$1 at $2 px, $3: expected \"$wanted\", found \"$found\""; fi
   if grep 'CONSOLE' "$folder/browser.log"; then fail "$1 at $2 px, $3: the page complained on the console"; fi
 }

@@ -51,6 +51,17 @@ function overlaps(lines) {
   return found;
 }
 
+// Pairs of attacks' marks on one scale of which one covers more than a third of the other.
+function coveredMarks() {
+  return [...document.querySelectorAll(".picture .scale")].flatMap((scale) => {
+    const boxes = [...scale.querySelectorAll("circle, path")].map((mark) => mark.getBoundingClientRect());
+    return boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) => {
+      const width = Math.min(a.right, b.right) - Math.max(a.left, b.left), height = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      return width > 0 && height > 0 && width * height > Math.min(a.width * a.height, b.width * b.height) / 3;
+    }));
+  }).length;
+}
+
 // Texts that stick out of the panel they stand in, or whose panel would have to be scrolled to read them.
 function spilled(lines) {
   return lines.filter(({ parent, box }) => {
@@ -68,7 +79,7 @@ function account() {
   const words = [...covered.flat(), ...outside].map(({ node }) => node.data.trim().slice(0, 40).replace(/[\s=]+/g, "_"));
   return { charts: charts.length, width: window.innerWidth, planted: root.dataset.planted || 0,
     blankCharts: open.filter(isBlank).length, clippedCharts: open.filter(isClipped).length,
-    overflow: Math.max(0, root.scrollWidth - root.clientWidth), overlaps: covered.length, spilled: outside.length,
+    overflow: Math.max(0, root.scrollWidth - root.clientWidth), overlaps: covered.length, coveredMarks: coveredMarks(), spilled: outside.length,
     faults: words.slice(0, 6).join("|") };
 }
 

@@ -1,4 +1,6 @@
 // What the report says of attacks, epochs, distributions, decisions and policies.
+#include <cmath>
+#include <cstdio>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
@@ -159,6 +161,64 @@ TEST_F(ReportLeaksTest, AProvedBoundIsPromisedAndHeldAgainstTheWorstCaseAlone) {
   EXPECT_TRUE(report["runs"][0]["features"]["with_gradient"].is_object());
   EXPECT_THAT(answer["sentence"], Not(HasSubstr("Gaussian")));
   EXPECT_THAT(answer["sentence"], ::testing::ContainsRegex("hatever the partner does .* at most [0-9.]+% certainty"));
+}
+
+// What chance may have added stands beside the limit that it is held against.
+TEST_F(ReportLeaksTest, TheWorstAttackIsToldWithItsIntervalAndTheLimit) {
+  run_.protection = "gaussian_label_dp(sigma=3)";
+  run_.mu_lower = 0.1;
+  const Json answer = Report()["runs"][0]["answer"];
+  const Json& worst = answer["marks"][answer["marks"].size() - 2];
+  ASSERT_EQ(worst["kind"], "worst");
+  const double low = worst["interval"][0], auc = worst["auc"], high = worst["interval"][1];
+  EXPECT_LT(low, auc);
+  EXPECT_LT(auc, high);
+  double low_percent = 0, high_percent = 0;
+  const std::string note = answer["figures"][1]["note"];
+  ASSERT_EQ(std::sscanf(note.c_str(), "95%% interval %lf%% to %lf%%", &low_percent, &high_percent), 2) << note;
+  EXPECT_NEAR(low_percent, 100 * low, 0.051);
+  EXPECT_NEAR(high_percent, 100 * high, 0.051);
+  EXPECT_THAT(answer["figures"][0]["value"], ::testing::StartsWith("at most "));  // The limit, beside it.
+}
+
+// The AUC of one batch in twenty scatters more than that of an epoch, whose interval is not its own.
+TEST_F(ReportLeaksTest, AFigureOfSingleBatchesHasNoInterval) {
+  const Json answer = Report()["runs"][0]["answer"];
+  for (const Json& mark : answer["marks"]) {
+    EXPECT_FALSE(mark.contains("interval")) << mark;
+  }
+  EXPECT_THAT(answer["figures"][1]["note"], ::testing::StartsWith("limit "));
+}
+
+// A bar that started at the untrained model would make a loss of 0.01 look like half of the model.
+TEST_F(ReportLeaksTest, ThePriceIsOnAScaleThatStartsAtGuessing) {
+  const testing::TempFolder folder;
+  const std::string path = folder.File("a.db");
+  run_.best_test_auc = 0.742;
+  ASSERT_TRUE(WriteLabelPartyLedger(path, run_).ok());
+  PlausibleRun unprotected = run_;
+  unprotected.run_id = "run-2";
+  unprotected.protection = "none";
+  unprotected.sum_kl = 0;
+  unprotected.best_test_auc = 0.762;
+  ASSERT_TRUE(WriteLabelPartyLedger(path, unprotected).ok());
+  {
+    auto ledger = Ledger::Create(path, {"run-3", "label_party", "", "none", ""});
+    ASSERT_TRUE(ledger.ok());
+    ProtectionRow row;
+    row.method = "frozen";
+    row.gate = v1::FREEZE_BOTTOM;
+    ASSERT_TRUE((*ledger)->Record(row).ok());
+    ASSERT_TRUE((*ledger)->Record(EvaluationRow{1, "test", 0.6, 0.712, 0.75, 0.01}).ok());
+  }
+  const Json price = ReportJson(ReadRuns({path}).value(), nullptr)["runs"][0]["answer"]["price"];
+  EXPECT_EQ(price["start"], 0.5);
+  EXPECT_EQ(price["start_words"], "guessing");
+  EXPECT_EQ(price["untrained"], 0.712);
+  const double trained = 1 - std::exp(-2.6);  // Of the way to the best AUC, after two epochs.
+  EXPECT_NEAR(price["unprotected"], 0.5 + 0.262 * trained, 1e-5);
+  EXPECT_NEAR(price["value"], 0.5 + 0.242 * trained, 1e-5);
+  EXPECT_THAT(price["words"], HasSubstr("% of the gain"));
 }
 
 TEST_F(ReportLeaksTest, EveryAttackStandsBesideFeaturesAlone) {
