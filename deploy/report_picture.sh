@@ -24,7 +24,7 @@ trap 'rm -rf "$profile"' EXIT
 # A light page, 1280 pixels wide, as someone sees it who opens it; smaller, since a README has fewer.
 "$browser" --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
   --disable-component-update --disable-sync --user-data-dir="$profile" --blink-settings=preferredColorScheme=1 \
-  --hide-scrollbars --virtual-time-budget=8000 --window-size=1280,710 --force-device-scale-factor=0.75 \
+  --hide-scrollbars --virtual-time-budget=8000 --window-size=1280,756 --force-device-scale-factor=0.7 \
   --screenshot="$profile/report.png" "file://$report" >"$profile/log" 2>&1 || fail "Chromium failed: $(tail -n 1 "$profile/log")" 1
 [ -s "$profile/report.png" ] || fail "Chromium made no picture: $(tail -n 1 "$profile/log")" 1
 bytes=$(stat -c %s "$profile/report.png")
