@@ -10,6 +10,7 @@
 
 #include "common/figures/attack_catalogue.h"
 #include "common/leakage/bounds.h"
+#include "common/leakage/certain_auc.h"
 #include "common/leakage/summary.h"
 
 namespace splitveil {
@@ -28,6 +29,10 @@ auto Rank(const AttackFigure& figure) {
 std::optional<double> Finite(double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; }
 
 constexpr char kLabelParty[] = "label_party";
+
+MeasuredAuc MeasuredIn(const EpochLeakRow& row) {
+  return {row.attack, row.epoch, row.auc, row.examples, row.positives};
+}
 
 // The first, which is the strongest, that `is` holds of and that measured anything.
 template <typename Is>
@@ -230,8 +235,7 @@ bool IsHeldAgainstBound(const EpochLeakRow& row) {
 }
 
 bool ExceedsBound(const EpochLeakRow& row) {
-  return row.observer == kLabelParty &&
-         ExceedsGaussianAucBound(CertainAuc(row.auc, row.auc_low, row.auc_high), row.gaussian_auc_bound);
+  return row.observer == kLabelParty && ExceedsGaussianAucBound(MeasuredIn(row), row.gaussian_auc_bound);
 }
 
 void AddExcess(const EpochLeakRow& row, std::vector<BoundExcess>& excesses) {
@@ -246,7 +250,7 @@ void AddExcess(const EpochLeakRow& row, std::vector<BoundExcess>& excesses) {
   }
   excess->epochs.push_back(row.epoch + 1);
   // The worst epoch is the one that passes its own bound by most: bounds differ from epoch to epoch.
-  const double at_least = CertainAuc(row.auc, row.auc_low, row.auc_high);
+  const double at_least = CertainAuc(MeasuredIn(row));
   if (!excess->auc_at_least.has_value() ||
       at_least - row.gaussian_auc_bound > *excess->auc_at_least - *excess->auc_bound) {
     excess->auc_at_least = at_least;

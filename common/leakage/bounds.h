@@ -38,21 +38,6 @@ double DetectionErrorBound(double sum_kl);
 // give 1.
 double GaussianAucBound(double sum_kl);
 
-// The least AUC that is certain at 99.99%, of a score that an adversary would invert where it points the wrong way:
-// from the AUC that was measured and its 95% interval (Estimate, leak_figures.h), widened on the logit scale, on which
-// it is normal. Attacks that read exactly what is allowed pass the 95% limit in one epoch of forty, and an audit looks
-// at many attacks in many epochs; this one next to never. NaN where any of the three is.
-double CertainAuc(double auc, double auc_low, double auc_high);
-
-// An attack whose certain AUC passes what the noise allows (GaussianAucBound) by more than this says that the bounds do
-// not hold: the least that would matter.
-inline constexpr double kBoundTolerance = 0.005;
-
-// That rule. False where either is NaN: nothing is bounded, or nothing measured, then.
-inline bool ExceedsGaussianAucBound(double certain_auc, double gaussian_auc_bound) {
-  return certain_auc > gaussian_auc_bound + kBoundTolerance;
-}
-
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_COMMON_LEAKAGE_BOUNDS_H_

@@ -22,7 +22,7 @@ struct ClaimCheckRow {
   // Anything smaller would have given these scores with probability 1 - confidence at most.
   double mu_lower = 0, epsilon_lower = 0;
   double delta = 0, confidence = 0;
-  std::string test;                     // Which decided: own, neighbour, difference.
+  std::string test;                     // Which decided: own, neighbour, difference, noise.
   int64_t examples = 0, positives = 0;  // Of that test; half of them chose its threshold.
   double true_positive_rate_low = 0, false_positive_rate_high = 0;
   // mu_lower at failing_confidence, which is much nearer to 1: what a run is failed by. Noise that an account keeps is

@@ -1,6 +1,7 @@
 #include "common/privacy/mu_lower_bound.h"
 
 #include <algorithm>
+#include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -191,6 +192,16 @@ absl::StatusOr<MuLowerBound> LowerBoundMu(absl::Span<const float> scores, absl::
       std::max(0.0, NormalQuantile(bound.true_positive_rate_low) - NormalQuantile(bound.false_positive_rate_high));
   bound.epsilon_lower = EpsilonLower(bound.true_positive_rate_low, bound.false_positive_rate_high, options.delta);
   return bound;
+}
+
+double MuLowerOfNoise(double mu, double squares, int64_t draws, double risk) {
+  if (draws == 0) {
+    return 0;
+  }
+  const auto count = static_cast<double>(draws);
+  const double quantile = 2 * boost::math::gamma_p_inv(count / 2, risk);
+  constexpr double kLeastVariance = 1e-12;  // No noise at all is found as such; the figure stays one to print.
+  return mu * std::sqrt(quantile / std::max(squares, kLeastVariance * count));
 }
 
 double ExpectedMuLower(double mu, int64_t positives, int64_t negatives, double confidence) {

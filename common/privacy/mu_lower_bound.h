@@ -57,6 +57,12 @@ struct MuLowerBound {
 absl::StatusOr<MuLowerBound> LowerBoundMu(absl::Span<const float> scores, absl::Span<const uint8_t> labels,
                                           const MuLowerBoundOptions& options = {});
 
+// The same where the noise itself is known, in units of what `mu` claims of it: of `draws` independent ones of N(0,
+// s^2), whose squares sum to `squares`, s is below sqrt(squares / q), q the quantile of chi-square at `risk`, with
+// probability 1 - risk. mu over that limit; at most a million times mu; 0 of no draws. Unlike LowerBoundMu it is about
+// Gaussian noise only. Thread-safe.
+double MuLowerOfNoise(double mu, double squares, int64_t draws, double risk);
+
 // About the mu_lower of so many examples, `positives` and `negatives` (halved as above), where the best attack on a
 // mechanism of `mu` >= 0 scores them: what LowerBoundMu would find of a fault of that size, were there one. 0 for fewer
 // than two examples of a class. Thread-safe.

@@ -9,6 +9,7 @@
 
 #include "absl/types/span.h"
 
+#include "common/leakage/certain_auc.h"
 #include "common/leakage/conditional_likelihood.h"
 #include "common/ledger/ledger.h"
 #include "label_party/audit/label_side_audit.h"
@@ -17,8 +18,8 @@ namespace splitveil {
 
 // A run claims mu = sqrt(evidence.run_sum_kl), or of what has been released, evidence.accumulated_sum_kl: by the noise
 // on its labels, or, if classes are Gaussian, by that on its gradients, whose bound Phi(sqrt(sum_kl / 2)) is that of a
-// mu-GDP mechanism. Three tests, chosen here once and for all, each at a third of the error probability (of the bound
-// that is reported, and of the one that fails a run):
+// mu-GDP mechanism. Five tests, chosen here once and for all, each at a fifth of the error probability of the bound
+// that fails a run, the first three at a third of that of the bound that is reported:
 //   own         an example's residuals (LabelResiduals), weighted by their shifts and summed over its releases; their
 //               mean where all are made of one noised label. Finds too little noise, noise that one class lacks, noise
 //               drawn again where the claim is of one draw.
@@ -27,7 +28,10 @@ namespace splitveil {
 //               noise enters two scores.
 //   difference  the first release's residual less the latest's, of releases that claim noise of their own. Finds noise
 //               that releases share, where it is not of one size.
-// All three have one law for all negatives, whatever their features, and so satisfy what LowerBoundMu asks. None sees
+//   noise       two: how far `own` scatters within either class, which is noise alone where that is on labels (and the
+//               distance of pairs, which adds to it). Finds too little noise among far fewer examples than the others,
+//               which must tell the classes apart for that.
+// All have one law for all negatives, whatever their features, and so satisfy what LowerBoundMu asks. None sees
 // what the releasing head itself has learned: p and v are taken as known. That a head learns from nothing but noised
 // labels takes labels that are drawn at random (tests/statistical/audit) or flipped, not a run on real ones.
 //
@@ -35,9 +39,9 @@ namespace splitveil {
 class ClaimChecker {
  public:
   static constexpr double kConfidence = 0.95;
-  // Of failing_mu_lower: an honest run is failed once in ten thousand draws of its noise. Runs of one account share the
-  // draw, and with it a false alarm.
-  static constexpr double kFailingConfidence = 0.9999;
+  // Of failing_mu_lower. With the attacks that are held against bounds an honest run is failed once in ten thousand
+  // draws of its noise. Runs of one account share the draw, and with it a false alarm.
+  static constexpr double kFailingConfidence = 1 - (kFalseAlarmRisk - kAttacksRisk);
   static constexpr double kDelta = 1e-5;
   // Splits the examples, of every run alike: it cannot have been chosen by what came out.
   static constexpr uint64_t kSeed = 1;

@@ -11,6 +11,7 @@
 
 #include "common/leakage/attack_traits.h"
 #include "common/leakage/bounds.h"
+#include "common/leakage/certain_auc.h"
 #include "common/leakage/leak_auc.h"
 #include "common/leakage/leak_figures.h"
 #include "common/leakage/scores.h"
@@ -102,8 +103,8 @@ absl::Status LeakRecorder::Record(Observer observer, EpochLeakRow row) {
   figures_[observer].epoch_leaks[{row.layer, row.attack}] = row;
   SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(row));
   // What the peer submits as an attack on gradients may be made of anything.
-  const double certain = CertainAuc(row.auc, row.auc_low, row.auc_high);
-  if (observer != Observer::kLabelParty || !ExceedsGaussianAucBound(certain, row.gaussian_auc_bound)) {
+  const MeasuredAuc measured = {row.attack, row.epoch, row.auc, row.examples, row.positives};
+  if (observer != Observer::kLabelParty || !ExceedsGaussianAucBound(measured, row.gaussian_auc_bound)) {
     return absl::OkStatus();
   }
   ++bound_exceeded_;
@@ -114,7 +115,7 @@ absl::Status LeakRecorder::Record(Observer observer, EpochLeakRow row) {
   return ledger_->RecordEvent(
       "bound_exceeded",
       absl::StrFormat("epoch %d: %s at %s: AUC at least %.4f (lower 99.99%% limit), the bound is %.4f", row.epoch + 1,
-                      row.attack, row.layer, certain, row.gaussian_auc_bound));
+                      row.attack, row.layer, CertainAuc(measured), row.gaussian_auc_bound));
 }
 
 template <typename Leaks>

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/leakage/bounds.h"
+#include "common/leakage/certain_auc.h"
 
 namespace splitveil {
 namespace {
@@ -22,6 +22,8 @@ EpochLeakRow Row(int64_t epoch, const std::string& attack, double auc, double bo
   row.layer = "cut";
   row.attack = attack;
   row.auc = auc;
+  row.examples = 40'960;
+  row.positives = 10'240;
   row.auc_low = auc - 0.01;
   row.auc_high = auc + 0.01;
   row.gaussian_auc_bound = bound;
@@ -178,7 +180,7 @@ TEST(RunFiguresTest, TheWidestExcessOfEachAttackIsKeptTheStrongestFirst) {
   }
   ASSERT_EQ(excesses.size(), 2);
   EXPECT_EQ(excesses[0].attack, "direction");
-  EXPECT_EQ(excesses[1].auc_at_least, CertainAuc(0.75, 0.74, 0.76));
+  EXPECT_EQ(excesses[1].auc_at_least, CertainAuc({"norm", 1, 0.75, 40'960, 10'240}));
   EXPECT_THAT(excesses[1].epochs, ElementsAre(1, 2));
   EXPECT_EQ(excesses[1].worst_epoch, 2);
   EpochLeakRow submitted = Row(0, "norm", 0.9, 0.65);

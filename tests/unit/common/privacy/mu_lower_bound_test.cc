@@ -178,6 +178,18 @@ TEST(MuLowerBoundTest, RefusesOptionsOutOfRange) {
   }
 }
 
+// Chi-square of 100 degrees of freedom is below 70.065 once in a hundred (tables).
+TEST(MuLowerOfNoiseTest, IsMuOverTheUpperLimitOfTheDeviation) {
+  EXPECT_NEAR(MuLowerOfNoise(0.5, 100, 100, 0.01), 0.5 * std::sqrt(70.065 / 100), 1e-4);
+  EXPECT_NEAR(MuLowerOfNoise(0.5, 25, 100, 0.01), std::sqrt(70.065 / 100), 1e-4);  // Half of the noise.
+}
+
+TEST(MuLowerOfNoiseTest, OfNoNoiseItIsLargeAndOfNoDrawsNothing) {
+  EXPECT_GT(MuLowerOfNoise(0.5, 0, 2, 1e-5), 100);
+  EXPECT_TRUE(std::isfinite(MuLowerOfNoise(0.5, 0, 1000, 1e-5)));
+  EXPECT_EQ(MuLowerOfNoise(0.5, 0, 0, 0.01), 0);
+}
+
 // Gradients without noise: a run of them would otherwise never end.
 TEST(ExpectedMuLowerTest, EndsForAnyMu) {
   const double apart = ExpectedMuLower(20, 500, 500, 0.95);

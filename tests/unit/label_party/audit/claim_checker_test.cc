@@ -80,12 +80,11 @@ TEST_F(ClaimCheckerTest, AClaimOfNoiseThatIsNotThereIsRefuted) {
   EXPECT_TRUE(row->is_refuted());
   EXPECT_GT(row->claimed_epsilon, 1);
   EXPECT_EQ(row->confidence, 0.95);
-  EXPECT_EQ(row->failing_confidence, 0.9999);
+  EXPECT_EQ(row->failing_confidence, ClaimChecker::kFailingConfidence);
   EXPECT_GT(row->failing_mu_lower, 0.5);
-  EXPECT_LT(row->failing_mu_lower, row->mu_lower);
+  EXPECT_LE(row->failing_mu_lower, row->mu_lower);
   EXPECT_FALSE(row->is_conclusive());  // 100 positives would not have told half of the noise from all of it.
-  EXPECT_EQ(row->examples, 400);
-  EXPECT_EQ(row->positives, 100);
+  EXPECT_EQ(row->test, "noise");       // There is none: one class says so by itself.
 }
 
 TEST_F(ClaimCheckerTest, NoiseOnGradientsIsHeldAsWell) {

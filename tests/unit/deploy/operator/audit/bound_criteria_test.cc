@@ -27,8 +27,12 @@ class BoundCriteriaTest : public ::testing::Test {
   LedgerRun run_ = RecordedRun();
 };
 
-// An AUC that no larger sample would change.
-void SetCertainly(EpochLeakRow& row, double auc) { row.auc = row.auc_low = row.auc_high = auc; }
+// An AUC of so many examples that more would not change it.
+void SetCertainly(EpochLeakRow& row, double auc) {
+  row.auc = row.auc_low = row.auc_high = auc;
+  row.examples = int64_t{1} << 40;
+  row.positives = row.examples / 2;
+}
 
 TEST_F(BoundCriteriaTest, TheRunsBoundIsTheAccountants) {
   EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.72").outcome, Outcome::kMet);

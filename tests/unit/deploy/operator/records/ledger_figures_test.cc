@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/figures/figure_words.h"
-#include "common/leakage/bounds.h"
+#include "common/leakage/certain_auc.h"
 #include "common/leakage/summary.h"
 
 namespace splitveil {
@@ -25,8 +25,8 @@ EpochLeakRow Row(int64_t epoch, const std::string& attack, double auc, double bo
   row.observer = "label_party";
   row.layer = "cut";
   row.attack = attack;
-  row.examples = 4096;
-  row.positives = 1024;
+  row.examples = 40'960;
+  row.positives = 10'240;
   row.auc = auc;
   row.auc_low = auc - 0.01;
   row.auc_high = auc + 0.01;
@@ -167,7 +167,7 @@ TEST_F(LedgerFiguresTest, TheWidestExcessOfEachAttackIsTold) {
   ASSERT_EQ(ranking.excesses.size(), 2);  // The strongest first, an attack once.
   EXPECT_EQ(ranking.excesses[0].attack, "direction");
   EXPECT_EQ(ranking.excesses[1].attack, "norm");
-  EXPECT_DOUBLE_EQ(*ranking.excesses[1].auc_at_least, CertainAuc(0.75, 0.74, 0.76));
+  EXPECT_DOUBLE_EQ(*ranking.excesses[1].auc_at_least, CertainAuc({"norm", 1, 0.75, 40'960, 10'240}));
   EXPECT_THAT(ranking.excesses[1].epochs, ElementsAre(1, 2));
   EXPECT_EQ(ranking.excesses[1].worst_epoch, 2);
   EXPECT_EQ(BoundStateWords(ranking), "exceeded by Line between the classes and 1 more");

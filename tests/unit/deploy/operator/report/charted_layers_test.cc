@@ -29,6 +29,8 @@ TEST(ChartedLayersTest, ChartsAnAttackBeyondItsBoundBeforeStrongerOnes) {
     series.push_back(Series("cut", "attack_" + std::to_string(i), 0.5 + 0.05 * i));
   }
   EpochLeakRow beyond = Row(0, "cut", "attack_1", 0.55, 0.53);
+  beyond.examples = 100'000;
+  beyond.positives = 25'000;
   EXPECT_EQ(ChooseCharts({AttackLeaks(Recorded(series, {beyond}))}).at(0).attacks.front(), "attack_8");
   // Only the label party's own attacks show it: the attack module's scores may be made of anything.
   beyond.observer = series[1].observer = "label_party";
