@@ -231,7 +231,10 @@ std::optional<Guessing> GuessingInBatches(std::optional<double> batch, std::opti
 }
 
 bool IsHeldAgainstBound(const EpochLeakRow& row) {
-  return row.observer == kLabelParty && std::isfinite(row.auc_low) && std::isfinite(row.gaussian_auc_bound);
+  MeasuredAuc perfect = MeasuredIn(row);
+  perfect.auc = 1;
+  return row.observer == kLabelParty && std::isfinite(row.auc) &&
+         ExceedsGaussianAucBound(perfect, row.gaussian_auc_bound);
 }
 
 bool ExceedsBound(const EpochLeakRow& row) {

@@ -194,7 +194,7 @@ void AddExcess(const EpochLeakRow& row, std::vector<BoundExcess>& excesses);
 // Whether the attack measurably read more than the noise allows on Gaussian classes (ExceedsGaussianAucBound), on the
 // label party's own attacks: scores that the attack module submits may be made of more than gradients.
 bool ExceedsBound(const EpochLeakRow& row);
-// Whether the row could show that.
+// Whether the row could show that: not of so few examples that a perfect score would be no proof.
 bool IsHeldAgainstBound(const EpochLeakRow& row);
 
 }  // namespace splitveil

@@ -123,8 +123,7 @@ Finding NoBoundExceeded(const LedgerRun& run, const PartyRecords& party, const R
     // It tells something only if this party itself scored the attack that adds up all epochs.
   } else if (figures.bound() == BoundState::kNotExceeded &&
              std::any_of(party.epoch_leaks.begin(), party.epoch_leaks.end(), [&](const EpochLeakRow& row) {
-               return row.observer == party.record.run.role && IsWorstCase(row.attack) &&
-                      IsCumulativeAttack(row.attack) && std::isfinite(row.auc_low);
+               return IsWorstCase(row.attack) && IsCumulativeAttack(row.attack) && IsHeldAgainstBound(row);
              })) {
     finding.outcome = Outcome::kMet;
     finding.found = absl::StrCat(figures.is_proved() ? "proved; " : "", BoundStateWords(figures));
