@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/crypto/sha256.h"
 #include "common/dataset/features.h"
 #include "common/status/status_macros.h"
 
@@ -383,6 +384,30 @@ absl::StatusOr<std::vector<Vocabulary>> Dataset::ReadVocabularies() const {
   }
   file_->ReleaseMemory();
   return vocabularies;
+}
+
+int AttributeColumn(const v1::Preprocessing& preprocessing, absl::string_view name) {
+  const auto& attributes = preprocessing.attributes();
+  const auto found = std::find_if(attributes.begin(), attributes.end(),
+                                  [&](const v1::AttributeValues& attribute) { return attribute.name() == name; });
+  return static_cast<int>(found - attributes.begin());
+}
+
+std::vector<std::string> AttributeValueDigests(const v1::Preprocessing& preprocessing,
+                                               const google::protobuf::RepeatedPtrField<std::string>& names) {
+  std::vector<std::string> digests;
+  for (const std::string& name : names) {
+    std::string text = "splitveil.v1 attribute values\n";
+    const int column = AttributeColumn(preprocessing, name);
+    for (int i = 0; column < preprocessing.attributes_size() && i < preprocessing.attributes(column).values_size();
+         ++i) {
+      // With their lengths, so that no two lists give one text.
+      const std::string& value = preprocessing.attributes(column).values(i);
+      absl::StrAppend(&text, value.size(), ":", value);
+    }
+    digests.emplace_back(AsBytes(Sha256(text)));
+  }
+  return digests;
 }
 
 }  // namespace splitveil

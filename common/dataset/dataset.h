@@ -109,6 +109,14 @@ class Dataset {
   bool resident_;             // Rows are read where they are mapped.
 };
 
+// Column of the attribute `name`; preprocessing.attributes_size() if there is none. Thread-safe, as the next.
+int AttributeColumn(const v1::Preprocessing& preprocessing, absl::string_view name);
+
+// For each of `names` SHA-256 of the values it has here, in their order: equal at two parties whose numbers mean the
+// same. Of no values for a name that is no attribute here.
+std::vector<std::string> AttributeValueDigests(const v1::Preprocessing& preprocessing,
+                                               const google::protobuf::RepeatedPtrField<std::string>& names);
+
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_COMMON_DATASET_DATASET_H_

@@ -7,6 +7,7 @@
 
 #include "common/leakage/leak_auc.h"
 #include "common/leakage/leak_figures.h"
+#include "common/leakage/summary.h"
 #include "common/matrix/matrix.h"
 
 namespace splitveil {
@@ -43,7 +44,8 @@ double MeanAuc(ConstMatrixView scores, absl::Span<const uint8_t> truth, absl::Sp
   // Of two values one AUC says all: the other's is its mirror image.
   for (int64_t value = scores.cols() == 2 ? 1 : 0; value < scores.cols(); ++value) {
     const absl::StatusOr<double> auc = AucOf(scores, truth, known, static_cast<uint8_t>(value));
-    sum += auc.value_or(0);
+    // Of several values each is inverted by itself, as an adversary may: one that is ranked last must not hide another.
+    sum += !auc.ok() ? 0 : scores.cols() == 2 ? *auc : InvertedAuc(*auc);
     values += auc.ok() ? 1 : 0;
   }
   return values > 0 ? sum / static_cast<double>(values) : AttributeLeak::kNone;

@@ -59,8 +59,8 @@ struct AttributeLeak {
   double accuracy_low = kNone, accuracy_high = kNone;
   // Share of the most common value: what guessing it always would reach.
   double floor = kNone;
-  // Of two values the leak AUC of the difference of their scores; of several the mean AUC of each value's score against
-  // the rest, over the values that occur. NaN where one value alone occurs.
+  // Of two values the leak AUC of the difference of their scores, as measured; of several the mean AUC of each value's
+  // score against the rest, inverted where it is below 0.5, over the values that occur. NaN if only one value occurs.
   double auc = kNone;
 };
 

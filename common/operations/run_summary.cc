@@ -19,6 +19,7 @@
 #include "common/figures/attack_catalogue.h"
 #include "common/figures/figure_words.h"
 #include "common/figures/promise.h"
+#include "common/leakage/summary.h"
 #include "common/ledger/ledger_rows.h"
 
 namespace splitveil {
@@ -182,10 +183,10 @@ void AddAttributeLeaks(const RunFigures& figures, Table& table, bool verbose) {
       verbose ? figures.attribute_leaks.size() : std::min<size_t>(kAttributesShown, figures.attribute_leaks.size());
   for (size_t i = 0; i < shown; ++i) {
     const AttributeLeakRow& row = figures.attribute_leaks[i];
-    table.Add(
-        absl::StrCat("attribute ", row.attribute),
-        absl::StrFormat("%s %.3f [%.3f, %.3f] on %d %s examples, floor %.3f, AUC %.3f%s", row.attack, row.accuracy,
-                        row.accuracy_low, row.accuracy_high, row.rows, row.examples, row.floor, row.auc, note));
+    table.Add(absl::StrCat("attribute ", row.attribute),
+              absl::StrFormat("%s %.3f [%.3f, %.3f] on %d %s examples, floor %.3f, AUC %.3f%s", row.attack,
+                              row.accuracy, row.accuracy_low, row.accuracy_high, row.rows, row.examples, row.floor,
+                              InvertedAuc(row.auc), note));
     note = "";
   }
 }

@@ -40,6 +40,25 @@ absl::Status CheckAgreement(const v1::RunAgreement& ours, const v1::OpenRequest&
   return absl::OkStatus();
 }
 
+// Guesses at an attribute are numbers of its values. Errors: FailedPrecondition.
+absl::Status CheckAttributeValues(const RunContext& context, const v1::OpenRequest& request) {
+  if (context.known_attributes == nullptr) {
+    return absl::OkStatus();
+  }
+  const auto& attributes = context.agreement.attribute_audit().attributes();
+  const std::vector<std::string> ours = AttributeValueDigests(context.known_attributes->preprocessing(), attributes);
+  for (int i = 0; i < attributes.size(); ++i) {
+    if (request.attribute_values_sha256_size() != attributes.size() ||
+        request.attribute_values_sha256(i) != ours[static_cast<size_t>(i)]) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "attribute_audit.attributes: the parties differ: \"", attributes[i],
+          "\" has different values, or a different order of them, in the two schemas; list the same `values` in the "
+          "same order at both parties and prepare again"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 RunOpening::RunOpening(Options options, SeedExchange seed, Run* run)
@@ -57,8 +76,10 @@ bool RunOpening::IsTakenUpBy(const v1::OpenRequest& request) const {
 
 absl::StatusOr<v1::OpenResponse> RunOpening::Open(const v1::OpenRequest& request) {
   // Before anything is written: a peer with a different agreement must leave no trace in the ledger.
-  if (absl::Status status = CheckAgreement(run_->context.agreement, request); !status.ok()) {
-    return run_->end.End(Cause::kRefused, std::move(status));
+  absl::Status agreed = CheckAgreement(run_->context.agreement, request);
+  agreed.Update(CheckAttributeValues(run_->context, request));
+  if (!agreed.ok()) {
+    return run_->end.End(Cause::kRefused, std::move(agreed));
   }
   for (const auto& [name, bytes] :
        {std::pair("seed_commitment", &request.seed_commitment()), std::pair("nonce", &request.nonce())}) {

@@ -26,14 +26,6 @@ bool NeedsFeatures(const v1::AttributeAuditAgreement& audit) {
                      [](int attack) { return TraitsOf(static_cast<v1::AttributeAttack>(attack)).needs_features(); });
 }
 
-// Column of `name` among the attributes; their number where there is none.
-int ColumnOf(const v1::Preprocessing& preprocessing, const std::string& name) {
-  const auto& attributes = preprocessing.attributes();
-  const auto found = std::find_if(attributes.begin(), attributes.end(),
-                                  [&](const v1::AttributeValues& attribute) { return attribute.name() == name; });
-  return static_cast<int>(found - attributes.begin());
-}
-
 std::string NamesOf(const v1::Preprocessing& preprocessing) {
   return absl::StrJoin(preprocessing.attributes(), ", ", [](std::string* out, const v1::AttributeValues& attribute) {
     absl::StrAppend(out, attribute.name());
@@ -80,7 +72,7 @@ KnownAttribute KnownOf(const AttributeAudit::Options& options, const std::string
                        const AttributeExamples& examples, const RowById& row_by_id,
                        absl::Span<const uint32_t> feature_rows) {
   const auto columns = static_cast<size_t>(options.known->preprocessing().attributes_size());
-  const int column = ColumnOf(options.known->preprocessing(), name);
+  const int column = AttributeColumn(options.known->preprocessing(), name);
   const auto value_of = [&](uint32_t row) {
     return options.known->attributes()[row * columns + static_cast<size_t>(column)];
   };
@@ -109,7 +101,7 @@ absl::Status AttributeAudit::Check(const v1::RunAgreement& agreement, const v1::
   const v1::AttributeAuditAgreement& audit = agreement.attribute_audit();
   const v1::Preprocessing& preprocessing = known.preprocessing();
   for (const std::string& attribute : audit.attributes()) {
-    if (ColumnOf(preprocessing, attribute) == preprocessing.attributes_size()) {
+    if (AttributeColumn(preprocessing, attribute) == preprocessing.attributes_size()) {
       return absl::InvalidArgumentError(
           absl::StrCat("attribute_attack.auxiliary: ", known.path(), ": expected the agreed attribute \"", attribute,
                        "\", found ", preprocessing.attributes().empty() ? "no attributes" : NamesOf(preprocessing)));

@@ -20,14 +20,6 @@ absl::Status Refusal(const std::string& text) {
   return AsRefusal(absl::InvalidArgumentError(absl::StrCat("attribute guesses: ", text)));
 }
 
-// Column of `name`; their number where there is none.
-int ColumnOf(const v1::Preprocessing& preprocessing, const std::string& name) {
-  const auto& attributes = preprocessing.attributes();
-  const auto found = std::find_if(attributes.begin(), attributes.end(),
-                                  [&](const v1::AttributeValues& attribute) { return attribute.name() == name; });
-  return static_cast<int>(found - attributes.begin());
-}
-
 // Where `element` stands in `list`; nullopt where it does not.
 template <typename List, typename Element>
 std::optional<int> PlaceIn(const List& list, const Element& element) {
@@ -44,7 +36,7 @@ const char* Name(v1::AttributeGuesses::Examples examples) {
 absl::Status AttributeAuditRunner::Check(const v1::RunAgreement& agreement, const Dataset& data) {
   const v1::Preprocessing& preprocessing = data.preprocessing();
   for (const std::string& attribute : agreement.attribute_audit().attributes()) {
-    if (ColumnOf(preprocessing, attribute) == preprocessing.attributes_size()) {
+    if (AttributeColumn(preprocessing, attribute) == preprocessing.attributes_size()) {
       const std::string names = absl::StrJoin(
           preprocessing.attributes(), ", ",
           [](std::string* out, const v1::AttributeValues& column) { absl::StrAppend(out, column.name()); });
@@ -75,7 +67,7 @@ AttributeAuditRunner::AttributeAuditRunner(Options options, const Dataset& data,
   }
   const auto columns = static_cast<size_t>(data.preprocessing().attributes_size());
   for (const std::string& attribute : audit.attributes()) {
-    const int column = ColumnOf(data.preprocessing(), attribute);
+    const int column = AttributeColumn(data.preprocessing(), attribute);
     values_.push_back(data.preprocessing().attributes(column).values_size());
     const auto truth_of = [&](const std::vector<uint32_t>& positions) {
       std::vector<uint8_t> truth;

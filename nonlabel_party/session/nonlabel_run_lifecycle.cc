@@ -122,6 +122,10 @@ absl::Status NonLabelRunLifecycle::Open() {
   request.set_seed_commitment(seed.commitment());
   request.set_nonce(OpenNonce());
   request.set_version(Version());
+  for (std::string& digest :
+       AttributeValueDigests(options_.data->preprocessing(), options_.agreement.attribute_audit().attributes())) {
+    request.add_attribute_values_sha256(std::move(digest));
+  }
   CheckpointPlan& checkpoints = options_.checkpoints;
   request.set_resumed_from(checkpoints.resumes() ? checkpoints.resumed_from()->name() : "");
   for (const std::shared_ptr<const Checkpoint>& unfinished : checkpoints.unfinished) {

@@ -15,6 +15,7 @@
 
 #include "common/figures/attack_catalogue.h"
 #include "common/leakage/attribute_leak.h"
+#include "common/leakage/summary.h"
 
 namespace splitveil {
 namespace {
@@ -27,6 +28,9 @@ constexpr char kProtectRemedy[] =
     "Set the non-label party's `protection`, or strengthen it (a smaller threshold, a larger noise_sigma); `splitveil "
     "sweep` "
     "shows what that costs.";
+constexpr char kMissRemedy[] =
+    "Compare the attribute's values, in their order, in both parties' schemas and what the label party knows of them, "
+    "and run again: an attack that is wrong so often, by mistake or on purpose, measures nothing.";
 constexpr char kBoundRemedy[] =
     "Use `gaussian`, the only protection of activations whose bound is proved; a larger noise_sigma, a smaller "
     "clip_norm or "
@@ -87,19 +91,27 @@ std::string Place(const AttributeFigure& figure) {
                       figure.leak.examples, " examples, ", DescribeWhen(figure));
 }
 
-// A figure above its limit decides, then one that is missing, then the largest.
+// Of every epoch: what was sent in one, an adversary keeps.
+std::vector<AttributeFigure> OfEveryEpoch(const PartyRecords& party) {
+  std::vector<AttributeFigure> figures;
+  for (const AttributeLeakRow& row : party.attribute_leaks) {
+    figures.push_back({row, /*is_highest=*/true});
+  }
+  return figures;
+}
+
+// A figure above its limit decides, then one that is missing, then the largest. `missing`: agreed attacks without one.
 template <typename Value, typename Words>
-Finding AtMost(const PartyRecords& party, const AttributeRecords& records, const char* criterion, double limit,
-               Value value, Words words) {
+Finding AtMost(const std::vector<AttributeFigure>& figures, const std::vector<Agreed>& missing, const char* criterion,
+               double limit, Value value, Words words) {
   Finding finding = NotMeasured(criterion, absl::StrFormat("at most %g", limit),
                                 "not measured: no attack on an attribute recorded", kProtectRemedy);
   const AttributeFigure* worst = nullptr;
-  for (const AttributeFigure& figure : records.figures) {
+  for (const AttributeFigure& figure : figures) {
     if (std::isfinite(value(figure)) && (worst == nullptr || value(figure) > value(*worst))) {
       worst = &figure;
     }
   }
-  const std::vector<Agreed> missing = Missing(party, records, AgreedAttacks(party));
   // An agreed attack that did not run may have read more: the others decide only if they read too much already.
   if (worst != nullptr && (value(*worst) > limit || missing.empty())) {
     finding.outcome = value(*worst) > limit ? Outcome::kNotMet : Outcome::kMet;
@@ -174,6 +186,25 @@ Finding ActivationBound(const AttributeRecords& records, double limit) {
   return finding;
 }
 
+// Half as often right as guessing the most common value, by the 95% interval: no attack that knows nothing misses by so
+// much. The values were matched wrongly, or the label party, whose guesses they are, guesses badly on purpose.
+bool IsFarBelowFloor(const AttributeLeakRow& leak) { return leak.rows > 0 && leak.accuracy_high < leak.floor / 2; }
+
+// A finding only if there is one: nobody is asked for it.
+void AddFarBelowFloor(const PartyRecords& party, std::vector<Finding>& findings) {
+  const AttributeLeakRow* worst = nullptr;
+  for (const AttributeLeakRow& row : party.attribute_leaks) {
+    worst = IsFarBelowFloor(row) && (worst == nullptr || row.advantage() < worst->advantage()) ? &row : worst;
+  }
+  if (worst != nullptr) {
+    findings.push_back(
+        {Outcome::kNotMet, "attacks on attributes that miss", "none",
+         absl::StrFormat("accuracy %.3f (at most %.3f), where guessing the most common value reaches %.3f",
+                         worst->accuracy, worst->accuracy_high, worst->floor),
+         Place({*worst}), kMissRemedy});
+  }
+}
+
 std::string UpperLimitOf(const AttributeFigure& figure) {
   return absl::StrFormat(": upper 95%% limit of %.3f, accuracy %.3f of floor %.3f", figure.leak.advantage(),
                          figure.leak.accuracy, figure.leak.floor);
@@ -191,15 +222,21 @@ std::vector<Finding> AttributeFindings(const LedgerRun& run, const v1::AuditPoli
   if (trained && !policy.require_attribute_attacks().empty()) {
     findings.push_back(AttacksRan(party, records, policy));
   }
+  const std::vector<Agreed> missing = Missing(party, records, AgreedAttacks(party));
   if (trained && policy.has_max_attribute_advantage()) {
     findings.push_back(AtMost(
-        party, records, "accuracy over the floor of attacks on attributes", policy.max_attribute_advantage(),
+        records.figures, missing, "accuracy over the floor of attacks on attributes", policy.max_attribute_advantage(),
         [](const AttributeFigure& figure) { return figure.leak.accuracy_high - figure.leak.floor; }, UpperLimitOf));
   }
   if (trained && policy.has_max_attribute_auc()) {
     findings.push_back(AtMost(
-        party, records, "AUC of attacks on attributes", policy.max_attribute_auc(),
-        [](const AttributeFigure& figure) { return figure.leak.auc; }, [](const AttributeFigure&) { return ""; }));
+        OfEveryEpoch(party), missing, "AUC of attacks on attributes", policy.max_attribute_auc(),
+        [](const AttributeFigure& figure) { return InvertedAuc(figure.leak.auc); },
+        [](const AttributeFigure&) { return ""; }));
+  }
+  if (trained && (!policy.require_attribute_attacks().empty() || policy.has_max_attribute_advantage() ||
+                  policy.has_max_attribute_auc())) {
+    AddFarBelowFloor(party, findings);
   }
   if (trained && policy.has_max_privacy_loss()) {
     findings.push_back(PrivacyLoss(party, policy.max_privacy_loss()));

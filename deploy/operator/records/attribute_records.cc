@@ -10,6 +10,7 @@
 
 #include "common/figures/attack_catalogue.h"
 #include "common/leakage/attribute_leak.h"
+#include "common/leakage/summary.h"
 
 namespace splitveil {
 namespace {
@@ -160,7 +161,7 @@ std::vector<std::string> AttributeLines(const AttributeRecords& records) {
         "attribute %s, the strongest attack measured: %s, accuracy %.3f (95%% interval %.3f to %.3f), floor %.3f, AUC "
         "%.3f; %s examples, %s",
         leak.attribute, AttributeAttackNamed(leak.attack), leak.accuracy, leak.accuracy_low, leak.accuracy_high,
-        leak.floor, leak.auc, leak.examples, DescribeWhen(*figure)));
+        leak.floor, InvertedAuc(leak.auc), leak.examples, DescribeWhen(*figure)));
   }
   return lines;
 }

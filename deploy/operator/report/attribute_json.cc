@@ -11,6 +11,7 @@
 #include "deploy/operator/report/report_sections.h"
 
 #include "common/figures/attack_catalogue.h"
+#include "common/leakage/summary.h"
 
 namespace splitveil {
 namespace {
@@ -26,7 +27,7 @@ Json FigureJson(const AttributeFigure& figure) {
            Json::array({NumberJson(leak.accuracy), NumberJson(leak.accuracy_low), NumberJson(leak.accuracy_high)})},
           {"floor", NumberJson(leak.floor)},
           {"advantage", NumberJson(leak.advantage())},
-          {"auc", NumberJson(leak.auc)},
+          {"auc", NumberJson(InvertedAuc(leak.auc))},
           // By the interval, since a chance of one in forty would call every other run a leak.
           {"above_floor", leak.accuracy_low > leak.floor},
           {"when", DescribeWhen(figure)}};

@@ -20,7 +20,7 @@ AttributeAttackSpread SpreadOfFigures(const std::vector<const AttributeFigure*>&
   for (const AttributeFigure* figure : figures) {
     most = figure->leak.advantage() > most->leak.advantage() ? figure : most;
     accuracies.push_back(figure->leak.accuracy);
-    aucs.push_back(figure->leak.auc);
+    aucs.push_back(InvertedAuc(figure->leak.auc));
     advantages.push_back(figure->leak.advantage());
   }
   spread.attack = most->leak.attack;

@@ -14,6 +14,7 @@
 #include "deploy/operator/records/figure_cells.h"
 
 #include "common/figures/figure_words.h"
+#include "common/leakage/summary.h"
 
 namespace splitveil {
 namespace {
@@ -105,7 +106,7 @@ std::vector<std::string> AttributeCells(const std::vector<SweptRun>& runs, const
     } else {
       const AttributeLeakRow& leak = strongest->leak;
       cells.insert(cells.end(), {CsvCell(absl::StrCat(leak.attack, "@", leak.examples)), CsvCell(leak.accuracy),
-                                 CsvCell(leak.floor), CsvCell(leak.auc), CsvCell(leak.advantage())});
+                                 CsvCell(leak.floor), CsvCell(InvertedAuc(leak.auc)), CsvCell(leak.advantage())});
     }
     for (const AttackPlace& place : places) {
       cells.push_back(CsvCell(AccuracyOf(records, attribute, place)));

@@ -435,5 +435,26 @@ TEST(PreparedDataTest, RefusesTheOtherPartysData) {
             folder.Path("data") + ": expected the label party's data, with labels, found data without");
 }
 
+std::string DigestOf(const std::vector<std::string>& values, const std::string& asked = "sex") {
+  v1::Preprocessing preprocessing;
+  preprocessing.add_attributes()->set_name("age");
+  v1::AttributeValues& attribute = *preprocessing.add_attributes();
+  attribute.set_name("sex");
+  for (const std::string& value : values) {
+    attribute.add_values(value);
+  }
+  google::protobuf::RepeatedPtrField<std::string> names;
+  *names.Add() = asked;
+  return AttributeValueDigests(preprocessing, names).front();
+}
+
+TEST(AttributeValueDigestsTest, TellTheValuesAndTheirOrder) {
+  EXPECT_EQ(DigestOf({"Male", "Female"}).size(), 32);
+  EXPECT_EQ(DigestOf({"Male", "Female"}), DigestOf({"Male", "Female"}));
+  EXPECT_NE(DigestOf({"Male", "Female"}), DigestOf({"Female", "Male"}));
+  EXPECT_NE(DigestOf({"ab", "c"}), DigestOf({"a", "bc"}));
+  EXPECT_NE(DigestOf({"Male", "Female"}), DigestOf({"Male", "Female"}, "income"));
+}
+
 }  // namespace
 }  // namespace splitveil

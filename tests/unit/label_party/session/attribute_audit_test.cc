@@ -220,5 +220,21 @@ TEST_F(AttributeAuditTest, RefusesDataThatDoNotKnowTheAgreedAttributes) {
          "attribute_attack: the agreement has attribute_audit.attacks, but the data that they know are not set");
 }
 
+// ["Male", "Female"] here, ["Female", "Male"] there: an attack that reads 92% would be recorded as 8%.
+TEST_F(AttributeAuditTest, RefusesAPeerWhoseValuesAreOthersOrInAnotherOrder) {
+  for (const int difference : {0, 1}) {
+    Create();
+    v1::OpenRequest request = OpenRequest();
+    ASSERT_EQ(request.attribute_values_sha256_size(), 1);
+    if (difference == 0) {
+      request.mutable_attribute_values_sha256(0)->front() ^= 1;
+    } else {
+      request.clear_attribute_values_sha256();
+    }
+    Expect(session_->Open(request).status(), absl::StatusCode::kFailedPrecondition,
+           "\"A1\" has different values, or a different order of them, in the two schemas");
+  }
+}
+
 }  // namespace
 }  // namespace splitveil::testing

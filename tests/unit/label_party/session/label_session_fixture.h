@@ -64,6 +64,12 @@ class LabelSessionTest : public ::testing::Test {
   v1::OpenRequest OpenRequest() const {
     v1::OpenRequest request = OpenRequestOf(run_.agreement, *seed_);
     request.set_resumed_from(continues_);
+    if (!run_.known_attributes.ids.empty()) {
+      for (const std::string& digest : AttributeValueDigests(run_.nonlabel_data.Store()->preprocessing(),
+                                                             run_.agreement.attribute_audit().attributes())) {
+        request.add_attribute_values_sha256(digest);
+      }
+    }
     for (const std::string& name : unfinished_) {
       request.add_unfinished(name);
     }

@@ -19,6 +19,7 @@ using ::testing::Not;
 
 constexpr char kAdvantage[] = "accuracy over the floor";
 constexpr char kAuc[] = "AUC of attacks on attributes";
+constexpr char kMiss[] = "attacks on attributes that miss";
 constexpr char kLoss[] = "privacy loss";
 constexpr char kBound[] = "bound on any attribute";
 constexpr char kRan[] = "attacks on sensitive attributes that ran";
@@ -57,8 +58,45 @@ TEST(AttributeCriteriaTest, JudgesByTheUpperEndOfTheStrongestAttack) {
   ExpectFound(Judge(run, "max_attribute_advantage: 0.06", kAdvantage), Outcome::kMet, "0.050: upper 95% limit of 0.030",
               "(poison) at sex, training examples, highest over training, in epoch 1");
   ExpectFound(Judge(run, "max_attribute_advantage: 0.049", kAdvantage), Outcome::kNotMet, "0.050");
-  ExpectFound(Judge(run, "max_attribute_auc: 0.61", kAuc), Outcome::kMet, "0.600");
-  ExpectFound(Judge(run, "max_attribute_auc: 0.59", kAuc), Outcome::kNotMet, "0.600");
+  // The AUC of every epoch counts, whatever the accuracy: what was sent in one is kept.
+  ExpectFound(Judge(run, "max_attribute_auc: 0.66", kAuc), Outcome::kMet, "0.650", "in epoch 1");
+  ExpectFound(Judge(run, "max_attribute_auc: 0.64", kAuc), Outcome::kNotMet, "0.650");
+}
+
+TEST(AttributeCriteriaTest, JudgesTheLargestAucNotThatOfTheMostAccurateEpoch) {
+  LedgerRun run = RunWithAttributes();
+  std::vector<AttributeLeakRow>& leaks = NonLabelParty(run).attribute_leaks;
+  for (AttributeLeakRow& leak : leaks) {
+    leak.auc = 0.52;
+  }
+  leaks.push_back(Leak(8, "poison", "training", 0.68));
+  leaks.back().auc = 0.95;
+  ExpectFound(Judge(run, "max_attribute_auc: 0.6", kAuc), Outcome::kNotMet, "0.950", "in epoch 9");
+}
+
+TEST(AttributeCriteriaTest, AnAttackThatIsWrongMoreOftenThanNotIsInverted) {
+  LedgerRun run = RunWithAttributes();
+  for (AttributeLeakRow& leak : NonLabelParty(run).attribute_leaks) {
+    leak.accuracy = leak.accuracy_high = 0.08;
+    leak.auc = 0.05;
+  }
+  ExpectFound(Judge(run, "max_attribute_auc: 0.6", kAuc), Outcome::kNotMet, "0.950");
+  // By accuracy alone it looks harmless.
+  ExpectFound(Judge(run, "max_attribute_advantage: 0", kAdvantage), Outcome::kMet, "-0.590");
+  ExpectFound(Judge(run, "max_attribute_advantage: 0", kMiss), Outcome::kNotMet,
+              "accuracy 0.080 (at most 0.080), where guessing the most common value reaches 0.670", "at sex, test");
+}
+
+TEST(AttributeCriteriaTest, AnAttackThatIsWorseThanGuessingByLessIsNone) {
+  LedgerRun run = RunWithAttributes();
+  for (AttributeLeakRow& leak : NonLabelParty(run).attribute_leaks) {
+    leak.accuracy = leak.accuracy_high = 0.34;
+  }
+  v1::AuditPolicy policy;
+  policy.set_max_attribute_auc(1);
+  for (const Finding& finding : AttributeFindings(run, policy)) {
+    EXPECT_NE(finding.criterion, kMiss);
+  }
 }
 
 TEST(AttributeCriteriaTest, AnAgreedAttackThatWasNotMeasuredIsNotMet) {
