@@ -70,8 +70,15 @@ std::string ProvedWords(const RunFigures& figures) {
   if (figures.all_runs_auc_bound.has_value() && figures.all_runs_auc_bound != figures.run_auc_bound) {
     absl::StrAppendFormat(&bound, " and %.3f over all runs up to it", *figures.all_runs_auc_bound);
   }
-  return figures.is_proved() ? absl::StrCat(bound, ", for any adversary, beyond what both parties' features tell")
-                             : absl::StrCat("nothing; conditional: ", bound);
+  if (!figures.is_proved()) {
+    return absl::StrCat("nothing; conditional: ", bound);
+  }
+  absl::StrAppend(&bound, ", for any adversary, beyond what both parties' features tell");
+  // Beside the bound, so that nobody reads it as covering them.
+  return !figures.own_features.has_value()
+             ? bound
+             : absl::StrFormat("%s (own features: %s %.3f)", bound, figures.test.is_regression() ? "R^2" : "AUC",
+                               *figures.own_features);
 }
 
 std::string AdvantageWords(const AttackFigure* attack, const RunFigures& figures) {

@@ -122,6 +122,8 @@ struct RunFigures {
   std::string ended;            // "completed", "stopped", "halted" or "failed".
   bool of_label_party = false;  // Whether the label party's own records, which alone state bounds, are in it.
   bool only_predicts = false;
+  // Quality on the test part of a model of the label party's own features alone; nullopt: it has none.
+  std::optional<double> own_features;
   int64_t aligned_examples = 0;
   int64_t agreed_epochs = 0, epochs = 0;       // `epochs`: trained whole.
   int64_t steps = 0, examples = 0;             // Trained.

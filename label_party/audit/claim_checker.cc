@@ -207,13 +207,15 @@ std::optional<ClaimCheckRow> ClaimChecker::Finish() const {
       AddNoiseTest(tests[0].second.scores, tests[0].second.labels, label, row);
     }
   }
-  // Too little noise is the first test's to find, on labels that are as far apart as those of this run.
+  // By what the first test would find alone, on labels that are as far apart as those of this run: by `noise` fifty
+  // examples would be enough, among which shared noise is not found.
   const double separation = separations_ == 0 ? 1 : std::sqrt(squared_separations_ / static_cast<double>(separations_));
   const std::vector<uint8_t>& own = tests[0].second.labels;
   const bool adds_up = separations_ > 0 && !releases_repeat_;
   const double seen_mu = adds_up ? std::sqrt(std::min(seen_sum_kl_, claimed_sum_kl_)) : row.claimed_mu;
-  row.half_noise_mu_lower = ExpectedMuLower(2 * separation * seen_mu, Positives(own),
-                                            static_cast<int64_t>(own.size()) - Positives(own), kFailing.confidence);
+  row.half_noise_mu_lower =
+      ExpectedMuLower(2 * separation * seen_mu, Positives(own), static_cast<int64_t>(own.size()) - Positives(own),
+                      OfEachTest(1 - kFalseAlarmRisk, kReportedTests));
   return row;
 }
 

@@ -51,6 +51,12 @@ void AddModel(const RunResult& result, RunFigures& figures) {
   }
 }
 
+void AddOwnFeatures(const RunResult& result, RunFigures& figures) {
+  if (!result.own_features.empty()) {
+    figures.own_features = ModelFiguresOf(result.own_features.front()).quality();
+  }
+}
+
 void AddBounds(const RunResult& result, RunFigures& figures) {
   if (!result.auc_bounds.empty()) {
     figures.sum_kl_mean = result.total_sum_kl / static_cast<double>(result.auc_bounds.size());
@@ -231,6 +237,7 @@ Json StandingJson(const RunFigures& figures) {
     exceeded_by.push_back(absl::StrCat(excess.attack, " at ", excess.layer));
   }
   return {{"proved_auc_bound", ExactJson(proved)},
+          {"own_features", ExactJson(figures.own_features)},
           {"proved_by", proved.has_value() ? Json("noise on labels") : Json()},
           {"worst_case", std::move(worst_case)},
           {"practical", AttackJson(figures.practical())},
@@ -260,6 +267,7 @@ RunFigures FiguresOf(const RunResult& result, const LeakAuditor& auditor) {
   figures.gate = result.gate;
   figures.frozen_after_epoch = result.frozen_after_epoch;
   AddModel(result, figures);
+  AddOwnFeatures(result, figures);
   AddBounds(result, figures);
   AddAttacks(result, auditor, figures);
   return figures;

@@ -70,7 +70,8 @@ struct RunResult {
   std::optional<int64_t> frozen_after_epoch;  // Whole epochs released before the gate froze the bottom model.
   // Of the test part per epoch; under progressive_validation one, before the first. NaNs where that part is empty.
   std::vector<TestMetrics> tests;
-  std::vector<TestMetrics> validations;  // Of the validation part, likewise; empty where there is none.
+  std::vector<TestMetrics> validations;   // Of the validation part, likewise; empty where there is none.
+  std::vector<TestMetrics> own_features;  // Of the test part by own features alone (own_features.h); one, or none.
 
   // By what epochs are chosen: the validation part, or without one the test part, which then flatters the choice.
   const std::vector<TestMetrics>& choosing() const { return validations.empty() ? tests : validations; }
@@ -80,7 +81,7 @@ struct RunResult {
   void serialize(Archive& archive) {
     archive(resumed_from, epochs, steps, trained_examples, epoch_loss_sum, epoch_examples, train_log_loss,
             train_seconds, bytes_sent, bytes_received, total_sum_kl, latest_sum_kl, auc_bounds, step_auc_bounds,
-            cumulative_sum_kl, earlier_sum_kl, gate, frozen_after_epoch, tests, validations);
+            cumulative_sum_kl, earlier_sum_kl, gate, frozen_after_epoch, tests, validations, own_features);
   }
 };
 
@@ -128,6 +129,11 @@ class StepRecorder {
   // `validation_examples`. Errors: as evaluation.h's, too.
   absl::Status RecordEvaluation(int64_t epoch, const Task& task, const Predictions& evaluated,
                                 int64_t validation_examples);
+
+  // What own features alone tell of the test part. Before the first step.
+  absl::Status RecordOwnFeatures(const Task& task, const Predictions& tested) {
+    return RecordPart("own_features", -1, task, tested, result_.own_features);
+  }
 
   RunResult& result() { return result_; }
 

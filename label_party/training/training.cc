@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 
 #include "common/checkpoint/progress_archive.h"
+#include "common/figures/run_figures.h"
 #include "common/leakage/bounds.h"
 #include "common/process/runtime.h"
 #include "common/schedule/joint_seed.h"
@@ -23,6 +24,7 @@
 #include "label_party/protection/protection_factory.h"
 #include "label_party/top/release_head_models.h"
 #include "label_party/training/label_checks.h"
+#include "label_party/training/own_features.h"
 
 namespace splitveil {
 namespace {
@@ -255,6 +257,28 @@ absl::Status RecordAnswers(const v1::RunAgreement& agreement, Ledger& ledger) {
                                          agreement.epochs(), " on an example: counted among its releases"));
 }
 
+// What own features alone tell, into the ledger and `result`, beside a bound that is proved and not about them. A
+// continued run has it from its progress.
+absl::Status TestOwnFeatures(const TrainingInputs& inputs, const TrainingData& data, RunResult& result) {
+  if (!IsBoundProved(result.protection) || inputs.is_continued || inputs.agreement.progressive_validation()) {
+    return absl::OkStatus();
+  }
+  const std::optional<std::vector<float>> outputs =
+      PredictFromOwnFeatures(TopOptions(inputs.agreement, inputs.config, *inputs.data), data,
+                             inputs.agreement.batch_size(), inputs.agreement.epochs());
+  if (!outputs.has_value()) {
+    return absl::OkStatus();
+  }
+  std::vector<float> labels;
+  for (const uint32_t position : TestedPositions(data)) {
+    labels.push_back(data.labels[position]);
+  }
+  StepRecorder recorder(result, /*batches_per_epoch=*/1, inputs.ledger);
+  SPLITVEIL_RETURN_IF_ERROR(recorder.RecordOwnFeatures(data.task, {*outputs, labels}));
+  result.own_features = recorder.result().own_features;
+  return absl::OkStatus();
+}
+
 void RestoreWhatTheOperatorChanged(const ReleaseJournal& journal, TrainingStep& step, ReleaseGuard& guard,
                                    LeakAuditor& auditor) {
   if (const std::optional<ReleaseJournal::Batch> from = journal.lowered_from(); from.has_value()) {
@@ -296,6 +320,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   earlier = EarlierReleases(std::move(earlier), accounted);
   training.privacy_account = earlier.privacy_account;
   RunResult beginnings = Beginnings(inputs, earlier.cumulative_sum_kl, accounted);
+  SPLITVEIL_RETURN_IF_ERROR(TestOwnFeatures(inputs, data, beginnings));
   BatchSource::Options source;
   source.batch_size = agreement.batch_size();
   source.in_flight_batches = inputs.in_flight_batches;

@@ -187,6 +187,9 @@ RunFigures FiguresOf(const LedgerRun& run) {
   for (AttackLeak& leak : AttackLeaks(run)) {  // The strongest first.
     figures.attacks.push_back(std::move(leak));
   }
+  for (const EvaluationRow& row : run.evaluations()) {
+    figures.own_features = row.split == "own_features" ? ModelFiguresOf(row).quality() : figures.own_features;
+  }
   figures.guessing = GuessingInBatches(MeanBatch(run), ShareOfPositives(run));
   if (const PartyRecords* const party = run.label_party(); party != nullptr) {
     AddBounds(*party, figures);

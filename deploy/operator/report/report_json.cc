@@ -51,6 +51,9 @@ Json EvaluationsJson(const LedgerRun& run) {
   }
   Json evaluations = Json::array();
   for (const EvaluationRow& row : run.evaluations()) {
+    if (row.split == "own_features") {  // No epoch of the model; it stands beside the bound.
+      continue;
+    }
     const double epoch = run.steps().empty() ? static_cast<double>(ordinal_of_step.at(row.step))
                                              : EpochsAfter(row.step, run.steps(), steps_of_epoch);
     evaluations.push_back({{"epoch", NumberJson(epoch)},

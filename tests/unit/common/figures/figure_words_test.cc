@@ -46,6 +46,11 @@ TEST(FigureWordsTest, AConditionalBoundProvesNothing) {
       ProvedWords(figures),
       "AUC at most 0.700 over the whole run and 0.800 over all runs up to it, for any adversary, beyond what both "
       "parties' features tell");
+  figures.own_features = 0.62;
+  EXPECT_THAT(ProvedWords(figures), ::testing::EndsWith("beyond what both parties' features tell (own features: AUC "
+                                                        "0.620)"));
+  figures.test.r_squared = 0.4;
+  EXPECT_THAT(ProvedWords(figures), ::testing::EndsWith("(own features: R^2 0.620)"));
   figures.run_auc_bound.reset();
   EXPECT_EQ(BoundKindName(figures), "none");
   EXPECT_EQ(ProvedWords(figures), "nothing");

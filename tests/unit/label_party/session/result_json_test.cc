@@ -211,6 +211,9 @@ TEST_F(ResultJsonTest, TheFileHasTheThreeFiguresAndTheVerdict) {
   result_.protection = "gaussian_label_dp(sigma=2)";
   standing = Full()["standing"];
   EXPECT_EQ(standing["proved_auc_bound"], Full()["run_auc_bound"]);
+  EXPECT_TRUE(standing["own_features"].is_null());
+  result_.own_features.push_back({-1, 0.5, 0.62, 0.1, 0.8});
+  EXPECT_EQ(Full()["standing"]["own_features"], 0.62);
   EXPECT_EQ(standing["verdict"], "proved, not checked");  // Nothing was held against it.
   result_.cumulative_sum_kl = std::numeric_limits<double>::infinity();
   EXPECT_TRUE(Full()["standing"]["proved_auc_bound"].is_null());

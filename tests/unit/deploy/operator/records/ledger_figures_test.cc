@@ -263,6 +263,9 @@ TEST_F(LedgerFiguresTest, GuessingIsThatOfTheMeanBatchWithTheShareOfTheEpochsBef
 TEST_F(LedgerFiguresTest, TheModelIsThatOfTheBestEpochAndOfTheLast) {
   EXPECT_FALSE(FiguresOf(run_).evaluated);
   party().evaluations = {{2, "test", 0.5, 0.7, 0.8, 0.1}, {4, "test", 0.6, 0.6, 0.8, 0.1}};
+  EXPECT_FALSE(FiguresOf(run_).own_features.has_value());
+  party().evaluations.insert(party().evaluations.begin(), {0, "own_features", 0.7, 0.62, 0.8, 0.1});
+  EXPECT_EQ(FiguresOf(run_).own_features, 0.62);
   EXPECT_EQ(FiguresOf(run_).test.auc, 0.7);
   EXPECT_EQ(FiguresOf(run_).test.log_loss, 0.5);
   EXPECT_EQ(FiguresOf(run_).final_test.auc, 0.6);
