@@ -4,10 +4,8 @@
 // Fixed seeds. AucTail is held against importance sampling at levels down to 1e-6, whose standard error is some 3% of
 // the figure, and must not lie below it by more than 15%; against the exact law where there is one it may not at all
 // (certain_auc_test.cc of the unit tests). Runs: of 20,000 honest ones two may be called broken, as kFalseAlarmRisk
-// says; in each setting here 0.4 are expected at most by attacks, more than 4 have probability 6e-5, and 1.6 by claim
-// checks, more than 7 have probability 3e-4. None in 20,000 means less than 1.5 in 10,000 (95%).
-#include "common/leakage/certain_auc.h"
-
+// says; in each setting here 0.6 are expected at most by attacks, more than 4 have probability 4e-4, and 1.2 by claim
+// checks, more than 7 have probability 1e-4. None in 20,000 means less than 1.5 in 10,000 (95%).
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
