@@ -6,7 +6,7 @@
 #include <openssl/crypto.h>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/string_view.h"
 
 #include "common/crypto/secure_random.h"
@@ -106,6 +106,13 @@ void ActivationNoise::Backpropagate(ConstMatrixView before, Matrix& gradients) c
       gradient[k] = static_cast<float>((gradient[k] - along * row[k] / norm) * clip_norm_ / norm);
     }
   }
+}
+
+std::string ActivationNoise::Id() const {
+  Sha256Hasher hasher;
+  hasher.Update("splitveil activation noise id");
+  hasher.Update(BytesOf(key_.data(), static_cast<int64_t>(key_.size())));
+  return absl::BytesToHexString(AsBytes(hasher.Finish()));
 }
 
 double ActivationNoise::Mu(int64_t releases) const {

@@ -7,6 +7,7 @@
 #include <cereal/types/array.hpp>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,6 +38,9 @@ class ActivationNoise {
   bool is_identity() const { return sigma_ == 0 && clip_norm_ == 0; }
   bool clips() const { return clip_norm_ > 0; }
   double sigma() const { return sigma_; }
+
+  // Names the key without showing it, for a privacy account: 64 hexadecimal digits.
+  std::string Id() const;
 
   // mu of Gaussian differential privacy of `releases` releases of an example's whole input: 2 clip_norm / sigma
   // sqrt(releases) (architecture rule 10); infinite without either. Of one key's: another run has another key, and what

@@ -12,6 +12,7 @@
 #include "common/dataset/feature_table.h"
 #include "common/matrix/matrix.h"
 #include "nonlabel_party/bottom/bottom_model.h"
+#include "nonlabel_party/session/activation_account.h"
 #include "nonlabel_party/session/label_party_peer.h"
 #include "nonlabel_party/session/stop_request.h"
 
@@ -31,7 +32,8 @@ struct ActivationsSource {
   v1::DataType wire_dtype = v1::FLOAT32;
   BottomPredictor* model = nullptr;
   const FeatureTable* features = nullptr;
-  StopRequest* stop = nullptr;  // Asked between messages.
+  StopRequest* stop = nullptr;           // Asked between messages.
+  ActivationAccount* account = nullptr;  // Null: nothing counts.
 };
 
 // Each sends the cut activations of the examples at `positions`, aligned ones, in that order, after the training of

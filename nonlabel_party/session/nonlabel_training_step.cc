@@ -50,6 +50,11 @@ absl::Status NonLabelTrainingStep::Send(const BatchAddress& address, TrainingStr
     if (parts_.attacks->needs_activations()) {
       sent.activations.SetBlock(rows.first, *activations);
     }
+    // With an account a batch is computed whole (ProtectedBottomModel::needs_whole_batch), so this is once a batch.
+    if (parts_.account != nullptr) {
+      SPLITVEIL_RETURN_IF_ERROR(
+          parts_.account->Send(ActivationAccount::Stream::kTraining, address.epoch, address.batch, *activations));
+    }
     SPLITVEIL_RETURN_IF_ERROR(SendRows(address, rows, *activations, stream));
   }
   sent.sent_at = SteadyNow();
