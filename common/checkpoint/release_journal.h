@@ -1,4 +1,5 @@
-// What was answered to the peer, on the disk: what may be asked again after a crash, and with what answer.
+// What was sent to the peer, on the disk: what may be sent again after a crash. Told of the label party, which answers;
+// of the non-label party, Take alone is used, with what it is about to send (activation_account.h).
 #ifndef SPLITVEIL_COMMON_CHECKPOINT_RELEASE_JOURNAL_H_
 #define SPLITVEIL_COMMON_CHECKPOINT_RELEASE_JOURNAL_H_
 

@@ -91,8 +91,10 @@ class ProtectedBottomModel final : public BottomTrainer, public BottomPredictor 
   const ProtectionStep& latest() const { return latest_; }
   // The largest L_p of each attribute that a Predict since the last call had; empty without a threshold, or a Predict.
   std::vector<AttributeStep> TakePredicted() { return std::exchange(predicted_, {}); }
-  // ActivationNoise::Mu.
-  double Mu(int64_t releases) const { return noise_->Mu(releases); }
+  // ActivationNoise::Mu of `gaussian`; infinite of other methods, which prove nothing.
+  double Mu(int64_t releases) const {
+    return protection_.has_gaussian() ? noise_->Mu(releases) : std::numeric_limits<double>::infinity();
+  }
   // ActivationNoise::Id.
   std::string NoiseId() const { return noise_->Id(); }
 

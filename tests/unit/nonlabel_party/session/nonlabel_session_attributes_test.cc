@@ -1,4 +1,5 @@
 // The other direction: what the label party guesses at attributes, and what is proved of the activations.
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <gmock/gmock.h>
@@ -7,7 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
 #include "common/operations/run_summary.h"
+#include "common/privacy/gaussian_privacy.h"
 #include "common/schedule/train_test_split.h"
 #include "tests/unit/nonlabel_party/session/nonlabel_session_fixture.h"
 
@@ -40,23 +45,60 @@ TEST_F(NonLabelSessionAttributesTest, JudgesTheLabelPartysGuessesAtAttributes) {
   EXPECT_THAT(RunSummaryTable(*figures_, "", true), HasSubstr("  attribute A1    "));
 }
 
-TEST_F(NonLabelSessionAttributesTest, TheProvedBoundCountsOneReleaseAnEpoch) {
-  run_.nonlabel_config.mutable_protection()->mutable_gaussian();
-  run_.nonlabel_config.mutable_protection()->set_noise_sigma(4);
-  run_.nonlabel_config.mutable_protection()->set_clip_norm(1);
+// Noise whose mu is 0.5 a release, with its account; only the cut is scored.
+class ActivationAccountRunTest : public NonLabelSessionTest {
+ protected:
+  ActivationAccountRunTest() {
+    run_.nonlabel_config.mutable_protection()->mutable_gaussian();
+    run_.nonlabel_config.mutable_protection()->set_noise_sigma(4);
+    run_.nonlabel_config.mutable_protection()->set_clip_norm(1);
+    run_.nonlabel_config.mutable_privacy_account()->set_path(run_.files.File("features.account.db"));
+    run_.agreement.mutable_audit()->clear_layers();
+    run_.agreement.mutable_audit()->add_layers("cut");
+  }
+  std::string AllRuns() const {
+    return FromLedger("SELECT group_concat(examples || ' ' || round(auc_bound, 6), '; ') FROM all_runs");
+  }
+  static std::string Bound(double sum_of_squares) {
+    return absl::StrFormat("%.6g", GaussianPrivacy::FromMu(std::sqrt(sum_of_squares))->AucBound());
+  }
+};
+
+TEST_F(ActivationAccountRunTest, TheProvedBoundCountsOneReleaseAnEpochAndAllRunsAddUp) {
   ASSERT_TRUE(Run().ok());
   EXPECT_EQ(FromLedger("SELECT releases || ' ' || round(mu, 4) FROM activation_bound"), "2 0.7071");
+  EXPECT_EQ(AllRuns(), "300 " + Bound(0.5));
+  ASSERT_TRUE(figures_.has_value());
+  EXPECT_THAT(
+      RunSummaryTable(*figures_, "", false),
+      HasSubstr("  features        guaranteed given the bottom model: AUC of any attribute at most 0.691 in this "
+                "run, 0.691 over all runs up to it\n"));
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(AllRuns(), absl::StrCat("300 ", Bound(0.5), "; 300 ", Bound(1)));
 }
 
-TEST_F(NonLabelSessionAttributesTest, TheProvedBoundCountsOneReleaseMoreUnderProgressiveValidation) {
+TEST_F(ActivationAccountRunTest, TheProvedBoundCountsOneReleaseMoreUnderProgressiveValidation) {
   run_.agreement.set_test_fraction(0);
   run_.agreement.set_progressive_validation(true);
-  run_.nonlabel_config.mutable_protection()->mutable_gaussian();
-  run_.nonlabel_config.mutable_protection()->set_noise_sigma(4);
-  run_.nonlabel_config.mutable_protection()->set_clip_norm(1);
   const absl::Status status = Run();
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(FromLedger("SELECT releases || ' ' || round(mu, 4) FROM activation_bound"), "3 0.866");
+  EXPECT_EQ(AllRuns(), "300 " + Bound(0.75));
+}
+
+TEST_F(ActivationAccountRunTest, ARunPastTheLimitIsHaltedBeforeAnythingIsSent) {
+  run_.nonlabel_config.mutable_privacy_account()->set_max_lifetime_auc_bound(0.75);
+  ASSERT_TRUE(Run().ok());
+  calls_.clear();
+  const absl::Status status = Run();
+  EXPECT_EQ(ExitCodeFor(status), ExitCode::kHalted) << status;
+  EXPECT_EQ(calls_, (std::vector<std::string>{"Open", "Align", "Start", "Close"}));
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM run WHERE status = 'halted'"), "1");
+  // One that the limit never admits says so before the first message.
+  run_.nonlabel_config.mutable_protection()->set_noise_sigma(1);
+  calls_.clear();
+  EXPECT_EQ(ExitCodeFor(Run()), ExitCode::kHalted);
+  EXPECT_TRUE(calls_.empty());
 }
 
 TEST_F(NonLabelSessionAttributesTest, WhatIsEvaluatedAndEmbeddedPassesTheGateAndIsRecorded) {
