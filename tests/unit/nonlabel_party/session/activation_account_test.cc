@@ -213,7 +213,7 @@ TEST_F(ActivationAccountTest, GaussianNeedsAnAccountAndNothingElseThatReadsTheFe
     EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(config, &changed));
     EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(agreement, &agreed));
     const absl::Status status = CheckActivationAccount(changed, agreed);
-    EXPECT_TRUE(status.ok() || ExitCodeFor(status) == ExitCode::kUsage) << status;
+    EXPECT_TRUE(status.ok() || ExitCodeFor(status) == ExitCode::kInvalidInput) << status;
     return std::string(status.message());
   };
   EXPECT_EQ(refused("", "audit { layers: 'cut' attacks: NORM }"), "");
