@@ -92,7 +92,7 @@ TEST_F(ActivationAccountRunTest, ARunPastTheLimitIsHaltedBeforeAnythingIsSent) {
   calls_.clear();
   const absl::Status status = Run();
   EXPECT_EQ(ExitCodeFor(status), ExitCode::kHalted) << status;
-  EXPECT_EQ(calls_, (std::vector<std::string>{"Open", "Align", "Start", "Close"}));
+  EXPECT_EQ(calls_, (std::vector<std::string>{"Open", "Align", "Start", "Close early"}));
   EXPECT_EQ(FromLedger("SELECT count(*) FROM run WHERE status = 'halted'"), "1");
   // One that the limit never admits says so before the first message.
   run_.nonlabel_config.mutable_protection()->set_noise_sigma(1);
