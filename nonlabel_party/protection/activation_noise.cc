@@ -79,10 +79,10 @@ absl::Status ActivationNoise::Apply(Matrix& activations) {
   }
   Clip(activations);
   if (sigma_ > 0) {
-    // The same activations get the same noise, others independent noise: a repeated batch has nothing to average.
+    // A batch that is repeated in its place gets the same noise: there is nothing to average.
     gaussian_->Bind(ContextOf(activations, sigma_));
     std::vector<float> noise(static_cast<size_t>(activations.size()));
-    gaussian_->Fill({}, 0, absl::MakeSpan(noise));
+    gaussian_->Fill(position_, 0, absl::MakeSpan(noise));
     std::transform(noise.begin(), noise.end(), activations.data(), activations.data(),
                    [&](float draw, float value) { return static_cast<float>(value + sigma_ * draw); });
   }

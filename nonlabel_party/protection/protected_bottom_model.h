@@ -95,6 +95,8 @@ class ProtectedBottomModel final : public BottomTrainer, public BottomPredictor 
   double Mu(int64_t releases) const {
     return protection_.has_gaussian() ? noise_->Mu(releases) : std::numeric_limits<double>::infinity();
   }
+  // Where in the run the next Forward or Predict belongs (ActivationNoise::SetPosition).
+  void SetPosition(const NoisePosition& position) { noise_->SetPosition(position); }
   // ActivationNoise::Id.
   std::string NoiseId() const { return noise_->Id(); }
 

@@ -54,9 +54,10 @@ absl::StatusOr<std::unique_ptr<ReleaseJournal>> OpenJournal(const ActivationAcco
              : std::move(journal);
 }
 
-Digest DigestOf(ConstMatrixView activations) {
+Digest DigestOf(const Digest& received, ConstMatrixView activations) {
   const int64_t shape[] = {activations.rows(), activations.cols()};
   Sha256Hasher hasher;
+  hasher.Update(AsBytes(received));
   hasher.Update({reinterpret_cast<const char*>(shape), sizeof(shape)});
   hasher.Update(
       {reinterpret_cast<const char*>(activations.data()), static_cast<size_t>(activations.size()) * sizeof(float)});
@@ -162,6 +163,16 @@ absl::Status ActivationAccount::Begin(const Run& run, absl::Span<const NoiseRow>
   return absl::OkStatus();
 }
 
+void ActivationAccount::Received(const v1::CutGradients& gradients) {
+  if (counts()) {
+    Sha256Hasher hasher;
+    hasher.Update(AsBytes(received_));
+    hasher.Update(gradients.frozen() ? "frozen" : "");
+    hasher.Update(gradients.gradients().data());
+    received_ = hasher.Finish();
+  }
+}
+
 absl::Status ActivationAccount::Send(Stream stream, uint32_t epoch, uint32_t batch, ConstMatrixView activations) {
   if (!counts()) {
     return absl::OkStatus();
@@ -169,10 +180,11 @@ absl::Status ActivationAccount::Send(Stream stream, uint32_t epoch, uint32_t bat
   if (!all_runs_.has_value()) {
     return absl::InternalError("privacy_account: expected the run to be counted before it sends");
   }
-  const Digest digest = DigestOf(activations);
+  const Digest digest = DigestOf(received_, activations);
   const absl::Status other = AsHalt(absl::ResourceExhaustedError(absl::StrCat(
       "privacy_account: batch ", batch + 1, " of epoch ", epoch + 1,
-      " was sent before with other activations, and a second release is not counted: nothing is sent; run this party "
+      " was sent before with other activations, or after other answers of the label party, and a second release is not "
+      "counted: nothing is sent; run this party "
       "on what it ran on (machine, threads, libraries), or set restart at both parties, which begins a new run and "
       "counts it")));
   // Batches of the training are resent from memory, an upload is computed again.

@@ -2,6 +2,8 @@
 #ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_ACTIVATION_ACCOUNT_H_
 #define SPLITVEIL_NONLABEL_PARTY_SESSION_ACTIVATION_ACCOUNT_H_
 
+#include <cereal/access.hpp>
+#include <cereal/types/array.hpp>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -16,12 +18,14 @@
 #include "common/checkpoint/release_journal.h"
 #include "common/crypto/digest.h"
 #include "common/crypto/label_noise.h"
+#include "common/crypto/secure_gaussian.h"
 #include "common/ledger/ledger_rows.h"
 #include "common/matrix/matrix.h"
 #include "common/privacy_account/privacy_account.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/party.pb.h"
+#include "splitveil/v1/split_training.pb.h"
 
 namespace splitveil {
 
@@ -48,11 +52,12 @@ absl::Status CheckAffordable(const v1::NonLabelPartyConfig& config, const v1::Ru
 
 // Debits a run's releases as a whole before the first, and then sees to it that nothing is sent but these.
 //
-// The noise is drawn under a key of the run and bound to the activations (ActivationNoise), so a run that resumes from
-// a checkpoint repeats its bytes as long as its weights come out the same. They need not: a label party may interrupt a
-// run and then answer it differently. So of all that is sent a digest is kept, in a ReleaseJournal beside the
-// checkpoints, and what would be sent in another's place halts the run. Without checkpoints there is nothing to resume
-// from. Not thread-safe.
+// The noise is drawn under a key of the run and bound to the activations and their place (ActivationNoise), so a run
+// that resumes from a checkpoint repeats its bytes as long as its weights come out the same. They need not: a label
+// party may interrupt a run and then answer it differently. So of all that is sent a digest is kept, in a
+// ReleaseJournal beside the checkpoints, and what would be sent in another's place halts the run. The digest is of the
+// answers so far, too: that a run halts must show that it was answered differently, not which examples that concerns.
+// Without checkpoints there is nothing to resume from. Not thread-safe.
 class ActivationAccount {
  public:
   struct Run {
@@ -75,6 +80,11 @@ class ActivationAccount {
   const std::optional<AllRunsRow>& all_runs() const { return all_runs_; }
 
   enum class Stream { kTraining, kEvaluation, kAuxiliary };
+  static NoisePosition PositionOf(Stream stream, uint32_t epoch, uint32_t batch) {
+    return {epoch, batch, static_cast<uint32_t>(stream)};
+  }
+  // An answer has come, on which all later activations depend.
+  void Received(const v1::CutGradients& gradients);
   // These activations are sent next, as batch `batch` of the stream in `epoch`. Errors: a halt where others have been
   // sent in their place; Internal before Begin, and where the journal cannot be written.
   absl::Status Send(Stream stream, uint32_t epoch, uint32_t batch, ConstMatrixView activations);
@@ -82,9 +92,17 @@ class ActivationAccount {
   absl::Status Sync() { return journal_ == nullptr ? absl::OkStatus() : journal_->Sync(); }
 
  private:
+  friend class cereal::access;
+  // Between steps.
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(received_);
+  }
+
   const v1::NonLabelPartyConfig& config_;
   const v1::RunAgreement& agreement_;
   std::optional<AllRunsRow> all_runs_;
+  Digest received_ = {};                     // Of all answers so far.
   std::unique_ptr<ReleaseJournal> journal_;  // Null: the run cannot resume.
   // Of the latest upload that is no training, which is repeated as a whole after a lost connection.
   std::pair<Stream, uint32_t> upload_ = {Stream::kTraining, 0};

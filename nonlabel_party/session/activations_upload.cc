@@ -20,6 +20,7 @@ absl::StatusOr<Response> Upload(ActivationAccount::Stream kind, const Activation
   for (size_t first = 0; first < positions.size(); first += batch_size, ++batch) {
     // Returning closes the stream without Finish: figures of a part of the examples would say nothing.
     SPLITVEIL_RETURN_IF_ERROR(source.stop->Check());
+    source.model->SetPosition(ActivationAccount::PositionOf(kind, epoch, batch));
     SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations,
                                source.model->Predict(source.features->Gather(positions.subspan(first, batch_size))));
     if (source.account != nullptr) {

@@ -171,7 +171,7 @@ absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Checkpoint> continued, lifecycle_.Resume(*model_));
   if (continued != nullptr) {
     SPLITVEIL_RETURN_IF_ERROR(LoadProgress(continued->progress(), stopped_early_, *attacks_, *recorder_, *step_,
-                                           *protected_model_, *attribute_audit_));
+                                           *protected_model_, *attribute_audit_, account_));
     return CountReleases(SentPositions(), /*steps=*/std::nullopt);
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, BeginProtection());
@@ -191,7 +191,8 @@ absl::Status NonLabelSession::WriteCheckpoint(uint32_t epochs, uint32_t batches)
   const SteadyTime since = SteadyNow();
   return writer->Write(
       {lifecycle_.run_id(), epochs, batches, recorder_->totals().steps, epochs, {}}, model_->TrainingState(),
-      SaveProgress(stopped_early_, *attacks_, *recorder_, *step_, *protected_model_, *attribute_audit_), since);
+      SaveProgress(stopped_early_, *attacks_, *recorder_, *step_, *protected_model_, *attribute_audit_, account_),
+      since);
 }
 
 absl::StatusOr<int64_t> NonLabelSession::BeginProtection() {

@@ -44,6 +44,8 @@ absl::Status NonLabelTrainingStep::Send(const BatchAddress& address, TrainingStr
   }
   auto next = features.begin();
   for (const RowRange& rows : slices.Computed(parts_.model->needs_whole_batch())) {
+    parts_.model->SetPosition(
+        ActivationAccount::PositionOf(ActivationAccount::Stream::kTraining, address.epoch, address.batch));
     const absl::StatusOr<ConstMatrixView> activations = parts_.model->Forward(std::move(*next++));
     parts_.recorder->Lap(&StepTimeRow::forward);
     SPLITVEIL_RETURN_IF_ERROR(activations.status());
@@ -130,6 +132,9 @@ absl::StatusOr<v1::CutGradients> NonLabelTrainingStep::Receive(const BatchAddres
         ", found epoch ", message->epoch(), " batch ", message->batch(), " from row ", message->first_row())));
   }
   parts_.recorder->AddReceived(static_cast<int64_t>(message->ByteSizeLong()));
+  if (parts_.account != nullptr) {
+    parts_.account->Received(*message);
+  }
   return message;
 }
 

@@ -183,6 +183,14 @@ TEST_F(ActivationAccountTest, OtherActivationsAreNotSentInThePlaceOfThoseThatWer
     EXPECT_THAT(std::string(status.message()), HasSubstr("batch 2 of epoch 2 was sent before with other activations"));
     EXPECT_TRUE(account->Send(stream, 2, 0, other).ok());  // Never sent.
   }
+  // Other answers halt it whatever the activations come to: that they come out alike would tell of the examples.
+  {
+    const auto account = begin(true, 1, 0);
+    v1::CutGradients answer;
+    answer.mutable_gradients()->set_data("other gradients");
+    account->Received(answer);
+    EXPECT_TRUE(IsHalt(account->Send(Stream::kTraining, 1, 0, sent)));
+  }
   // Without the file nothing says what was sent.
   ASSERT_TRUE(std::filesystem::remove(ReleaseJournal::PathOf(checkpoint, "run")));
   ActivationAccount account(&config_, &agreement_);
