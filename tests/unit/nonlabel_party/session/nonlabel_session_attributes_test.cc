@@ -57,7 +57,9 @@ class ActivationAccountRunTest : public NonLabelSessionTest {
     run_.agreement.mutable_audit()->add_layers("cut");
   }
   std::string AllRuns() const {
-    return FromLedger("SELECT group_concat(examples || ' ' || round(auc_bound, 6), '; ') FROM all_runs");
+    return FromLedger(
+        "SELECT group_concat(examples || ' ' || round(auc_bound, 6), '; ') FROM (SELECT * FROM all_runs ORDER BY "
+        "auc_bound)");
   }
   static std::string Bound(double sum_of_squares) {
     return absl::StrFormat("%.6g", GaussianPrivacy::FromMu(std::sqrt(sum_of_squares))->AucBound());
