@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "common/checkpoint/checkpoint.h"
 #include "common/operations/run_summary.h"
 #include "common/privacy/gaussian_privacy.h"
 #include "common/schedule/train_test_split.h"
@@ -101,6 +102,41 @@ TEST_F(ActivationAccountRunTest, ARunPastTheLimitIsHaltedBeforeAnythingIsSent) {
   calls_.clear();
   EXPECT_EQ(ExitCodeFor(Run()), ExitCode::kHalted);
   EXPECT_TRUE(calls_.empty());
+}
+
+// The second epoch's batches after the first would be released again, with noise of their own.
+TEST_F(ActivationAccountRunTest, ALabelPartyThatAnswersDifferentlyAfterAnInterruptionGetsNoSecondRelease) {
+  const std::string label = run_.files.File("label.checkpoint"), nonlabel = run_.files.File("nonlabel.checkpoint");
+  run_.label_checkpoints.path = label;
+  run_.nonlabel_checkpoints.path = nonlabel;
+  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
+  ASSERT_TRUE(run_.nonlabel_checkpoints.UseData(*run_.NonLabelDataset(), run_.agreement).ok());
+  const auto in_second_epoch = [](uint32_t batch, std::function<void(v1::CutGradients&)> act) {
+    return Gradients([batch, act](v1::CutGradients& message) {
+      if (message.epoch() == 1 && message.batch() == batch) {
+        act(message);
+      }
+    });
+  };
+  alter_ = in_second_epoch(2, [](v1::CutGradients&) { stop_asked = true; });
+  ASSERT_TRUE(IsStoppedOnRequest(Run()));
+  const auto resume = [&] {
+    stop_asked = false;
+    run_.label_checkpoints.unfinished = {*Checkpoint::Open(label)};
+    run_.label_checkpoints.interrupted = run_.label_checkpoints.unfinished.front();
+    run_.nonlabel_checkpoints.unfinished = {*Checkpoint::Open(nonlabel)};
+    return Run();
+  };
+  alter_ =
+      in_second_epoch(0, [](v1::CutGradients& message) { message.mutable_gradients()->mutable_data()->back() ^= 1; });
+  const absl::Status status = resume();
+  EXPECT_EQ(ExitCodeFor(status), ExitCode::kHalted) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("batch 2 of epoch 2 was sent before with other activations"));
+  alter_ = nullptr;
+  const absl::Status repeated = resume();  // The same answers, the same bytes.
+  EXPECT_TRUE(repeated.ok()) << repeated;
+  EXPECT_EQ(AllRuns(), "300 " + Bound(0.5));
+  EXPECT_EQ(FromLedger("SELECT releases FROM activation_bound"), "2");
 }
 
 TEST_F(NonLabelSessionAttributesTest, WhatIsEvaluatedAndEmbeddedPassesTheGateAndIsRecorded) {
