@@ -146,6 +146,9 @@ struct RunFigures {
   // What all releases of the run together allow, and those of all runs up to it.
   std::optional<double> run_auc_bound, all_runs_auc_bound;
 
+  // What all releases of an example's activations allow, in the run and in all runs up to it, by the non-label party.
+  std::optional<double> activation_auc_bound, all_activation_auc_bound;
+
   // What attacks reached, strongest first (IsStronger). If two observers scored one, the weaker figures come last.
   std::vector<AttackFigure> attacks;
   std::optional<AttackFigure> worst_case;         // WorstCaseOf.

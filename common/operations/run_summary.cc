@@ -191,6 +191,19 @@ void AddAttributeLeaks(const RunFigures& figures, Table& table, bool verbose) {
   }
 }
 
+// What is proved of the other direction, by the account that counts it.
+void AddActivations(const RunFigures& figures, Table& table) {
+  if (figures.activation_auc_bound.has_value()) {
+    const std::string all = figures.all_activation_auc_bound.has_value()
+                                ? absl::StrFormat(", %.3f over all runs up to it", *figures.all_activation_auc_bound)
+                                : "";
+    table.Add("features",
+              absl::StrFormat("guaranteed given the bottom model: AUC of any attribute at most %.3f in this "
+                              "run%s",
+                              *figures.activation_auc_bound, all));
+  }
+}
+
 // A party that gates releases and measured nothing says so, and why.
 std::string NoLeak(const RunFigures& figures) {
   return figures.released_nothing() ? "none measured: no gradient left the label party" : "none measured";
@@ -256,6 +269,7 @@ std::string RunSummaryTable(const RunFigures& figures, const std::string& detail
   AddPromise(figures, table);
   AddEvidence(figures, table);
   AddQuality(figures, table, verbose);
+  AddActivations(figures, table);
   AddAttributeLeaks(figures, table, verbose);
   // Silence would read as privacy: that nothing was measured has to be said.
   if (figures.attacks.empty() && !figures.gate.empty() && (verbose || figures.released_nothing())) {

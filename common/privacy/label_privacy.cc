@@ -48,7 +48,7 @@ absl::StatusOr<LabelPrivacy> LabelPrivacy::OfReleases(LabelKind kind, absl::Span
         const GaussianPrivacy one,
         GaussianPrivacy::FromSigma(sigma_units[release], kLabelGridUnit * LabelSensitivity(kind)));
     releases.push_back(one);
-    slack += ChangedComponents(kind) * RoundingSlack(sigma_units[release]);
+    slack += kind == LabelKind::kActivations ? 0 : ChangedComponents(kind) * RoundingSlack(sigma_units[release]);
   }
   return LabelPrivacy(GaussianPrivacy::Compose(releases), slack);
 }

@@ -11,10 +11,14 @@
 
 namespace splitveil {
 
+// What is released with noise. Privacy accounts keep the numbers.
 enum class LabelKind {
-  kBinary,        // 0 or 1, one noise component.
-  kOneHot,        // One of k classes as k numbers, one of them 1, with a noise component each.
-  kUnitInterval,  // A number in [0, 1], put on the grid before noise is added (LabelOnGrid), one component.
+  kBinary = 0,        // 0 or 1, one noise component.
+  kOneHot = 1,        // One of k classes as k numbers, one of them 1, with a noise component each.
+  kUnitInterval = 2,  // A number in [0, 1], put on the grid before noise is added (LabelOnGrid), one component.
+  // No label: a row of activations, clipped, with Gaussian noise, which has no slack. Its unit is the largest distance
+  // of two rows, twice the norm to which they are clipped.
+  kActivations = 3,
 };
 
 // Largest Euclidean distance between two labels: 1, or sqrt(2) where two components change.

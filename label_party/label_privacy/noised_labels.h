@@ -17,8 +17,8 @@
 #include "common/crypto/secure_random.h"
 #include "common/dataset/task.h"
 #include "common/privacy/label_privacy.h"
+#include "common/privacy_account/privacy_account.h"
 #include "label_party/label_privacy/label_targets.h"
-#include "label_party/label_privacy/privacy_account.h"
 
 #include "splitveil/v1/protection.pb.h"
 

@@ -11,8 +11,8 @@
 
 #include "common/crypto/secure_gaussian.h"
 #include "common/dataset/task.h"
+#include "common/privacy_account/privacy_account.h"
 #include "label_party/label_privacy/label_targets.h"
-#include "label_party/label_privacy/privacy_account.h"
 #include "label_party/protection/gradient_protection.h"
 
 #include "splitveil/v1/protection.pb.h"

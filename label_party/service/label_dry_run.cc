@@ -9,12 +9,12 @@
 
 #include "common/crypto/label_noise.h"
 #include "common/operations/dry_run.h"
+#include "common/privacy_account/privacy_account.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "label_party/label_privacy/label_revealing_columns.h"
 #include "label_party/label_privacy/label_targets.h"
 #include "label_party/label_privacy/noised_labels.h"
-#include "label_party/label_privacy/privacy_account.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/protection_factory.h"

@@ -14,10 +14,10 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/checkpoint/checkpoint_writer.h"
+#include "common/checkpoint/release_journal.h"
 #include "common/dataset/dataset.h"
 #include "common/ledger/ledger.h"
 #include "common/operations/run_status.h"
-#include "label_party/storage/release_journal.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/checkpoint.pb.h"

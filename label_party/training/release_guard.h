@@ -13,13 +13,13 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "common/checkpoint/release_journal.h"
 #include "common/leakage/conditional_likelihood.h"
 #include "common/matrix/matrix.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/policy/rounded_answers.h"
 #include "label_party/protection/gradient_protection.h"
-#include "label_party/storage/release_journal.h"
 
 namespace splitveil {
 

@@ -12,11 +12,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "common/checkpoint/release_journal.h"
 #include "common/crypto/digest.h"
 #include "common/matrix/matrix.h"
 #include "common/schedule/slice_assembler.h"
 #include "label_party/audit/leak_auditor.h"
-#include "label_party/storage/release_journal.h"
 #include "label_party/top/top_model.h"
 #include "label_party/training/batch_source.h"
 #include "label_party/training/gradients_message.h"

@@ -6,7 +6,7 @@
 #include <openssl/crypto.h>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/string_view.h"
 
 #include "common/crypto/secure_random.h"
@@ -79,10 +79,10 @@ absl::Status ActivationNoise::Apply(Matrix& activations) {
   }
   Clip(activations);
   if (sigma_ > 0) {
-    // The same activations get the same noise, others independent noise: a repeated batch has nothing to average.
+    // A batch that is repeated in its place gets the same noise: there is nothing to average.
     gaussian_->Bind(ContextOf(activations, sigma_));
     std::vector<float> noise(static_cast<size_t>(activations.size()));
-    gaussian_->Fill({}, 0, absl::MakeSpan(noise));
+    gaussian_->Fill(position_, 0, absl::MakeSpan(noise));
     std::transform(noise.begin(), noise.end(), activations.data(), activations.data(),
                    [&](float draw, float value) { return static_cast<float>(value + sigma_ * draw); });
   }
@@ -106,6 +106,13 @@ void ActivationNoise::Backpropagate(ConstMatrixView before, Matrix& gradients) c
       gradient[k] = static_cast<float>((gradient[k] - along * row[k] / norm) * clip_norm_ / norm);
     }
   }
+}
+
+std::string ActivationNoise::Id() const {
+  Sha256Hasher hasher;
+  hasher.Update("splitveil activation noise id");
+  hasher.Update(BytesOf(key_.data(), static_cast<int64_t>(key_.size())));
+  return absl::BytesToHexString(AsBytes(hasher.Finish()));
 }
 
 double ActivationNoise::Mu(int64_t releases) const {

@@ -7,6 +7,7 @@
 #include <cereal/types/array.hpp>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,14 +17,18 @@
 
 namespace splitveil {
 
-// The noise is bound to the activations it is added to, under a secret key of the run: the same activations leave as
-// the same bytes, also in a run that is continued from a checkpoint, which keeps the key; others get independent noise
-// (SecureGaussian::KeyLife::kManyRuns). So nothing can be averaged that is not another release. Not thread-safe.
+// The noise is bound to the activations it is added to and to their place in the run, under a secret key of the run:
+// the same activations at the same place leave as the same bytes, also in a run that is continued from a checkpoint,
+// which keeps the key; all else gets independent noise (SecureGaussian::KeyLife::kManyRuns). So nothing can be averaged
+// that is not another release; and equal bytes never tell that two releases were of equal activations. Not thread-safe.
 class ActivationNoise {
  public:
   // `sigma`, `clip_norm` >= 0, 0: none.
   static absl::StatusOr<std::unique_ptr<ActivationNoise>> Create(double sigma, double clip_norm);
   ~ActivationNoise();  // Wipes the key.
+
+  // Where in the run what is applied next belongs.
+  void SetPosition(const NoisePosition& position) { position_ = position; }
 
   // Scales longer rows down to clip_norm: the mean of what is sent.
   void Clip(Matrix& activations) const;
@@ -37,6 +42,9 @@ class ActivationNoise {
   bool is_identity() const { return sigma_ == 0 && clip_norm_ == 0; }
   bool clips() const { return clip_norm_ > 0; }
   double sigma() const { return sigma_; }
+
+  // Names the key without showing it, for a privacy account: 64 hexadecimal digits.
+  std::string Id() const;
 
   // mu of Gaussian differential privacy of `releases` releases of an example's whole input: 2 clip_norm / sigma
   // sqrt(releases) (architecture rule 10); infinite without either. Of one key's: another run has another key, and what
@@ -62,6 +70,7 @@ class ActivationNoise {
   const double clip_norm_;
   std::array<uint8_t, 32> key_ = {};
   std::unique_ptr<SecureGaussian> gaussian_;
+  NoisePosition position_;
 };
 
 }  // namespace splitveil

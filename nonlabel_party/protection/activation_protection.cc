@@ -57,7 +57,7 @@ absl::Status CheckMethod(const ActivationProtection& protection, const v1::RunAg
     return Expected("none", "no noise and no clipping, or gaussian in its place", "some");
   }
   if (HasObjective(protection) && !model.torchscript_path().empty()) {
-    return Expected("method", "none or gaussian beside a TorchScript model, whose steps have one gradient",
+    return Expected("method", "none beside a TorchScript model, whose steps have one gradient",
                     ActivationProtectionName(protection));
   }
   if (protection.has_pareto() && agreement.in_flight_batches() != 1) {

@@ -246,7 +246,15 @@ absl::StatusOr<std::vector<ConstMatrixView>> ProtectedBottomModel::Backward(Cons
   // A copy: the caller's gradient is gone by Update, when the weights of both losses are known.
   batch.utility = Matrix(cut_gradient);
   noise_->Backpropagate(batch.activations, batch.utility);
-  return model_->Backward(batch.utility, layers);
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<ConstMatrixView> at_layers, model_->Backward(batch.utility, layers));
+  // At the cut as received: back through the clipping they would show f(x), and what attacks make of them is sent.
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i] == "cut") {
+      batch.received = Matrix(cut_gradient);
+      at_layers[i] = batch.received;
+    }
+  }
+  return at_layers;
 }
 
 absl::Status ProtectedBottomModel::Discard() {

@@ -73,7 +73,10 @@ class ProtectedBottomModel final : public BottomTrainer, public BottomPredictor 
   absl::StatusOr<int64_t> Pretrain(const std::function<FeatureBatch()>& next);
   static constexpr int kBelowInARow = 5;
 
-  bool needs_whole_batch() const override { return !objectives_.empty() || model_->needs_whole_batch(); }
+  // Of `gaussian`, so that a batch is sent, and counted, as one.
+  bool needs_whole_batch() const override {
+    return !objectives_.empty() || protection_.has_gaussian() || model_->needs_whole_batch();
+  }
   // Errors: beside the model's, a halt where a batch stays above the threshold and its slack: it must not leave.
   absl::StatusOr<ConstMatrixView> Forward(FeatureBatch batch) override;
   absl::StatusOr<std::vector<ConstMatrixView>> Backward(ConstMatrixView cut_gradient,
@@ -88,8 +91,14 @@ class ProtectedBottomModel final : public BottomTrainer, public BottomPredictor 
   const ProtectionStep& latest() const { return latest_; }
   // The largest L_p of each attribute that a Predict since the last call had; empty without a threshold, or a Predict.
   std::vector<AttributeStep> TakePredicted() { return std::exchange(predicted_, {}); }
-  // ActivationNoise::Mu.
-  double Mu(int64_t releases) const { return noise_->Mu(releases); }
+  // ActivationNoise::Mu of `gaussian`; infinite of other methods, which prove nothing.
+  double Mu(int64_t releases) const {
+    return protection_.has_gaussian() ? noise_->Mu(releases) : std::numeric_limits<double>::infinity();
+  }
+  // Where in the run the next Forward or Predict belongs (ActivationNoise::SetPosition).
+  void SetPosition(const NoisePosition& position) { noise_->SetPosition(position); }
+  // ActivationNoise::Id.
+  std::string NoiseId() const { return noise_->Id(); }
 
  private:
   friend class cereal::access;
@@ -115,7 +124,8 @@ class ProtectedBottomModel final : public BottomTrainer, public BottomPredictor 
     Matrix activations;                   // f(x), where something needs it.
     Matrix sent;                          // z.
     std::vector<ActivationLoss> privacy;  // By attribute; derivatives by f(x).
-    Matrix utility;                       // The label party's gradients at f(x).
+    Matrix received;                      // The label party's gradients at z, where an attack reads them,
+    Matrix utility;                       // and at f(x).
   };
 
   ProtectedBottomModel(BottomModel* model, v1::ActivationProtection protection,

@@ -2,9 +2,12 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 
 #include "common/architecture/model_spec.h"
@@ -30,6 +33,7 @@
 #include "common/transport/peer_probe.h"
 #include "common/transport/server.h"
 #include "nonlabel_party/service/grpc_label_party_peer.h"
+#include "nonlabel_party/session/activation_account.h"
 #include "nonlabel_party/session/nonlabel_session.h"
 
 namespace splitveil {
@@ -90,11 +94,38 @@ absl::Status RunSession(const NonLabelPartyPlan& plan, int& alignments_left, Run
   return outcome;
 }
 
+// What a run that shares all of this party's examples would count: no run counts more.
+void CheckAccount(const v1::NonLabelPartyConfig& config, const v1::RunAgreement& agreement, const Dataset& data,
+                  DryRun& dry_run) {
+  std::vector<NoiseRow> examples;
+  examples.reserve(data.ids().size());
+  for (size_t row = 0; row < data.ids().size(); ++row) {
+    examples.push_back(NoiseRow::OfId(data.ids()[row]));
+  }
+  const absl::StatusOr<ForeseenDebit> foreseen = ForeseeActivations(config, agreement, examples);
+  if (!foreseen.ok()) {
+    dry_run.Check("privacy account", foreseen.status());
+    return;
+  }
+  const double limit = config.privacy_account().max_lifetime_auc_bound();
+  const std::string text = absl::StrFormat("AUC bound of all runs together: %.3f now, %.3f with this one, limit %g",
+                                           foreseen->so_far.AucBound(), foreseen->lifetime.AucBound(), limit);
+  if (foreseen->lifetime.AucBound() > limit) {
+    dry_run.Problem("privacy account",
+                    absl::StrCat(text, ": exhausted, the run would be halted before anything is released"));
+  } else {
+    dry_run.Check("privacy account", absl::OkStatus(), text);
+  }
+}
+
 // What takes agreement, configuration and data together.
 void CheckTogether(const v1::RunAgreement& agreement, const v1::NonLabelPartyConfig& config, DryRun& dry_run) {
   dry_run.Check("fits agreement", CheckBottomSpec(config.model(), agreement), "model and audited layers");
   const std::shared_ptr<const Dataset> data =
       DryRunData(config.party(), agreement, PreparedFor::kNonLabelParty, dry_run);
+  if (data != nullptr && config.has_privacy_account() && config.protection().has_gaussian()) {
+    CheckAccount(config, agreement, *data, dry_run);
+  }
   if (data != nullptr) {
     DryRunExpectation(agreement, *data, dry_run);
   }
@@ -110,6 +141,7 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
   // All that needs no data is checked before any are read, which takes minutes for large tables.
   absl::Status fits = CheckFitsMode(plan.agreement, plan.config);
   fits.Update(CheckBottomSpec(plan.config.model(), plan.agreement));
+  fits.Update(CheckActivationAccount(plan.config, plan.agreement));
   fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
   fits.Update(ParseHostPort("listen_address", plan.config.listen_address()).status());
   fits.Update(ParseHostPort("peer_address", plan.config.peer_address()).status());
@@ -128,6 +160,7 @@ absl::Status CheckNonLabelParty(const NonLabelPartyPlan& plan) {
   // The same options as a run, without a peer: the check opens what the run would open.
   RunStatus status("nonlabel_party");
   SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options, OwnSessionOptions(plan, &status));
+  SPLITVEIL_RETURN_IF_ERROR(CheckAffordable(plan.config, plan.agreement));
   SPLITVEIL_RETURN_IF_ERROR(NonLabelSession(std::move(options)).TryModel());
   return CheckPlaces(plan.config.party(), plan.config.listen_address(), plan.config_path);
 }

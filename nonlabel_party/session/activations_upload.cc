@@ -13,15 +13,19 @@ namespace splitveil {
 namespace {
 
 template <typename Response>
-absl::StatusOr<Response> Upload(const char* what, const ActivationsSource& source, absl::Span<const uint32_t> positions,
-                                uint32_t epoch, UploadStream<Response>& stream) {
+absl::StatusOr<Response> Upload(ActivationAccount::Stream kind, const ActivationsSource& source,
+                                absl::Span<const uint32_t> positions, uint32_t epoch, UploadStream<Response>& stream) {
   const auto batch_size = static_cast<size_t>(source.batch_size);
   uint32_t batch = 0;
   for (size_t first = 0; first < positions.size(); first += batch_size, ++batch) {
     // Returning closes the stream without Finish: figures of a part of the examples would say nothing.
     SPLITVEIL_RETURN_IF_ERROR(source.stop->Check());
+    source.model->SetPosition(ActivationAccount::PositionOf(kind, epoch, batch));
     SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations,
                                source.model->Predict(source.features->Gather(positions.subspan(first, batch_size))));
+    if (source.account != nullptr) {
+      SPLITVEIL_RETURN_IF_ERROR(source.account->Send(kind, epoch, batch, activations));
+    }
     SPLITVEIL_ASSIGN_OR_RETURN(const v1::CutActivations message,
                                ActivationsMessage(source.run_id, epoch, batch, activations, source.wire_dtype));
     if (!stream.Send(message).ok()) {
@@ -31,7 +35,8 @@ absl::StatusOr<Response> Upload(const char* what, const ActivationsSource& sourc
   SPLITVEIL_ASSIGN_OR_RETURN(Response response, stream.Finish());
   if (response.examples() != positions.size()) {
     return AsRefusal(absl::InvalidArgumentError(
-        absl::StrCat(what, ": expected ", positions.size(), " examples, found ", response.examples())));
+        absl::StrCat(kind == ActivationAccount::Stream::kEvaluation ? "evaluation" : "auxiliary activations",
+                     ": expected ", positions.size(), " examples, found ", response.examples())));
   }
   return response;
 }
@@ -57,14 +62,14 @@ absl::StatusOr<bool> EvaluateExamples(TrainingPeer& peer, const ActivationsSourc
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<EvaluationStream> stream, peer.Evaluate());
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::EvaluateResponse response,
-                             Upload("evaluation", source, positions, epoch, *stream));
+                             Upload(ActivationAccount::Stream::kEvaluation, source, positions, epoch, *stream));
   return response.stop_training();
 }
 
 absl::Status EmbedExamples(AttributeAuditPeer& peer, const ActivationsSource& source,
                            absl::Span<const uint32_t> positions, uint32_t epoch) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<EmbeddingStream> stream, peer.EmbedAuxiliary());
-  return Upload("auxiliary activations", source, positions, epoch, *stream).status();
+  return Upload(ActivationAccount::Stream::kAuxiliary, source, positions, epoch, *stream).status();
 }
 
 }  // namespace splitveil

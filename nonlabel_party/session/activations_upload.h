@@ -11,7 +11,8 @@
 
 #include "common/dataset/feature_table.h"
 #include "common/matrix/matrix.h"
-#include "nonlabel_party/bottom/bottom_model.h"
+#include "nonlabel_party/protection/protected_bottom_model.h"
+#include "nonlabel_party/session/activation_account.h"
 #include "nonlabel_party/session/label_party_peer.h"
 #include "nonlabel_party/session/stop_request.h"
 
@@ -29,9 +30,10 @@ struct ActivationsSource {
   std::string run_id;
   int64_t batch_size = 0;  // Rows per message, > 0.
   v1::DataType wire_dtype = v1::FLOAT32;
-  BottomPredictor* model = nullptr;
+  ProtectedBottomModel* model = nullptr;
   const FeatureTable* features = nullptr;
-  StopRequest* stop = nullptr;  // Asked between messages.
+  StopRequest* stop = nullptr;           // Asked between messages.
+  ActivationAccount* account = nullptr;  // Null: nothing counts.
 };
 
 // Each sends the cut activations of the examples at `positions`, aligned ones, in that order, after the training of

@@ -12,6 +12,7 @@
 
 #include "common/checkpoint/progress_archive.h"
 #include "common/config/agreement.h"
+#include "common/privacy/gaussian_privacy.h"
 #include "common/process/exit_code.h"
 #include "common/process/runtime.h"
 #include "common/process/steady_time.h"
@@ -45,7 +46,8 @@ NonLabelSession::NonLabelSession(NonLabelSessionOptions options)
                       return lifecycle_.RecordInterruption(kind, detail);
                     }}),
       peer_(options_.peer, &reconnector_),
-      lifecycle_(&options_, &stop_, &reconnector_, &protocol_) {
+      lifecycle_(&options_, &stop_, &reconnector_, &protocol_),
+      account_(&options_.config, &options_.agreement) {
   options_.peer = &peer_;
 }
 
@@ -62,6 +64,7 @@ absl::Status NonLabelSession::RunToEnd() {
   // Everything that may fail here comes before the first message, so that a mistake costs the peer nothing.
   SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Prepare());
   SPLITVEIL_RETURN_IF_ERROR(CheckModel());
+  SPLITVEIL_RETURN_IF_ERROR(CheckAffordable(options_.config, options_.agreement));
   SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
   SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Open());
   SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
@@ -75,12 +78,11 @@ absl::Status NonLabelSession::Predict() {
   SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Start(/*split_sha256=*/"", /*batches_per_epoch=*/1).status());
   SPLITVEIL_RETURN_IF_ERROR(CreateModel());
   SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Resume(*model_).status());
-  SPLITVEIL_RETURN_IF_ERROR(RecordActivationProtection(options_.config.protection(), *protected_model_, /*steps=*/0,
-                                                       /*releases=*/1, *lifecycle_.ledger()));
-  options_.status->Update([](v1::GetStatusResponse& status) { status.set_phase("predicting"); });
   // One release of each example, without a schedule: the order is the aligned one, which both parties know.
   std::vector<uint32_t> all(aligned().rows.size());
   std::iota(all.begin(), all.end(), 0);
+  SPLITVEIL_RETURN_IF_ERROR(CountReleases(all, /*steps=*/0));
+  options_.status->Update([](v1::GetStatusResponse& status) { status.set_phase("predicting"); });
   SPLITVEIL_RETURN_IF_ERROR(
       reconnector_.Persist([&] { return EvaluateExamples(*options_.peer, Source(), all, 0); }).status());
   SPLITVEIL_RETURN_IF_ERROR(
@@ -103,6 +105,7 @@ absl::Status NonLabelSession::Train() {
 }
 
 absl::Status NonLabelSession::CheckModel() const {
+  SPLITVEIL_RETURN_IF_ERROR(CheckActivationAccount(options_.config, options_.agreement));
   SPLITVEIL_RETURN_IF_ERROR(AttributeAuditRunner::Check(options_.agreement, *options_.data));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<std::string> layers, BottomModel::Check(BottomOptions()));
   // The agreement names layers of this party's model, which the label party cannot check.
@@ -167,10 +170,12 @@ absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
   // After all parts are made: a resumed run loads its progress into each of them.
   SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Checkpoint> continued, lifecycle_.Resume(*model_));
   if (continued != nullptr) {
-    return LoadProgress(continued->progress(), stopped_early_, *attacks_, *recorder_, *step_, *protected_model_,
-                        *attribute_audit_);
+    SPLITVEIL_RETURN_IF_ERROR(LoadProgress(continued->progress(), stopped_early_, *attacks_, *recorder_, *step_,
+                                           *protected_model_, *attribute_audit_, account_));
+    return CountReleases(SentPositions(), /*steps=*/std::nullopt);
   }
-  SPLITVEIL_RETURN_IF_ERROR(BeginProtection());
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, BeginProtection());
+  SPLITVEIL_RETURN_IF_ERROR(CountReleases(SentPositions(), steps));
   // So that what has been aligned is not lost.
   return agreement.progressive_validation() ? absl::OkStatus() : WriteCheckpoint(0, 0);
 }
@@ -182,22 +187,52 @@ absl::Status NonLabelSession::WriteCheckpoint(uint32_t epochs, uint32_t batches)
   }
   // One at a time: a second gathered copy of the model would double the memory.
   SPLITVEIL_RETURN_IF_ERROR(writer->Wait());
+  SPLITVEIL_RETURN_IF_ERROR(account_.Sync());
   const SteadyTime since = SteadyNow();
   return writer->Write(
       {lifecycle_.run_id(), epochs, batches, recorder_->totals().steps, epochs, {}}, model_->TrainingState(),
-      SaveProgress(stopped_early_, *attacks_, *recorder_, *step_, *protected_model_, *attribute_audit_), since);
+      SaveProgress(stopped_early_, *attacks_, *recorder_, *step_, *protected_model_, *attribute_audit_, account_),
+      since);
 }
 
-absl::Status NonLabelSession::BeginProtection() {
+absl::StatusOr<int64_t> NonLabelSession::BeginProtection() {
   uint32_t batch = 0;
   // Batches of the first epoch in turn: they are this party's own rows, and nothing of these steps is sent.
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, protected_model_->Pretrain([&] {
+  return protected_model_->Pretrain([&] {
     const absl::Span<const uint32_t> positions = schedule_->BatchRows(0, batch);
     batch = (batch + 1) % static_cast<uint32_t>(schedule_->batches_per_epoch());
     return features_->Gather(positions);
-  }));
-  return RecordActivationProtection(options_.config.protection(), *protected_model_, steps,
-                                    ActivationReleases(options_.agreement), *lifecycle_.ledger());
+  });
+}
+
+std::vector<uint32_t> NonLabelSession::SentPositions() const {
+  std::vector<uint32_t> positions = split_.train;
+  const std::vector<uint32_t> evaluated = split_.Evaluated();
+  positions.insert(positions.end(), evaluated.begin(), evaluated.end());
+  positions.insert(positions.end(), split_.auxiliary.begin(), split_.auxiliary.end());
+  return positions;
+}
+
+absl::Status NonLabelSession::CountReleases(absl::Span<const uint32_t> positions, std::optional<int64_t> steps) {
+  if (account_.counts()) {
+    std::vector<NoiseRow> examples;
+    examples.reserve(positions.size());
+    for (const uint32_t position : positions) {
+      examples.push_back(NoiseRow::OfId(options_.data->ids()[aligned().rows[position]]));
+    }
+    options_.data->ReleaseMemory();  // Of the ids.
+    SPLITVEIL_RETURN_IF_ERROR(
+        account_.Begin({lifecycle_.run_id(), protected_model_->NoiseId(), options_.checkpoints.path,
+                        lifecycle_.is_continued(), lifecycle_.first_epoch(), lifecycle_.first_batch()},
+                       examples));
+    SPLITVEIL_RETURN_IF_ERROR(lifecycle_.ledger()->Record(*account_.all_runs()));
+  }
+  const int64_t releases = SentReleases();
+  if (steps.has_value()) {
+    SPLITVEIL_RETURN_IF_ERROR(RecordActivationProtection(options_.config.protection(), *protected_model_, *steps,
+                                                         releases, *lifecycle_.ledger()));
+  }
+  return RecordActivationBound(*protected_model_, releases, *lifecycle_.ledger());
 }
 
 void NonLabelSession::ConnectTraining() {
@@ -206,7 +241,7 @@ void NonLabelSession::ConnectTraining() {
                                                      schedule_->batches_per_epoch());
   step_ = std::make_unique<NonLabelTrainingStep>(
       NonLabelTrainingStep::Parts{schedule_.get(), features_.get(), protected_model_.get(), &protocol_, attacks_.get(),
-                                  recorder_.get()},
+                                  recorder_.get(), &account_},
       NonLabelTrainingStep::Wire{lifecycle_.run_id(), agreement.wire_dtype(), agreement.cut_width(),
                                  lifecycle_.in_flight_batches()});
   attribute_audit_ = std::make_unique<AttributeAuditRunner>(
@@ -344,6 +379,10 @@ std::optional<RunFigures> NonLabelSession::figures() const {
   RunFigures figures;
   figures.run_id = lifecycle_.run_id();
   figures.ended = lifecycle_.ended();
+  if (account_.all_runs().has_value()) {
+    figures.activation_auc_bound = GaussianPrivacy::FromMu(protected_model_->Mu(SentReleases()))->AucBound();
+    figures.all_activation_auc_bound = account_.all_runs()->auc_bound;
+  }
   if (only_predicts()) {
     figures.only_predicts = true;
     return figures;
@@ -376,8 +415,13 @@ BottomModelOptions NonLabelSession::BottomOptions() const {
 
 ActivationsSource NonLabelSession::Source() {
   const v1::RunAgreement& agreement = options_.agreement;
-  return {lifecycle_.run_id(),    agreement.batch_size(), agreement.wire_dtype(),
-          protected_model_.get(), features_.get(),        &stop_};
+  return {lifecycle_.run_id(),
+          agreement.batch_size(),
+          agreement.wire_dtype(),
+          protected_model_.get(),
+          features_.get(),
+          &stop_,
+          &account_};
 }
 
 }  // namespace splitveil

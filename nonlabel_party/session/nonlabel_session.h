@@ -15,6 +15,7 @@
 #include "common/schedule/train_test_split.h"
 #include "nonlabel_party/bottom/bottom_model.h"
 #include "nonlabel_party/protection/protected_bottom_model.h"
+#include "nonlabel_party/session/activation_account.h"
 #include "nonlabel_party/session/activations_upload.h"
 #include "nonlabel_party/session/answer_protocol.h"
 #include "nonlabel_party/session/attack_runner.h"
@@ -79,12 +80,18 @@ class NonLabelSession {
   absl::Status CheckModel() const;
   absl::StatusOr<std::vector<ProtectedAttribute>> Attributes() const;
   absl::Status Start();
+  // Counts the run's releases of the examples at `positions` before anything is sent, and records what is then proved.
+  // `steps`: of ProtectedBottomModel::Pretrain; nullopt: the run resumes. Errors: as ActivationAccount::Begin; the
+  // ledger's.
+  absl::Status CountReleases(absl::Span<const uint32_t> positions, std::optional<int64_t> steps);
   void GatherFeatures();
   absl::Status CreateModel();
   absl::Status PrepareTraining(const JointSeed& seed);
   void ConnectTraining();
-  // Brings the privacy loss below its threshold before anything is sent, and records what the protection promises.
-  absl::Status BeginProtection();
+  // Brings the privacy loss below its threshold before anything is sent: the steps that took.
+  absl::StatusOr<int64_t> BeginProtection();
+  // Of the split, all that is ever sent.
+  std::vector<uint32_t> SentPositions() const;
   absl::Status TrainEpochs();
   // Trains the batches of the epoch from `first` on over one stream. OK, too, if a stop was asked for
   // (StopRequest::seen): answers to batches under way are still taken, so that the run ends between steps. Errors: what
@@ -103,6 +110,8 @@ class NonLabelSession {
   absl::Status CompleteModel();
   BottomModelOptions BottomOptions() const;
   ActivationsSource Source();
+  // Of each example, at most.
+  int64_t SentReleases() const { return only_predicts() ? 1 : ActivationReleases(options_.agreement); }
   bool only_predicts() const { return options_.agreement.mode() == v1::RunAgreement::PREDICT; }
 
   NonLabelSessionOptions options_;
@@ -111,6 +120,7 @@ class NonLabelSession {
   ResumingPeer peer_;  // In the place of options_.peer.
   AnswerProtocol protocol_;
   NonLabelRunLifecycle lifecycle_;
+  ActivationAccount account_;
   // From Start on, each reading those before it; with mode PREDICT the features and the models only.
   TrainTestSplit split_;
   std::unique_ptr<FeatureTable> features_;

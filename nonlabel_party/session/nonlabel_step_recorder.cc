@@ -70,12 +70,15 @@ absl::Status RecordActivationProtection(const v1::ActivationProtection& protecti
     return absl::OkStatus();
   }
   LogInfo("activations are protected by ", name, steps > 0 ? absl::StrCat(", after ", steps, " steps alone") : "");
+  const double mu = model.Mu(releases);
+  const std::string promise = std::isfinite(mu) ? absl::StrCat("; mu ", mu, " of this run alone") : "";
+  return ledger.RecordEvent("activation_protection",
+                            absl::StrCat(name, "; ", steps, " steps before anything was sent", promise));
+}
+
+absl::Status RecordActivationBound(const ProtectedBottomModel& model, int64_t releases, Ledger& ledger) {
   // Finite only with both clipping and noise: without either, nothing is promised, and nothing is recorded as a bound.
   const double mu = model.Mu(releases);
-  const std::string promise =
-      std::isfinite(mu) ? absl::StrCat("; mu ", mu, " of this run alone: further runs on the same rows add up") : "";
-  SPLITVEIL_RETURN_IF_ERROR(ledger.RecordEvent(
-      "activation_protection", absl::StrCat(name, "; ", steps, " steps before anything was sent", promise)));
   return std::isfinite(mu) ? ledger.Record(ActivationBoundRow{releases, mu, GaussianPrivacy::FromMu(mu)->AucBound()})
                            : absl::OkStatus();
 }

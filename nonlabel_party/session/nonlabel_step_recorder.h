@@ -88,10 +88,12 @@ class NonLabelStepRecorder {
   double turn_seconds_ = 0;  // Of this process.
 };
 
-// Records what `protection` promises of a run that sends each example's activations `releases` times: nothing without a
-// protection. `steps`: of ProtectedBottomModel::Pretrain. Errors: the ledger's.
+// Records as an event what `protection` promises of a run that sends each example's activations `releases` times:
+// nothing without a protection. `steps`: of ProtectedBottomModel::Pretrain. Errors: the ledger's.
 absl::Status RecordActivationProtection(const v1::ActivationProtection& protection, const ProtectedBottomModel& model,
                                         int64_t steps, int64_t releases, Ledger& ledger);
+// The bound that this proves, which a run that resumes records again; nothing where nothing is proved.
+absl::Status RecordActivationBound(const ProtectedBottomModel& model, int64_t releases, Ledger& ledger);
 
 // Records the largest privacy losses of what was predicted since the last call, if the protection has a threshold.
 // `examples`, `when`: in words. Errors: the ledger's.

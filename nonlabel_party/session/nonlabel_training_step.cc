@@ -44,11 +44,18 @@ absl::Status NonLabelTrainingStep::Send(const BatchAddress& address, TrainingStr
   }
   auto next = features.begin();
   for (const RowRange& rows : slices.Computed(parts_.model->needs_whole_batch())) {
+    parts_.model->SetPosition(
+        ActivationAccount::PositionOf(ActivationAccount::Stream::kTraining, address.epoch, address.batch));
     const absl::StatusOr<ConstMatrixView> activations = parts_.model->Forward(std::move(*next++));
     parts_.recorder->Lap(&StepTimeRow::forward);
     SPLITVEIL_RETURN_IF_ERROR(activations.status());
     if (parts_.attacks->needs_activations()) {
       sent.activations.SetBlock(rows.first, *activations);
+    }
+    // With an account a batch is computed whole (ProtectedBottomModel::needs_whole_batch), so this is once a batch.
+    if (parts_.account != nullptr) {
+      SPLITVEIL_RETURN_IF_ERROR(
+          parts_.account->Send(ActivationAccount::Stream::kTraining, address.epoch, address.batch, *activations));
     }
     SPLITVEIL_RETURN_IF_ERROR(SendRows(address, rows, *activations, stream));
   }
@@ -125,6 +132,9 @@ absl::StatusOr<v1::CutGradients> NonLabelTrainingStep::Receive(const BatchAddres
         ", found epoch ", message->epoch(), " batch ", message->batch(), " from row ", message->first_row())));
   }
   parts_.recorder->AddReceived(static_cast<int64_t>(message->ByteSizeLong()));
+  if (parts_.account != nullptr) {
+    parts_.account->Received(*message);
+  }
   return message;
 }
 

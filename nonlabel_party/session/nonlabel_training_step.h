@@ -17,6 +17,7 @@
 #include "common/schedule/schedule.h"
 #include "common/schedule/slice_assembler.h"
 #include "nonlabel_party/protection/protected_bottom_model.h"
+#include "nonlabel_party/session/activation_account.h"
 #include "nonlabel_party/session/answer_protocol.h"
 #include "nonlabel_party/session/attack_runner.h"
 #include "nonlabel_party/session/label_party_peer.h"
@@ -41,6 +42,7 @@ class NonLabelTrainingStep {
     AnswerProtocol* protocol = nullptr;
     AttackRunner* attacks = nullptr;
     NonLabelStepRecorder* recorder = nullptr;
+    ActivationAccount* account = nullptr;  // Null: nothing counts.
   };
   // How it crosses the wire: the run's, and as agreed.
   struct Wire {

@@ -173,6 +173,27 @@ TEST_F(CheckTest, DryRunForeseesAnAccountThatTheRunWouldPass) {
   EXPECT_FALSE(std::filesystem::exists(run_.folder + "/labels.account.db"));
 }
 
+TEST_F(CheckTest, DryRunForeseesAnAccountOfActivationsThatTheRunWouldPass) {
+  run_.label_agreement.set_epochs(4);
+  run_.label_agreement.mutable_audit()->clear_layers();
+  run_.label_agreement.mutable_audit()->add_layers("cut");
+  run_.nonlabel_config.mutable_protection()->mutable_gaussian();
+  run_.nonlabel_config.mutable_protection()->set_noise_sigma(4);
+  run_.nonlabel_config.mutable_protection()->set_clip_norm(1);
+  ExpectRefused("nonlabel_party", "privacy_account: not set, but protection { gaussian {} } needs one");
+  v1::ActivationAccount& account = *run_.nonlabel_config.mutable_privacy_account();
+  account.set_path("features.account.db");
+  account.set_max_lifetime_auc_bound(0.75);
+  ExpectProblems("nonlabel_party", {"problem  privacy account  AUC bound of all runs together: 0.500 now, 0.760 with "
+                                    "this one, limit 0.75: exhausted"});
+  account.set_max_lifetime_auc_bound(0.8);
+  ExpectAccepted("nonlabel_party");
+  const ChildResult result = Check("nonlabel_party", "--dry_run");
+  EXPECT_EQ(result.exit_code, 0) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("ok       privacy account"));
+  EXPECT_FALSE(std::filesystem::exists(run_.folder + "/features.account.db"));
+}
+
 TEST_F(CheckTest, RefusesDataThatAreNotThere) {
   for (const std::string party : kParties) {
     PartyOf(party)->mutable_dataset()->set_path("none.data");

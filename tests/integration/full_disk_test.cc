@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "common/checkpoint/checkpoint.h"
+#include "common/privacy_account/privacy_account.h"
 #include "common/process/exit_code.h"
 #include "common/process/file.h"
-#include "label_party/label_privacy/privacy_account.h"
 #include "label_party/storage/noise_key.h"
 #include "tests/testing/process/small_disk.h"
 

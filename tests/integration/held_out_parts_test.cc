@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "label_party/label_privacy/privacy_account.h"
+#include "common/privacy_account/privacy_account.h"
 #include "tests/testing/process/child_process.h"
 #include "tests/testing/two_party_run.h"
 

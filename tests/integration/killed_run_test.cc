@@ -24,6 +24,9 @@ unsigned Runs() {
   return runs == nullptr ? 2 : static_cast<unsigned>(std::atoi(runs));
 }
 
+constexpr char kActivationBounds[] =
+    "SELECT (SELECT examples || ' ' || auc_bound FROM all_runs) || ' ' || (SELECT mu FROM activation_bound)";
+
 struct Setting {
   const char* name;
   const char* label_config;  // Merged into the label party's.
@@ -45,6 +48,10 @@ class KilledRunTest : public ::testing::TestWithParam<Setting> {
         agreement.mutable_audit()->clear_attacks();
         agreement.mutable_audit()->clear_layers();
         agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
+      }
+      if (run->run.nonlabel_config.protection().has_gaussian()) {
+        agreement.mutable_audit()->clear_layers();
+        agreement.mutable_audit()->add_layers("cut");
       }
     });
     EXPECT_TRUE(WriteFile(run->run.folder + "/label.checkpoint.noise_key", std::string(32, 'k')).ok());
@@ -89,6 +96,8 @@ TEST_P(KilledRunTest, GoesOnToTheSameParametersAndRecordsToTheBit) {
     EXPECT_EQ(found.epoch_leaks, expected.epoch_leaks) << "seed " << seed;
     EXPECT_EQ(run->Label("SELECT group_concat(status) FROM run"), "completed");
     EXPECT_EQ(run->NonLabel("SELECT group_concat(status) FROM run"), "completed");
+    // What the other direction's account says, and the bound of the run, stand again after every restart.
+    EXPECT_EQ(run->NonLabel(kActivationBounds), quiet->NonLabel(kActivationBounds)) << "seed " << seed;
     continued += std::stoi(run->Label("SELECT count(*) FROM event WHERE kind = 'continued'"));
   }
   EXPECT_GT(continued, 0);
@@ -108,7 +117,8 @@ INSTANTIATE_TEST_SUITE_P(Methods, KilledRunTest,
                                                    "privacy_account { path: 'account.db' label_set: 'test' }",
                                                    1, 3},
                                            Setting{"noisy_activations", "protection { none {} }", 2, 3,
-                                                   "protection { gaussian {} noise_sigma: 1 clip_norm: 3 }"}),
+                                                   "protection { gaussian {} noise_sigma: 1 clip_norm: 3 } "
+                                                   "privacy_account { path: 'features.account.db' }"}),
                          [](const auto& info) { return info.param.name; });
 
 // In alignment, too, which then begins anew: nothing of it was kept, and nothing had been released.

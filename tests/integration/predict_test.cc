@@ -19,10 +19,12 @@
 #include "absl/strings/str_split.h"
 
 #include "common/dataset/dataset.h"
+#include "common/privacy/gaussian_privacy.h"
 #include "common/schedule/train_test_split.h"
 #include "tests/testing/process/child_process.h"
 #include "tests/testing/process/running_program.h"
 #include "tests/testing/two_party_run.h"
+#include "tests/unit/nonlabel_party/session/ledger_value.h"
 
 namespace splitveil::testing {
 namespace {
@@ -190,6 +192,33 @@ TEST_F(PredictTest, TheLabelPartyGetsWhatTheTrainedModelSaysOfEverySharedExample
     EXPECT_NEAR(repeated.at(id), probability, 1e-6);
   }
   EXPECT_THAT(label->Errors(), Not(HasSubstr("of an alignment kept")));
+}
+
+// Each is one more release of every shared example, with noise of its own.
+TEST_F(PredictTest, PredictionsCountInTheAccountOfActivations) {
+  for (v1::RunAgreement* agreement : {&run.label_agreement, &run.nonlabel_agreement}) {
+    agreement->mutable_audit()->clear_layers();
+    agreement->mutable_audit()->add_layers("cut");
+  }
+  run.nonlabel_config.mutable_protection()->mutable_gaussian();
+  run.nonlabel_config.mutable_protection()->set_noise_sigma(4);
+  run.nonlabel_config.mutable_protection()->set_clip_norm(1);
+  run.nonlabel_config.mutable_privacy_account()->set_path("features.account.db");
+  Train();
+  const auto draws = [&] {
+    return LedgerValue(run.folder + "/features.account.db",
+                       "SELECT count(*) || ' examples, ' || min(n) || ' to ' || max(n) FROM "
+                       "(SELECT sum(draws) AS n FROM debit GROUP BY example)");
+  };
+  const int64_t aligned = result["aligned_examples"].get<int64_t>(), epochs = run.label_agreement.epochs();
+  for (int64_t predictions = 0; predictions < 3; ++predictions) {
+    const int64_t expected = epochs + predictions;
+    EXPECT_EQ(draws(), absl::StrCat(aligned, " examples, ", expected, " to ", expected));
+    // mu 0.5 a release.
+    EXPECT_NEAR(std::stod(LedgerValue(run.ledger("nonlabel_party"), "SELECT max(auc_bound) FROM all_runs")),
+                GaussianPrivacy::FromMu(0.5 * std::sqrt(static_cast<double>(expected)))->AucBound(), 1e-12);
+    Predict(absl::StrCat(run.folder, "/predictions", predictions, ".csv"));
+  }
 }
 
 TEST_F(PredictTest, OtherExamplesLeaveTheTrainingsAlignmentAlone) {

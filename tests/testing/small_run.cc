@@ -11,8 +11,8 @@
 
 #include "common/config/agreement.h"
 #include "common/crypto/secure_random.h"
+#include "common/privacy_account/privacy_account.h"
 #include "label_party/label_privacy/label_targets.h"
-#include "label_party/label_privacy/privacy_account.h"
 #include "label_party/protection/protection_factory.h"
 
 namespace splitveil::testing {

@@ -61,6 +61,9 @@ std::vector<RunVerdict> JudgeRuns(const std::vector<LedgerRun>& runs, const v1::
     if (const std::optional<AttributeRecords> attributes = AttributeRecordsOf(run); attributes.has_value()) {
       verdict.attribute_lines = AttributeLines(*attributes);
     }
+    if (const std::string lifetime = LifetimeLine(runs, run); !lifetime.empty()) {
+      verdict.attribute_lines.push_back(lifetime);
+    }
     const std::vector<Criteria> criteria =
         verdict.only_predicts ? std::vector<Criteria>{AttributeFindings}
                               : std::vector<Criteria>{ConductFindings, LeakFindings, BoundFindings, AttributeFindings};
@@ -68,6 +71,9 @@ std::vector<RunVerdict> JudgeRuns(const std::vector<LedgerRun>& runs, const v1::
       for (Finding& finding : findings_of(run, policy)) {
         verdict.findings.push_back(std::move(finding));
       }
+    }
+    for (Finding& finding : LifetimeFindings(runs, run, policy)) {
+      verdict.findings.push_back(std::move(finding));
     }
     for (Finding& finding : verdict.findings) {
       Complete(finding, run);

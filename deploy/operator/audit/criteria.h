@@ -72,6 +72,14 @@ std::vector<Finding> BoundFindings(const LedgerRun& run, const v1::AuditPolicy& 
 // stand in the non-label party's ledger.
 std::vector<Finding> AttributeFindings(const LedgerRun& run, const v1::AuditPolicy& policy);
 
+// That all activations of all `runs`, those of `run` among them, keep the policy's life-long bound, where it sets one.
+// Accounts that differ add up; a run that no account counts has no bound. Stands in the non-label party's ledgers.
+std::vector<Finding> LifetimeFindings(const std::vector<LedgerRun>& runs, const LedgerRun& run,
+                                      const v1::AuditPolicy& policy);
+
+// Both directions' life-long bounds in one line; empty for a run without an account of activations.
+std::string LifetimeLine(const std::vector<LedgerRun>& runs, const LedgerRun& run);
+
 // A figure of one attack at one layer as one observer scored it; NaN: not measured.
 struct LimitedFigure {
   std::string layer, attack, observer;  // No observer: agreed on, and recorded by nobody.

@@ -55,6 +55,7 @@ absl::StatusOr<LocalRun> LoadLocalRun(const std::string& agreement_path, const s
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(nonlabel_config_path, run.nonlabel_config));
   PlaceFiles("label_party", run.label_config);
   PlaceFiles("nonlabel_party", run.nonlabel_config);
+  PlaceActivationAccount(run);
   run.label_config.set_result_path("label_party.result.json");
   // The label party takes a free port and says which.
   run.label_config.set_listen_address("127.0.0.1:0");
@@ -75,6 +76,13 @@ void SetProtection(const v1::GradientProtection& protection, LocalRun& run) {
   } else if (!run.label_config.has_privacy_account()) {
     run.label_config.mutable_privacy_account()->set_path("label_party.account.db");
     run.label_config.mutable_privacy_account()->set_label_set("labels of this run");
+  }
+}
+
+void PlaceActivationAccount(LocalRun& run) {
+  run.nonlabel_config.clear_privacy_account();
+  if (run.nonlabel_config.protection().has_gaussian()) {
+    run.nonlabel_config.mutable_privacy_account()->set_path("nonlabel_party.account.db");
   }
 }
 

@@ -36,6 +36,10 @@ void SetSeeds(uint64_t seed, v1::LabelPartyConfig& label_config, v1::NonLabelPar
 // none, it gets one in the run's own folder, so that every run draws noise of its own. Other protections take none.
 void SetProtection(const v1::GradientProtection& protection, LocalRun& run);
 
+// Gives a run whose activations have `gaussian` noise a privacy account of them in its own folder, others none: a local
+// run sends nothing to another company, so nothing of it counts for good.
+void PlaceActivationAccount(LocalRun& run);
+
 // Whether the run counts in a privacy account outside of its own folder, which outlives it.
 bool HasKeptAccount(const LocalRun& run);
 

@@ -13,11 +13,11 @@
 
 #include "common/crypto/label_noise.h"
 #include "common/dataset/prepared_data.h"
+#include "common/privacy_account/privacy_account.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "label_party/label_privacy/label_targets.h"
 #include "label_party/label_privacy/noised_labels.h"
-#include "label_party/label_privacy/privacy_account.h"
 
 namespace splitveil {
 namespace {

@@ -154,6 +154,7 @@ absl::StatusOr<std::vector<SweepCell>> CrossVariants(const std::vector<SweepProt
 void SetVariant(const SweepVariant& variant, LocalRun& run) {
   if (variant.activations.has_value()) {
     *run.nonlabel_config.mutable_protection() = *variant.activations;
+    PlaceActivationAccount(run);
   }
   if (!variant.cut_layer.empty()) {
     run.agreement.set_cut_layer(variant.cut_layer);

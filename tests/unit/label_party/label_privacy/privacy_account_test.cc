@@ -1,4 +1,4 @@
-#include "label_party/label_privacy/privacy_account.h"
+#include "common/privacy_account/privacy_account.h"
 
 #include <sys/stat.h>
 

@@ -19,9 +19,9 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/release_journal.h"
 #include "common/operations/run_facts.h"
 #include "common/process/exit_code.h"
-#include "label_party/storage/release_journal.h"
 #include "tests/unit/common/model/torchscript_fixtures.h"
 #include "tests/unit/label_party/session/label_session_life_fixture.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/checkpoint/release_journal.h"
 #include "common/process/exit_code.h"
-#include "label_party/storage/release_journal.h"
 #include "tests/unit/label_party/session/label_session_life_fixture.h"
 
 namespace splitveil::testing {

@@ -14,11 +14,11 @@
 #include "absl/synchronization/notification.h"
 
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/release_journal.h"
 #include "common/evaluation/evaluation.h"
 #include "common/leakage/bounds.h"
 #include "common/process/exit_code.h"
 #include "common/schedule/train_test_split.h"
-#include "label_party/storage/release_journal.h"
 #include "tests/unit/label_party/session/label_session_life_fixture.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"
 

@@ -51,6 +51,26 @@ TEST(ActivationNoiseTest, TheSameActivationsLeaveAsTheSameBytesAndNoOthers) {
   }
 }
 
+// Equal bytes in two places would tell that the same activations were released in both, for whatever row they are of.
+TEST(ActivationNoiseTest, TheSameActivationsInAnotherPlaceHaveIndependentNoise) {
+  const std::unique_ptr<ActivationNoise> noise = Make(1, 0);
+  std::vector<Matrix> released;
+  for (const NoisePosition& position : {NoisePosition{0, 0, 0}, NoisePosition{1, 0, 0}, NoisePosition{0, 1, 0},
+                                        NoisePosition{0, 0, 1}, NoisePosition{0, 0, 0}}) {
+    noise->SetPosition(position);
+    released.emplace_back(4, 3);
+    ASSERT_TRUE(noise->Apply(released.back()).ok());
+  }
+  for (size_t i = 1; i < 4; ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      for (int64_t k = 0; k < released[i].size(); ++k) {
+        EXPECT_NE(released[i].data()[k], released[j].data()[k]) << i << " and " << j;
+      }
+    }
+  }
+  EXPECT_TRUE(Same(released.front(), released.back()));
+}
+
 TEST(ActivationNoiseTest, AnotherRunHasOtherNoiseButNotOneThatIsContinued) {
   const std::unique_ptr<ActivationNoise> noise = Make(1, 0), another = Make(1, 0);
   Matrix first(4, 3), second(4, 3), third(4, 3);

@@ -172,6 +172,26 @@ TEST_F(ProtectedBottomModelTest, EveryMethodTakesItsSteps) {
   }
 }
 
+// Back through the clipping they would show f(x), and scores of them are sent.
+TEST_F(ProtectedBottomModelTest, AttacksAtTheCutReadTheGradientsThatWereReceived) {
+  protection_.clear_attributes();
+  protection_.mutable_gaussian();
+  protection_.set_clip_norm(0.01);
+  const std::unique_ptr<BottomModel> model = MakeModel();
+  absl::StatusOr<std::unique_ptr<ProtectedBottomModel>> guarded =
+      ProtectedBottomModel::Create(model.get(), protection_, {}, kWidth, 5);
+  ASSERT_TRUE(guarded.ok()) << guarded.status();
+  EXPECT_TRUE((*guarded)->needs_whole_batch());
+  const Matrix gradient = MakeGradient();
+  ASSERT_TRUE((*guarded)->Forward(MakeBatch()).ok());
+  const std::vector<std::string> layers = {"first", "cut"};
+  const absl::StatusOr<std::vector<ConstMatrixView>> seen = (*guarded)->Backward(gradient, layers);
+  ASSERT_TRUE(seen.ok()) << seen.status();
+  for (int64_t k = 0; k < gradient.size(); ++k) {
+    EXPECT_EQ((*seen)[1].data()[k], gradient.data()[k]);
+  }
+}
+
 // The gate and the gradients are of what leaves: here the model's activations lie beyond the norm.
 TEST_F(ProtectedBottomModelTest, PrivacyLossIsThatOfTheClippedActivations) {
   protection_.mutable_linear()->set_lambda(2.5);

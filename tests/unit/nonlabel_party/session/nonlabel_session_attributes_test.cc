@@ -1,4 +1,5 @@
 // The other direction: what the label party guesses at attributes, and what is proved of the activations.
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <gmock/gmock.h>
@@ -7,7 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "common/checkpoint/checkpoint.h"
 #include "common/operations/run_summary.h"
+#include "common/privacy/gaussian_privacy.h"
 #include "common/schedule/train_test_split.h"
 #include "tests/unit/nonlabel_party/session/nonlabel_session_fixture.h"
 
@@ -40,23 +46,97 @@ TEST_F(NonLabelSessionAttributesTest, JudgesTheLabelPartysGuessesAtAttributes) {
   EXPECT_THAT(RunSummaryTable(*figures_, "", true), HasSubstr("  attribute A1    "));
 }
 
-TEST_F(NonLabelSessionAttributesTest, TheProvedBoundCountsOneReleaseAnEpoch) {
-  run_.nonlabel_config.mutable_protection()->mutable_gaussian();
-  run_.nonlabel_config.mutable_protection()->set_noise_sigma(4);
-  run_.nonlabel_config.mutable_protection()->set_clip_norm(1);
+// Noise whose mu is 0.5 a release, with its account; only the cut is scored.
+class ActivationAccountRunTest : public NonLabelSessionTest {
+ protected:
+  ActivationAccountRunTest() {
+    run_.nonlabel_config.mutable_protection()->mutable_gaussian();
+    run_.nonlabel_config.mutable_protection()->set_noise_sigma(4);
+    run_.nonlabel_config.mutable_protection()->set_clip_norm(1);
+    run_.nonlabel_config.mutable_privacy_account()->set_path(run_.files.File("features.account.db"));
+    run_.agreement.mutable_audit()->clear_layers();
+    run_.agreement.mutable_audit()->add_layers("cut");
+  }
+  std::string AllRuns() const {
+    return FromLedger(
+        "SELECT group_concat(examples || ' ' || round(auc_bound, 6), '; ') FROM (SELECT * FROM all_runs ORDER BY "
+        "auc_bound)");
+  }
+  static std::string Bound(double sum_of_squares) {
+    return absl::StrFormat("%.6g", GaussianPrivacy::FromMu(std::sqrt(sum_of_squares))->AucBound());
+  }
+};
+
+TEST_F(ActivationAccountRunTest, TheProvedBoundCountsOneReleaseAnEpochAndAllRunsAddUp) {
   ASSERT_TRUE(Run().ok());
   EXPECT_EQ(FromLedger("SELECT releases || ' ' || round(mu, 4) FROM activation_bound"), "2 0.7071");
+  EXPECT_EQ(AllRuns(), "300 " + Bound(0.5));
+  ASSERT_TRUE(figures_.has_value());
+  EXPECT_THAT(
+      RunSummaryTable(*figures_, "", false),
+      HasSubstr("  features        guaranteed given the bottom model: AUC of any attribute at most 0.691 in this "
+                "run, 0.691 over all runs up to it\n"));
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(AllRuns(), absl::StrCat("300 ", Bound(0.5), "; 300 ", Bound(1)));
 }
 
-TEST_F(NonLabelSessionAttributesTest, TheProvedBoundCountsOneReleaseMoreUnderProgressiveValidation) {
+TEST_F(ActivationAccountRunTest, TheProvedBoundCountsOneReleaseMoreUnderProgressiveValidation) {
   run_.agreement.set_test_fraction(0);
   run_.agreement.set_progressive_validation(true);
-  run_.nonlabel_config.mutable_protection()->mutable_gaussian();
-  run_.nonlabel_config.mutable_protection()->set_noise_sigma(4);
-  run_.nonlabel_config.mutable_protection()->set_clip_norm(1);
   const absl::Status status = Run();
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(FromLedger("SELECT releases || ' ' || round(mu, 4) FROM activation_bound"), "3 0.866");
+  EXPECT_EQ(AllRuns(), "300 " + Bound(0.75));
+}
+
+TEST_F(ActivationAccountRunTest, ARunPastTheLimitIsHaltedBeforeAnythingIsSent) {
+  run_.nonlabel_config.mutable_privacy_account()->set_max_lifetime_auc_bound(0.75);
+  ASSERT_TRUE(Run().ok());
+  calls_.clear();
+  const absl::Status status = Run();
+  EXPECT_EQ(ExitCodeFor(status), ExitCode::kHalted) << status;
+  EXPECT_EQ(calls_, (std::vector<std::string>{"Open", "Align", "Start", "Close early"}));
+  EXPECT_EQ(FromLedger("SELECT count(*) FROM run WHERE status = 'halted'"), "1");
+  // One that the limit never admits says so before the first message.
+  run_.nonlabel_config.mutable_protection()->set_noise_sigma(1);
+  calls_.clear();
+  EXPECT_EQ(ExitCodeFor(Run()), ExitCode::kHalted);
+  EXPECT_TRUE(calls_.empty());
+}
+
+// The second epoch's batches after the first would be released again, with noise of their own.
+TEST_F(ActivationAccountRunTest, ALabelPartyThatAnswersDifferentlyAfterAnInterruptionGetsNoSecondRelease) {
+  const std::string label = run_.files.File("label.checkpoint"), nonlabel = run_.files.File("nonlabel.checkpoint");
+  run_.label_checkpoints.path = label;
+  run_.nonlabel_checkpoints.path = nonlabel;
+  ASSERT_TRUE(run_.label_checkpoints.UseData(*run_.LabelDataset(), run_.agreement).ok());
+  ASSERT_TRUE(run_.nonlabel_checkpoints.UseData(*run_.NonLabelDataset(), run_.agreement).ok());
+  const auto in_second_epoch = [](uint32_t batch, std::function<void(v1::CutGradients&)> act) {
+    return Gradients([batch, act](v1::CutGradients& message) {
+      if (message.epoch() == 1 && message.batch() == batch) {
+        act(message);
+      }
+    });
+  };
+  alter_ = in_second_epoch(2, [](v1::CutGradients&) { stop_asked = true; });
+  ASSERT_TRUE(IsStoppedOnRequest(Run()));
+  const auto resume = [&] {
+    stop_asked = false;
+    run_.label_checkpoints.unfinished = {*Checkpoint::Open(label)};
+    run_.label_checkpoints.interrupted = run_.label_checkpoints.unfinished.front();
+    run_.nonlabel_checkpoints.unfinished = {*Checkpoint::Open(nonlabel)};
+    return Run();
+  };
+  alter_ =
+      in_second_epoch(0, [](v1::CutGradients& message) { message.mutable_gradients()->mutable_data()->back() ^= 1; });
+  const absl::Status status = resume();
+  EXPECT_EQ(ExitCodeFor(status), ExitCode::kHalted) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("batch 2 of epoch 2 was sent before with other activations"));
+  alter_ = nullptr;
+  const absl::Status repeated = resume();  // The same answers, the same bytes.
+  EXPECT_TRUE(repeated.ok()) << repeated;
+  EXPECT_EQ(AllRuns(), "300 " + Bound(0.5));
+  EXPECT_EQ(FromLedger("SELECT releases FROM activation_bound"), "2");
 }
 
 TEST_F(NonLabelSessionAttributesTest, WhatIsEvaluatedAndEmbeddedPassesTheGateAndIsRecorded) {

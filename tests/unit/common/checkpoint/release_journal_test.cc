@@ -1,5 +1,5 @@
 // What was answered is known after the process that answered is gone.
-#include "label_party/storage/release_journal.h"
+#include "common/checkpoint/release_journal.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "label_party/storage/release_journal.h"
+#include "common/checkpoint/release_journal.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

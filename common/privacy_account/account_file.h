@@ -1,6 +1,6 @@
 // The privacy account's file: its tables, who may read it, and the strengths in it by label set.
-#ifndef SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_ACCOUNT_FILE_H_
-#define SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_ACCOUNT_FILE_H_
+#ifndef SPLITVEIL_COMMON_PRIVACY_ACCOUNT_ACCOUNT_FILE_H_
+#define SPLITVEIL_COMMON_PRIVACY_ACCOUNT_ACCOUNT_FILE_H_
 
 #include <cstdint>
 #include <memory>
@@ -47,12 +47,12 @@ struct AccountFile {
   bool is_new = false;  // Made just now.
 };
 
-// The account at `path`, which is made where there is none; the second to come finds that of the first. Errors: as
-// PrivacyAccount::Open, without the path.
-absl::StatusOr<AccountFile> OpenOrMakeAccount(const std::string& path);
+// The account of labels, or of activations, at `path`, which is made where there is none; the second to come finds that
+// of the first. Errors: as PrivacyAccount::Open, without the path.
+absl::StatusOr<AccountFile> OpenOrMakeAccount(const std::string& path, LabelKind kind);
 
 // The account that is there, to be read only. Null where OpenOrMakeAccount would make it. Errors: the same.
-absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAccountToRead(const std::string& path);
+absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAccountToRead(const std::string& path, LabelKind kind);
 
 // The account that is there, to count in it; nothing of it is read before a transaction begins, so that what that finds
 // is what the file has then. Pages that an earlier connection has kept are checked by a counter alone, which another
@@ -78,4 +78,4 @@ absl::Status InTransaction(SqliteDatabase& database, const Change& change) {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_ACCOUNT_FILE_H_
+#endif  // SPLITVEIL_COMMON_PRIVACY_ACCOUNT_ACCOUNT_FILE_H_

@@ -1,4 +1,4 @@
-#include "label_party/label_privacy/account_file.h"
+#include "common/privacy_account/account_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -23,20 +23,20 @@
 namespace splitveil {
 namespace {
 
-// As the table `label_set` has it: 0 binary, 1 one-hot, 2 of the unit interval.
-int64_t NumberOfKind(LabelKind kind) { return kind == LabelKind::kBinary ? 0 : kind == LabelKind::kOneHot ? 1 : 2; }
-LabelKind KindOfNumber(int64_t number) {
-  return number == 0 ? LabelKind::kBinary : number == 1 ? LabelKind::kOneHot : LabelKind::kUnitInterval;
-}
+constexpr SqliteApplication kOfLabels = {"a privacy account", /*id=*/0x53565041, /*version=*/3};  // "SVPA".
+// A kind of file of its own: mu of labels and mu of features never add up.
+constexpr SqliteApplication kOfActivations = {"a privacy account of activations", /*id=*/0x53564141, 1};  // "SVAA".
 
-constexpr SqliteApplication kAccount = {"a privacy account", /*id=*/0x53565041, /*version=*/3};  // "SVPA".
+const SqliteApplication& ApplicationOf(LabelKind kind) {
+  return kind == LabelKind::kActivations ? kOfActivations : kOfLabels;
+}
 
 constexpr char kTables[] = R"sql(
 CREATE TABLE account(id TEXT NOT NULL CHECK (id <> ''), noise_key BLOB NOT NULL CHECK (length(noise_key) = 32)) STRICT;
 CREATE TABLE label_set(
   number INTEGER PRIMARY KEY,
   name TEXT NOT NULL UNIQUE,
-  kind INTEGER NOT NULL CHECK (kind IN (0, 1, 2))
+  kind INTEGER NOT NULL CHECK (kind IN (0, 1, 2, 3))
 ) STRICT;
 CREATE TABLE release(
   number INTEGER PRIMARY KEY,
@@ -75,11 +75,11 @@ absl::Status CheckFile(const std::string& path, int create) {
 }
 
 // Whether it is an account already, not an empty file that is to become one.
-absl::StatusOr<bool> IsAccount(SqliteDatabase& database) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const SqliteFinding found, FindApplication(database, kAccount));
+absl::StatusOr<bool> IsAccount(SqliteDatabase& database, LabelKind kind) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const SqliteFinding found, FindApplication(database, ApplicationOf(kind)));
   if (found.content == SqliteContent::kOtherVersion) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("version of the privacy account: expected ", kAccount.version, ", found ", found.version));
+    return absl::InvalidArgumentError(absl::StrCat("version of the privacy account: expected ",
+                                                   ApplicationOf(kind).version, ", found ", found.version));
   }
   return found.content == SqliteContent::kApplication;
 }
@@ -91,19 +91,19 @@ std::string NewId() {
 }
 
 // Within a transaction.
-absl::Status CreateAccount(SqliteDatabase& database) {
+absl::Status CreateAccount(SqliteDatabase& database, LabelKind kind) {
   SPLITVEIL_RETURN_IF_ERROR(database.Execute(kTables));
   SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement insert, database.Prepare("INSERT INTO account VALUES (?1, ?2)"));
   const SecretKey key = SecretKey::Generate();
   SPLITVEIL_RETURN_IF_ERROR(insert.Run(NewId(), absl::MakeConstSpan(key.bytes())));
-  return SignApplication(database, kAccount);
+  return SignApplication(database, ApplicationOf(kind));
 }
 
 // Within a transaction: another process may have been first.
-absl::Status CreateIfMissing(SqliteDatabase& database, bool& is_new) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const bool is_account, IsAccount(database));
+absl::Status CreateIfMissing(SqliteDatabase& database, LabelKind kind, bool& is_new) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool is_account, IsAccount(database, kind));
   is_new = !is_account;
-  return is_new ? CreateAccount(database) : absl::OkStatus();
+  return is_new ? CreateAccount(database, kind) : absl::OkStatus();
 }
 
 }  // namespace
@@ -120,7 +120,7 @@ absl::StatusOr<Releases> ReadReleases(SqliteDatabase& database, absl::string_vie
       return releases;
     }
     releases[select.Int64(0)] = {select.Int64(1) != 0, static_cast<uint32_t>(select.Int64(2)),
-                                 KindOfNumber(select.Int64(3))};
+                                 static_cast<LabelKind>(select.Int64(3))};
   }
 }
 
@@ -139,7 +139,7 @@ absl::StatusOr<int64_t> NumberOf(SqliteDatabase& database, absl::string_view lab
   // OR IGNORE: a concurrent run may have added it; the UNIQUE constraints keep one row.
   SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement add_set,
                              database.Prepare("INSERT OR IGNORE INTO label_set(name, kind) VALUES (?1, ?2)"));
-  SPLITVEIL_RETURN_IF_ERROR(add_set.Run(label_set, NumberOfKind(kind)));
+  SPLITVEIL_RETURN_IF_ERROR(add_set.Run(label_set, static_cast<int64_t>(kind)));
   SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement add,
                              database.Prepare("INSERT OR IGNORE INTO release(label_set, sigma_units) "
                                               "SELECT number, ?2 FROM label_set WHERE name = ?1"));
@@ -163,19 +163,19 @@ absl::Status CheckKind(SqliteDatabase& database, absl::string_view label_set, La
   SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement select, database.Prepare("SELECT kind FROM label_set WHERE name = ?1"));
   SPLITVEIL_RETURN_IF_ERROR(select.Bind(label_set));
   SPLITVEIL_ASSIGN_OR_RETURN(const bool known, select.Next());
-  return !known || select.Int64(0) == NumberOfKind(kind) ? absl::OkStatus() : OtherLabels(label_set);
+  return !known || select.Int64(0) == static_cast<int64_t>(kind) ? absl::OkStatus() : OtherLabels(label_set);
 }
 
-absl::StatusOr<AccountFile> OpenOrMakeAccount(const std::string& path) {
+absl::StatusOr<AccountFile> OpenOrMakeAccount(const std::string& path, LabelKind kind) {
   SPLITVEIL_RETURN_IF_ERROR(CheckFile(path, O_CREAT));
   AccountFile file;
   SPLITVEIL_ASSIGN_OR_RETURN(file.database, SqliteDatabase::Open(path, SqliteDatabase::Mode::kCreate));
   SqliteDatabase& database = *file.database;
   SPLITVEIL_RETURN_IF_ERROR(database.Execute("PRAGMA journal_mode = DELETE"));  // A log would be lost in a copy.
   SPLITVEIL_RETURN_IF_ERROR(database.Execute(kDurable));
-  SPLITVEIL_ASSIGN_OR_RETURN(const bool is_account, IsAccount(database));
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool is_account, IsAccount(database, kind));
   if (!is_account) {
-    SPLITVEIL_RETURN_IF_ERROR(InTransaction(database, [&] { return CreateIfMissing(database, file.is_new); }));
+    SPLITVEIL_RETURN_IF_ERROR(InTransaction(database, [&] { return CreateIfMissing(database, kind, file.is_new); }));
   }
   return file;
 }
@@ -188,7 +188,7 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAccountToCount(const std::st
   return database;
 }
 
-absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAccountToRead(const std::string& path) {
+absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAccountToRead(const std::string& path, LabelKind kind) {
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored)) &&
@@ -198,7 +198,7 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAccountToRead(const std::str
   SPLITVEIL_RETURN_IF_ERROR(CheckFile(path, 0));
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database,
                              SqliteDatabase::Open(path, SqliteDatabase::Mode::kReadOnly));
-  SPLITVEIL_ASSIGN_OR_RETURN(const bool is_account, IsAccount(*database));
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool is_account, IsAccount(*database, kind));
   return is_account ? std::move(database) : nullptr;
 }
 

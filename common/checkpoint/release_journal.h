@@ -1,6 +1,7 @@
-// What was answered to the peer, on the disk: what may be asked again after a crash, and with what answer.
-#ifndef SPLITVEIL_LABEL_PARTY_STORAGE_RELEASE_JOURNAL_H_
-#define SPLITVEIL_LABEL_PARTY_STORAGE_RELEASE_JOURNAL_H_
+// What was sent to the peer, on the disk: what may be sent again after a crash. Told of the label party, which answers;
+// of the non-label party, Take alone is used, with what it is about to send (activation_account.h).
+#ifndef SPLITVEIL_COMMON_CHECKPOINT_RELEASE_JOURNAL_H_
+#define SPLITVEIL_COMMON_CHECKPOINT_RELEASE_JOURNAL_H_
 
 #include <cstdint>
 #include <cstdio>
@@ -165,4 +166,4 @@ class ReleaseJournal {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_LABEL_PARTY_STORAGE_RELEASE_JOURNAL_H_
+#endif  // SPLITVEIL_COMMON_CHECKPOINT_RELEASE_JOURNAL_H_

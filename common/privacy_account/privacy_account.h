@@ -1,6 +1,6 @@
-// The durable account of what has been released of each label, in all runs.
-#ifndef SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_PRIVACY_ACCOUNT_H_
-#define SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_PRIVACY_ACCOUNT_H_
+// The durable account of what has been released of each label, or of each example's activations, in all runs.
+#ifndef SPLITVEIL_COMMON_PRIVACY_ACCOUNT_PRIVACY_ACCOUNT_H_
+#define SPLITVEIL_COMMON_PRIVACY_ACCOUNT_PRIVACY_ACCOUNT_H_
 
 #include <cstdint>
 #include <memory>
@@ -18,10 +18,10 @@
 
 namespace splitveil {
 
-// LabelPartyConfig.privacy_account, `path` resolved.
+// LabelPartyConfig.privacy_account, or NonLabelPartyConfig's, `path` resolved.
 struct PrivacyAccountOptions {
   std::string path;
-  std::string label_set;
+  std::string label_set;  // Of activations: what names the run's noise.
   double max_lifetime_auc_bound = 1;
   LabelKind label_kind = LabelKind::kBinary;
 };
@@ -48,6 +48,10 @@ struct ForeseenDebit {
 //
 // The guarantee rests on the file: who takes it away or puts an older one in its place resets the account, and who
 // reads it can take the noise off. It is created with mode 0600, and a debit is on the disk before Debit returns.
+//
+// An account of activations (LabelKind::kActivations) is the same file with an application_id of its own (0x53564141,
+// "SVAA"; version 1). Its runs draw noise under a key of their own each, so that each is a label set of its own; the
+// labels are 0, and the account's key draws nothing.
 //
 // Several processes may use one file. Not thread-safe.
 class PrivacyAccount {
@@ -120,4 +124,4 @@ class PrivacyAccount {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_PRIVACY_ACCOUNT_H_
+#endif  // SPLITVEIL_COMMON_PRIVACY_ACCOUNT_PRIVACY_ACCOUNT_H_

@@ -1,4 +1,4 @@
-#include "label_party/label_privacy/privacy_account.h"
+#include "common/privacy_account/privacy_account.h"
 
 #include <algorithm>
 #include <map>
@@ -10,9 +10,9 @@
 #include "absl/strings/str_format.h"
 
 #include "common/crypto/sha256.h"
+#include "common/privacy_account/account_file.h"
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
-#include "label_party/label_privacy/account_file.h"
 
 namespace splitveil {
 namespace {
@@ -71,7 +71,8 @@ double Divergence(const Released& released) {
 
 absl::StatusOr<LabelPrivacy> Composed(absl::Span<const Released> all) {
   std::vector<LabelPrivacy> parts;
-  for (const LabelKind kind : {LabelKind::kBinary, LabelKind::kOneHot, LabelKind::kUnitInterval}) {
+  for (const LabelKind kind :
+       {LabelKind::kBinary, LabelKind::kOneHot, LabelKind::kUnitInterval, LabelKind::kActivations}) {
     std::vector<uint32_t> sigmas;
     for (const Released& released : all) {
       if (released.release.kind == kind) {
@@ -156,7 +157,7 @@ absl::Status LookUpEach(SqliteDatabase& database, const PrivacyAccountOptions& o
 
 absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::Open(PrivacyAccountOptions options) {
   SPLITVEIL_RETURN_IF_ERROR(CheckOptions(options));
-  absl::StatusOr<AccountFile> file = OpenOrMakeAccount(options.path);
+  absl::StatusOr<AccountFile> file = OpenOrMakeAccount(options.path, options.label_kind);
   if (!file.ok()) {
     return AtPath(options.path, file.status());
   }
@@ -165,7 +166,7 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::Open(PrivacyAcco
 
 absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::OpenToRead(PrivacyAccountOptions options) {
   SPLITVEIL_RETURN_IF_ERROR(CheckOptions(options));
-  absl::StatusOr<std::unique_ptr<SqliteDatabase>> database = OpenAccountToRead(options.path);
+  absl::StatusOr<std::unique_ptr<SqliteDatabase>> database = OpenAccountToRead(options.path, options.label_kind);
   if (!database.ok() || *database == nullptr) {
     return database.ok() ? absl::StatusOr<std::unique_ptr<PrivacyAccount>>(nullptr)
                          : AtPath(options.path, database.status());
@@ -337,7 +338,8 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(SqliteDatabase& 
   // Within the transaction: an error rolls the debit back, so that a run that is refused costs nothing.
   if (lifetime.AucBound() > options_.max_lifetime_auc_bound) {
     return AsHalt(absl::ResourceExhaustedError(absl::StrFormat(
-        "privacy_account.max_lifetime_auc_bound: expected at most %.6g, found %.6g with this run: nothing is released",
+        "privacy_account.max_lifetime_auc_bound: expected at most %.6g, found %.6g with this run: nothing is released; "
+        "use more noise or fewer releases, or raise the limit",
         options_.max_lifetime_auc_bound, lifetime.AucBound())));
   }
   return lifetime;

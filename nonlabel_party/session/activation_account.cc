@@ -1,0 +1,205 @@
+#include "nonlabel_party/session/activation_account.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "common/checkpoint/checkpoint_plan.h"
+#include "common/crypto/sha256.h"
+#include "common/process/exit_code.h"
+#include "common/status/status_macros.h"
+#include "common/storage/file_system.h"
+#include "common/telemetry/log.h"
+#include "nonlabel_party/protection/activation_protection.h"
+
+namespace splitveil {
+namespace {
+
+constexpr char kField[] = "privacy_account";
+
+absl::Status OfField(const absl::Status& status) {
+  return status.ok() || IsHalt(status) ? status
+                                       : absl::Status(status.code(), absl::StrCat(kField, ": ", status.message()));
+}
+
+PrivacyAccountOptions OptionsOf(const v1::NonLabelPartyConfig& config, const std::string& noise_id) {
+  const v1::ActivationAccount& account = config.privacy_account();
+  return {account.path(), noise_id, account.max_lifetime_auc_bound(), LabelKind::kActivations};
+}
+
+// The journal knows epochs and batches alone: each epoch stands for three, in the order in which they are sent.
+uint32_t JournalEpoch(ActivationAccount::Stream stream, uint32_t epoch) {
+  return 3 * epoch + static_cast<uint32_t>(stream);
+}
+
+absl::StatusOr<std::unique_ptr<ReleaseJournal>> OpenJournal(const ActivationAccount::Run& run,
+                                                            const std::string& account_id) {
+  const std::string path = ReleaseJournal::PathOf(run.checkpoint_path, run.run_id);
+  if (!run.continues) {
+    if (const absl::StatusOr<std::vector<std::string>> runs = RunsAt(run.checkpoint_path); runs.ok()) {
+      ReleaseJournal::RemoveOthers(run.checkpoint_path, *runs);
+    }
+    return ReleaseJournal::Begin(path, account_id);
+  }
+  absl::StatusOr<std::unique_ptr<ReleaseJournal>> journal = ReleaseJournal::Continue(
+      path, account_id, JournalEpoch(ActivationAccount::Stream::kTraining, run.epochs), run.batches);
+  return absl::IsNotFound(journal.status())
+             ? absl::InvalidArgumentError(absl::StrCat(
+                   path,
+                   ": expected what the run had sent before it was interrupted, found no file: restore it, or "
+                   "set restart at both parties, which begins a new run and counts it"))
+             : std::move(journal);
+}
+
+Digest DigestOf(const Digest& received, ConstMatrixView activations) {
+  const int64_t shape[] = {activations.rows(), activations.cols()};
+  Sha256Hasher hasher;
+  hasher.Update(AsBytes(received));
+  hasher.Update({reinterpret_cast<const char*>(shape), sizeof(shape)});
+  hasher.Update(
+      {reinterpret_cast<const char*>(activations.data()), static_cast<size_t>(activations.size()) * sizeof(float)});
+  return hasher.Finish();
+}
+
+}  // namespace
+
+absl::Status CheckActivationAccount(const v1::NonLabelPartyConfig& config, const v1::RunAgreement& agreement) {
+  const bool gaussian = config.protection().has_gaussian();
+  if (config.has_privacy_account() != gaussian) {
+    return absl::InvalidArgumentError(
+        gaussian ? "privacy_account: not set, but protection { gaussian {} } needs one, which counts what all runs and "
+                   "predictions release: set privacy_account { path: \"features.account.db\" }"
+                 : "privacy_account: set, but counts only what protection { gaussian {} } releases: remove it, or use "
+                   "that protection");
+  }
+  if (!gaussian) {
+    return absl::OkStatus();
+  }
+  const v1::AuditAgreement& audit = agreement.audit();
+  const auto inner = std::find_if(audit.layers().begin(), audit.layers().end(),
+                                  [](const std::string& layer) { return layer != "cut"; });
+  // Gradients below the cut are computed of the features, without noise, and scores of them are sent.
+  if (!audit.attacks().empty() && inner != audit.layers().end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("protection.gaussian: the agreement's audit.layers has \"", *inner,
+                     "\", whose scores would show the features without noise: leave only \"cut\" at both parties"));
+  }
+  if (audit.auxiliary_labels() > 0) {
+    return absl::InvalidArgumentError(
+        "protection.gaussian: the agreement's audit.auxiliary_labels has this party send scores that show the features "
+        "without noise: set it to 0 at both parties");
+  }
+  if (!config.model().torchscript_path().empty()) {
+    return absl::InvalidArgumentError(
+        "protection.gaussian: model.torchscript_path is set, and in a TorchScript file an example's activations may "
+        "depend on others of its batch, which the bound does not cover: describe the model by layers");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<NoiseReleases> PlannedActivationReleases(const v1::ActivationProtection& protection,
+                                                        const v1::RunAgreement& agreement) {
+  const double units = std::floor(std::ldexp(protection.noise_sigma() / (2 * protection.clip_norm()), kLabelGridBits));
+  if (!(units >= 1)) {
+    return absl::InvalidArgumentError(absl::StrCat("protection.noise_sigma: expected at least 2^-19 of clip_norm (",
+                                                   protection.clip_norm(), "), found ", protection.noise_sigma()));
+  }
+  const int64_t draws = agreement.mode() == v1::RunAgreement::PREDICT ? 1 : ActivationReleases(agreement);
+  return NoiseReleases{static_cast<uint32_t>(std::min<double>(units, kMaxSigmaUnits)), static_cast<uint32_t>(draws)};
+}
+
+absl::StatusOr<ForeseenDebit> ForeseeActivations(const v1::NonLabelPartyConfig& config,
+                                                 const v1::RunAgreement& agreement,
+                                                 absl::Span<const NoiseRow> examples) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const NoiseReleases planned, PlannedActivationReleases(config.protection(), agreement));
+  // No run has this name, so that all of it counts.
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PrivacyAccount> there,
+                             PrivacyAccount::OpenToRead(OptionsOf(config, "a run to come")));
+  return there != nullptr
+             ? there->Foresee(examples, {planned})
+             : PrivacyAccount::ForeseeNew(LabelKind::kActivations, static_cast<int64_t>(examples.size()), {planned});
+}
+
+absl::Status CheckAffordable(const v1::NonLabelPartyConfig& config, const v1::RunAgreement& agreement) {
+  if (!config.has_privacy_account()) {
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<ForeseenDebit> foreseen = ForeseeActivations(config, agreement, {});
+  SPLITVEIL_RETURN_IF_ERROR(OfField(foreseen.status()));
+  SPLITVEIL_RETURN_IF_ERROR(OfField(CheckFolderOf(config.privacy_account().path())));
+  SPLITVEIL_ASSIGN_OR_RETURN(const NoiseReleases planned, PlannedActivationReleases(config.protection(), agreement));
+  SPLITVEIL_ASSIGN_OR_RETURN(const ForeseenDebit alone,
+                             PrivacyAccount::ForeseeNew(LabelKind::kActivations, 1, {planned}));
+  const double limit = config.privacy_account().max_lifetime_auc_bound();
+  return alone.lifetime.AucBound() <= limit
+             ? absl::OkStatus()
+             : AsHalt(absl::ResourceExhaustedError(absl::StrFormat(
+                   "privacy_account.max_lifetime_auc_bound: expected at most %.6g, found %.6g of this run by itself: "
+                   "nothing is released; use a larger noise_sigma, a smaller clip_norm or fewer epochs, or raise the "
+                   "limit",
+                   limit, alone.lifetime.AucBound())));
+}
+
+absl::Status ActivationAccount::Begin(const Run& run, absl::Span<const NoiseRow> examples) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const NoiseReleases planned, PlannedActivationReleases(config_.protection(), agreement_));
+  absl::StatusOr<std::unique_ptr<PrivacyAccount>> file = PrivacyAccount::Open(OptionsOf(config_, run.noise_id));
+  SPLITVEIL_RETURN_IF_ERROR(OfField(file.status()));
+  if ((*file)->is_new()) {
+    LogWarning("privacy account: made ", config_.privacy_account().path(),
+               ": it knows of nothing that was released before");
+  }
+  absl::StatusOr<LabelPrivacy> lifetime = (*file)->Debit(examples, std::vector<int64_t>(examples.size()), {planned});
+  SPLITVEIL_RETURN_IF_ERROR(OfField(lifetime.status()));
+  if (!run.checkpoint_path.empty()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(journal_, OpenJournal(run, (*file)->id()));
+  }
+  all_runs_ = {(*file)->id(), static_cast<int64_t>(examples.size()), lifetime->AucBound()};
+  LogInfo("privacy account: ", examples.size(),
+          " examples counted; AUC bound of all their releases, this run's included: ",
+          absl::StrFormat("%.6f", lifetime->AucBound()));
+  return absl::OkStatus();
+}
+
+void ActivationAccount::Received(const v1::CutGradients& gradients) {
+  if (counts()) {
+    Sha256Hasher hasher;
+    hasher.Update(AsBytes(received_));
+    hasher.Update(gradients.frozen() ? "frozen" : "");
+    hasher.Update(gradients.gradients().data());
+    received_ = hasher.Finish();
+  }
+}
+
+absl::Status ActivationAccount::Send(Stream stream, uint32_t epoch, uint32_t batch, ConstMatrixView activations) {
+  if (!counts()) {
+    return absl::OkStatus();
+  }
+  if (!all_runs_.has_value()) {
+    return absl::InternalError("privacy_account: expected the run to be counted before it sends");
+  }
+  const Digest digest = DigestOf(received_, activations);
+  const absl::Status other = AsHalt(absl::ResourceExhaustedError(absl::StrCat(
+      "privacy_account: batch ", batch + 1, " of epoch ", epoch + 1,
+      " was sent before with other activations, or after other answers of the label party, and a second release is not "
+      "counted: nothing is sent; run this party "
+      "on what it ran on (machine, threads, libraries), or set restart at both parties, which begins a new run and "
+      "counts it")));
+  // Batches of the training are resent from memory, an upload is computed again.
+  if (stream != Stream::kTraining) {
+    if (upload_ != std::pair(stream, epoch)) {
+      upload_ = {stream, epoch};
+      uploaded_.clear();
+    }
+    if (const auto [known, is_new] = uploaded_.emplace(batch, digest); !is_new) {
+      return known->second == digest ? absl::OkStatus() : other;
+    }
+  }
+  const absl::Status taken =
+      journal_ == nullptr ? absl::OkStatus() : journal_->Take(JournalEpoch(stream, epoch), batch, digest);
+  return absl::IsAlreadyExists(taken) ? other : taken;
+}
+
+}  // namespace splitveil

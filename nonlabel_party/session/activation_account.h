@@ -1,0 +1,114 @@
+// What a run with `gaussian` protection sends of each example, counted before it is sent.
+#ifndef SPLITVEIL_NONLABEL_PARTY_SESSION_ACTIVATION_ACCOUNT_H_
+#define SPLITVEIL_NONLABEL_PARTY_SESSION_ACTIVATION_ACCOUNT_H_
+
+#include <cereal/access.hpp>
+#include <cereal/types/array.hpp>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/checkpoint/release_journal.h"
+#include "common/crypto/digest.h"
+#include "common/crypto/label_noise.h"
+#include "common/crypto/secure_gaussian.h"
+#include "common/ledger/ledger_rows.h"
+#include "common/matrix/matrix.h"
+#include "common/privacy_account/privacy_account.h"
+
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/party.pb.h"
+#include "splitveil/v1/split_training.pb.h"
+
+namespace splitveil {
+
+// That `config` has an account if its protection is `gaussian`, and none otherwise; and that beside `gaussian` nothing
+// else that is sent is computed of the features: no scores of layers below the cut, no completed model, no TorchScript
+// file, whose rows may depend on each other. Errors: InvalidArgument with field, expected and found.
+absl::Status CheckActivationAccount(const v1::NonLabelPartyConfig& config, const v1::RunAgreement& agreement);
+
+// What a run releases of each example with `gaussian`, at most, as accounts know it: noise_sigma in units of 2^-20 of 2
+// clip_norm, rounded down, so that mu is rounded up, by 10^-6 mu. Errors: InvalidArgument where that is 0.
+absl::StatusOr<NoiseReleases> PlannedActivationReleases(const v1::ActivationProtection& protection,
+                                                        const v1::RunAgreement& agreement);
+
+// What the run would count of these examples, were it to send all of them, in the account as it is or is still to be
+// made. Changes nothing. Errors: as PrivacyAccount::OpenToRead and PrivacyAccount::Foresee.
+absl::StatusOr<ForeseenDebit> ForeseeActivations(const v1::NonLabelPartyConfig& config,
+                                                 const v1::RunAgreement& agreement,
+                                                 absl::Span<const NoiseRow> examples);
+
+// That the account can be opened and that the limit admits the run on examples that were never released. Writes
+// nothing. OK without an account. Errors: a halt (AsHalt) where the limit does not; else as ForeseeActivations, and
+// NotFound without the account's folder.
+absl::Status CheckAffordable(const v1::NonLabelPartyConfig& config, const v1::RunAgreement& agreement);
+
+// Debits a run's releases as a whole before the first, and then sees to it that nothing is sent but these.
+//
+// The noise is drawn under a key of the run and bound to the activations and their place (ActivationNoise), so a run
+// that resumes from a checkpoint repeats its bytes as long as its weights come out the same. They need not: a label
+// party may interrupt a run and then answer it differently. So of all that is sent a digest is kept, in a
+// ReleaseJournal beside the checkpoints, and what would be sent in another's place halts the run. The digest is of the
+// answers so far, too: that a run halts must show that it was answered differently, not which examples that concerns.
+// Without checkpoints there is nothing to resume from. Not thread-safe.
+class ActivationAccount {
+ public:
+  struct Run {
+    std::string run_id, noise_id;  // Of ProtectedBottomModel::NoiseId: names the run's noise.
+    std::string checkpoint_path;   // Empty: the run cannot resume.
+    bool continues = false;
+    uint32_t epochs = 0, batches = 0;  // From where; as CheckpointHeader has them.
+  };
+  // Not owned; both must outlive this. `config`: without an account nothing is counted, and everything may be sent.
+  ActivationAccount(const v1::NonLabelPartyConfig* config, const v1::RunAgreement* agreement)
+      : config_(*config), agreement_(*agreement) {}
+  // Whether there is an account.
+  bool counts() const { return config_.has_privacy_account(); }
+
+  // Debits the run's releases of `examples`: on the disk when it returns. Of a run that continues this counts nothing
+  // new. Only with an account. Errors: as PrivacyAccount::Open and PrivacyAccount::Debit, a halt among them; as
+  // ReleaseJournal::Begin and ReleaseJournal::Continue.
+  absl::Status Begin(const Run& run, absl::Span<const NoiseRow> examples);
+  // What all releases of the most exposed example disclose together, this run's included; nullopt before Begin.
+  const std::optional<AllRunsRow>& all_runs() const { return all_runs_; }
+
+  enum class Stream { kTraining, kEvaluation, kAuxiliary };
+  static NoisePosition PositionOf(Stream stream, uint32_t epoch, uint32_t batch) {
+    return {epoch, batch, static_cast<uint32_t>(stream)};
+  }
+  // An answer has come, on which all later activations depend.
+  void Received(const v1::CutGradients& gradients);
+  // These activations are sent next, as batch `batch` of the stream in `epoch`. Errors: a halt where others have been
+  // sent in their place; Internal before Begin, and where the journal cannot be written.
+  absl::Status Send(Stream stream, uint32_t epoch, uint32_t batch, ConstMatrixView activations);
+  // As ReleaseJournal::Sync: with each checkpoint.
+  absl::Status Sync() { return journal_ == nullptr ? absl::OkStatus() : journal_->Sync(); }
+
+ private:
+  friend class cereal::access;
+  // Between steps.
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(received_);
+  }
+
+  const v1::NonLabelPartyConfig& config_;
+  const v1::RunAgreement& agreement_;
+  std::optional<AllRunsRow> all_runs_;
+  Digest received_ = {};                     // Of all answers so far.
+  std::unique_ptr<ReleaseJournal> journal_;  // Null: the run cannot resume.
+  // Of the latest upload that is no training, which is repeated as a whole after a lost connection.
+  std::pair<Stream, uint32_t> upload_ = {Stream::kTraining, 0};
+  std::map<uint32_t, Digest> uploaded_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_NONLABEL_PARTY_SESSION_ACTIVATION_ACCOUNT_H_

@@ -1,0 +1,97 @@
+// Both directions' accounts in one audit.
+#include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "deploy/operator/audit/audit_report.h"
+#include "deploy/operator/audit/criteria.h"
+
+#include "common/privacy/gaussian_privacy.h"
+#include "tests/unit/deploy/operator/audit/recorded_run.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+double AucBoundOf(double sum_of_squares) { return GaussianPrivacy::FromMu(std::sqrt(sum_of_squares))->AucBound(); }
+
+// A run that `account` has counted up to this sum; none where it is empty.
+LedgerRun RunOf(const std::string& account, double sum_of_squares) {
+  LedgerRun run = RecordedRun();
+  run.parties.emplace_back();
+  PartyRecords& party = run.parties.back();
+  party.record.run = run.parties.front().record.run;
+  party.record.run.role = "nonlabel_party";
+  party.events = {{"", "aligned", "1000 common ids"}};
+  if (!account.empty()) {
+    party.all_runs = AllRunsRow{account, 1000, AucBoundOf(sum_of_squares)};
+  }
+  return run;
+}
+
+Finding Judge(const std::vector<LedgerRun>& runs, double limit) {
+  v1::AuditPolicy policy;
+  policy.set_max_lifetime_activation_auc_bound(limit);
+  const std::vector<Finding> findings = LifetimeFindings(runs, runs.back(), policy);
+  EXPECT_EQ(findings.size(), 1);
+  return findings.empty() ? Finding() : findings.front();
+}
+
+TEST(LifetimeCriteriaTest, OneAccountHoldsAllRunsToTheLimit) {
+  const std::vector<LedgerRun> runs = {RunOf("first account", 0.25), RunOf("first account", 0.5)};
+  Finding finding = Judge(runs, 0.7);  // 0.691.
+  EXPECT_EQ(finding.outcome, Outcome::kMet);
+  EXPECT_THAT(finding.found, HasSubstr("0.691: guaranteed given the bottom model"));
+  EXPECT_THAT(finding.where, HasSubstr("by privacy account first ac"));
+  EXPECT_EQ(Judge(runs, AucBoundOf(0.5)).outcome, Outcome::kMet);
+  EXPECT_EQ(Judge(runs, AucBoundOf(0.49)).outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge({runs.back(), runs.front()}, 0.69).outcome, Outcome::kNotMet);  // Whichever run is judged.
+}
+
+// The account's file was lost between two runs: each says 0.691, both together 0.760.
+TEST(LifetimeCriteriaTest, AccountsThatDifferAddUp) {
+  const std::vector<LedgerRun> runs = {RunOf("first account", 0.5), RunOf("second account", 0.5)};
+  const Finding finding = Judge(runs, 0.75);
+  EXPECT_EQ(finding.outcome, Outcome::kNotMet);
+  EXPECT_THAT(finding.found, HasSubstr("0.76"));
+  EXPECT_EQ(Judge(runs, AucBoundOf(1) + 1e-9).outcome, Outcome::kMet);
+}
+
+TEST(LifetimeCriteriaTest, ARunThatNoAccountCountsHasNoBound) {
+  std::vector<LedgerRun> runs = {RunOf("", 0), RunOf("first account", 0.5)};
+  Finding finding = Judge(runs, 0.99);
+  EXPECT_EQ(finding.outcome, Outcome::kNotMet);
+  EXPECT_THAT(finding.found, HasSubstr("no bound: no account counts the activations of "));
+  EXPECT_THAT(LifetimeLine(runs, runs.back()), HasSubstr("features none proved"));
+  // One that ended before the alignment has sent nothing.
+  runs.front().parties.back().events.clear();
+  EXPECT_EQ(Judge(runs, 0.99).outcome, Outcome::kMet);
+}
+
+TEST(LifetimeCriteriaTest, WithoutTheLedgerNothingIsDecidedAndWithoutALimitNothingIsAsked) {
+  v1::AuditPolicy policy;
+  EXPECT_THAT(LifetimeFindings({RunOf("first account", 9)}, RunOf("first account", 9), policy), IsEmpty());
+  policy.set_max_lifetime_activation_auc_bound(0.7);
+  const std::vector<RunVerdict> verdicts = JudgeRuns({RecordedRun()}, policy);
+  EXPECT_EQ(verdicts.front().findings.back().outcome, Outcome::kNotMeasurable);
+  EXPECT_EQ(LifetimeLine({RecordedRun()}, RecordedRun()), "");
+}
+
+TEST(LifetimeCriteriaTest, TheVerdictShowsBothDirectionsSideBySide) {
+  LedgerRun run = RunOf("features", 0.5);
+  EXPECT_THAT(VerdictText(JudgeRuns({run}, v1::AuditPolicy())),
+              HasSubstr("life-long bounds on the AUC: of a label none proved; of an example's features 0.691 given the "
+                        "bottom model, by the non-label party's account\n"));
+  run.parties.front().record.run.protection = "gaussian_label_dp(sigma=2)";
+  run.parties.front().all_runs = AllRunsRow{"labels", 1000, 0.7234};
+  EXPECT_THAT(VerdictText(JudgeRuns({run}, v1::AuditPolicy())),
+              HasSubstr("of a label 0.723, by the label party's account; of an example's features 0.691"));
+}
+
+}  // namespace
+}  // namespace splitveil
