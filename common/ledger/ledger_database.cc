@@ -1,5 +1,7 @@
 #include "common/ledger/ledger_database.h"
 
+#include <system_error>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -47,7 +49,11 @@ absl::Status LedgerDatabase::Start(const RunRow& run, const v1::LedgerPosition* 
     SPLITVEIL_RETURN_IF_ERROR(CreateTables(*waiting->rows));
   }
   // Last: the thread takes the locks and uses what was set up above.
-  committer_ = std::thread(&LedgerDatabase::CommitWhenDue, this);
+  try {
+    committer_ = std::thread(&LedgerDatabase::CommitWhenDue, this);
+  } catch (const std::system_error& error) {
+    return At(absl::InternalError(absl::StrCat("no thread is to be had: ", error.what())));
+  }
   return absl::OkStatus();
 }
 
@@ -168,7 +174,7 @@ absl::Status LedgerDatabase::Move(const std::string& table, SqliteDatabase& rows
   const std::string values = absl::StrJoin(std::vector<std::string>(row.columns(), "?"), ", ");
   absl::StatusOr<SqliteStatement> insertion =
       connection_->Prepare(absl::StrCat("INSERT INTO ", table, " VALUES (", values, ")").c_str());
-  SPLITVEIL_RETURN_IF_ERROR(AsDamage(insertion.status()));
+  SPLITVEIL_RETURN_IF_ERROR(insertion.status());
   while (more) {
     SPLITVEIL_RETURN_IF_ERROR(insertion->RunWith(row));
     SPLITVEIL_ASSIGN_OR_RETURN(more, row.Next());

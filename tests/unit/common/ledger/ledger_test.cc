@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/storage/sqlite_database.h"
+#include "tests/testing/process/no_threads.h"
 #include "tests/unit/common/ledger/ledger_file.h"
 
 namespace splitveil {
@@ -296,6 +297,13 @@ TEST_F(LedgerTest, RefusesARunThatExists) {
 TEST_F(LedgerTest, RefusesARunWithoutAName) {
   EXPECT_EQ(Ledger::Create(path_, Run("")).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(LedgerTest, WithoutAThreadItSaysSo) {
+  const testing::NoThreads no_threads;
+  const absl::Status status = Ledger::Create(path_, Run("run-1")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no thread is to be had"));
 }
 
 TEST_F(LedgerTest, RefusesAMissingFolder) {
