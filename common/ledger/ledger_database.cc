@@ -199,8 +199,9 @@ absl::Status LedgerDatabase::Commit() {
   committed_.any = false;
   committed_.first_step = 0;
   const absl::MutexLock lock(&mutex_);
-  // Kept for good: rows of a failed commit are lost, and a run must not go on as if they were recorded.
-  commit_status_.Update(written);
+  // Kept for good: rows of a failed commit are lost, and a run must not go on as if they were recorded. A row that the
+  // file has is this party's mistake, not the caller's.
+  commit_status_.Update(absl::IsAlreadyExists(written) ? absl::InternalError(written.message()) : written);
   return commit_status_;
 }
 

@@ -45,7 +45,7 @@ class LedgerDatabase {
   // Begins the run, or goes on with it from `position`. Before any other call, once.
   absl::Status Start(const RunRow& run, const v1::LedgerPosition* position) ABSL_LOCKS_EXCLUDED(mutex_);
   // A row of this run. AlreadyExists where one of its key waits; where the file has one, Commit and all that follows
-  // fail.
+  // fail: Internal.
   template <typename Row>
   absl::Status Insert(const Row& row) ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);

@@ -365,8 +365,8 @@ TEST_F(LedgerTest, ARowThatTheFileHasAlreadyEndsTheRecording) {
   ASSERT_TRUE(ledger->Record(StepRow{0, 0, 0, 1, 0.5, 0, 0, 0}).ok());
   ASSERT_TRUE(ledger->Commit().ok());
   ASSERT_TRUE(ledger->Record(StepRow{0, 0, 0, 1, 0.75, 0, 0, 0}).ok());
-  EXPECT_EQ(ledger->Commit().code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_EQ(ledger->Record(StepRow{1, 0, 1, 1, 0.5, 0, 0, 0}).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(ledger->Commit().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(ledger->Record(StepRow{1, 0, 1, 1, 0.5, 0, 0, 0}).code(), absl::StatusCode::kInternal);
   EXPECT_EQ(Sql("SELECT step, loss FROM step"), "0|0.5");
 }
 

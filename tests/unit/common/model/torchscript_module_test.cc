@@ -16,6 +16,7 @@
 
 #include "absl/strings/match.h"
 
+#include "common/model/export.h"
 #include "tests/testing/process/temp_folder.h"
 #include "tests/unit/common/model/model_fixtures.h"
 #include "tests/unit/common/model/torchscript_fixtures.h"
@@ -425,7 +426,8 @@ TEST_F(TorchScriptModuleTest, BuffersOfEveryTypeAndValueComeBackToTheLastBit) {
           << name;
     }
     ASSERT_TRUE(other->SetValues(part, values).ok());
-    const torch::jit::Module found = other->ScriptToPredict();
+    ASSERT_TRUE(ExportModule(*other, {folder_.path(), "exported"}).ok());
+    const torch::jit::Module found = torch::jit::load(folder_.File("exported.pt"));
     for (const auto& [name, value] : buffers) {
       EXPECT_EQ(found.attr(name).toTensor().scalar_type(), value.scalar_type()) << name;
       EXPECT_TRUE(found.attr(name).toTensor().equal(value)) << name;
