@@ -138,7 +138,7 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   SetComputeThreads(plan.config.party().compute_threads());
   KeepForOwnerAlone(plan.config);
   LogInfo("agreement fingerprint ", AgreementFingerprint(plan.agreement));
-  const std::string ledger = ResolvePath(plan.config_path, plan.config.party().ledger_path());
+  const std::string& ledger = plan.config.party().ledger_path();
   const std::optional<UntoldEnd> end = FindUntoldEnd(ledger, plan.agreement);
   if (end.has_value() && !plan.config.party().restart()) {
     TellOf(*end, ledger);
