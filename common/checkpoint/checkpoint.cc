@@ -24,6 +24,11 @@ absl::Status NoCheckpoint(const std::string& path, absl::string_view found) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": expected a checkpoint of a party, found ", found));
 }
 
+// A diverged model would resume as if nothing were wrong and fail steps later.
+bool AllFinite(const std::vector<float>& values) {
+  return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+}
+
 // Sections as the header has them, of the sizes it says.
 absl::Status CheckSections(const SectionFile& file, const v1::CheckpointHeader& header) {
   for (const v1::CheckpointHeader::Section& section : header.sections()) {
@@ -66,6 +71,10 @@ absl::Status Checkpoint::Write(const std::string& path, v1::CheckpointHeader hea
   header.clear_sections();
   std::vector<NamedSection> sections(2);
   for (const auto& [name, values] : state) {
+    if (!AllFinite(values)) {  // Not to be read again, in place of one that can.
+      return absl::InternalError(
+          absl::StrCat(path, ": expected finite numbers in ", name, ": the training has diverged"));
+    }
     v1::CheckpointHeader::Section& section = *header.add_sections();
     section.set_name(name);
     section.set_values(values.size());
@@ -94,8 +103,7 @@ absl::StatusOr<NamedParameters> Checkpoint::State() const {
     if (!values.empty()) {  // Else there is no memory to point to.
       std::memcpy(values.data(), bytes.data(), bytes.size());
     }
-    // A diverged model would resume as if nothing were wrong and fail steps later.
-    if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); })) {
+    if (!AllFinite(values)) {
       return NoCheckpoint(path(), absl::StrCat("a value that is not finite in ", section.name()));
     }
     state.emplace_back(section.name(), std::move(values));

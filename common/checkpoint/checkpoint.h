@@ -29,7 +29,7 @@ class Checkpoint {
 
   // Writes `path`, replacing what had the name: whole or not at all, readable by its owner alone, for weights tell of
   // what they were trained on. `header`: all but version and sections, which are filled in. Errors: InvalidArgument
-  // where the file cannot be made; Internal where it cannot be written.
+  // where the file cannot be made; Internal where it cannot be written, or a value is not finite.
   static absl::Status Write(const std::string& path, v1::CheckpointHeader header, const NamedParameters& state,
                             absl::string_view progress);
 

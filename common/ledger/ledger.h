@@ -26,11 +26,12 @@ using RecordedRow = std::variant<const StepRow*, const StepTimeRow*, const Prote
 // Called by the thread that records, once the row has been taken. Must be thread-safe, and must not call the ledger.
 using LedgerObserver = std::function<void(const RecordedRow&)>;
 
-// Thread-safe. Rows are buffered in one transaction and committed when it is a second old, by Commit and at the end, so
-// a crash loses at most the last second; other processes may read meanwhile and see what is committed. NaN and infinite
-// numbers are stored as NULL. Errors of Record*: AlreadyExists for a row whose key was recorded before (it is not
-// changed, and recording goes on); FailedPrecondition after Finish; what SQLite says where a commit failed (disk full:
-// Internal), then at every later call, since rows are lost. Messages of Create name the path: for this party alone.
+// Thread-safe. Rows are buffered in memory and committed when the oldest is a second old, by Commit and at the end, so
+// a crash loses at most the last second; other processes may read and write meanwhile, and see what is committed. NaN
+// and infinite numbers are stored as NULL. Errors of Record*: AlreadyExists for a row whose key was recorded before (it
+// is not changed, and recording goes on, unless that row has been committed: then as where a commit failed);
+// FailedPrecondition after Finish; what SQLite says where a commit failed (disk full: Internal), then at every later
+// call, since rows are lost. Messages of Create name the path: for this party alone.
 class Ledger {
  public:
   // Opens or creates `path` and begins the run. Errors: InvalidArgument where the file is no ledger of this version,

@@ -1,6 +1,9 @@
 #include "common/ledger/ledger_database.h"
 
+#include <system_error>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
@@ -30,19 +33,27 @@ LedgerDatabase::~LedgerDatabase() {
   if (committer_.joinable()) {
     committer_.join();
   }
-  const absl::MutexLock lock(&mutex_);
-  CommitPending().IgnoreError();  // Nobody is left to tell; Finish and Commit report.
+  Commit().IgnoreError();  // Nobody is left to tell; Finish and Commit report.
 }
 
 absl::Status LedgerDatabase::Start(const RunRow& run, const v1::LedgerPosition* position) {
-  const absl::MutexLock lock(&mutex_);
+  const absl::MutexLock file_lock(&file_mutex_);
   SPLITVEIL_RETURN_IF_ERROR(At(CreateSchema(*connection_)));
   // Foreign keys are off in SQLite unless asked for, per connection; without FULL a power failure may lose a committed
   // row.
   SPLITVEIL_RETURN_IF_ERROR(At(connection_->Execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL")));
   SPLITVEIL_RETURN_IF_ERROR(At(position == nullptr ? InsertRun(run) : GoBackTo(*position, run)));
-  // Last: the thread takes the lock and uses what was set up above.
-  committer_ = std::thread(&LedgerDatabase::CommitWhenDue, this);
+  const absl::MutexLock lock(&mutex_);
+  for (Waiting* waiting : {&recorded_, &committed_}) {
+    SPLITVEIL_ASSIGN_OR_RETURN(waiting->rows, SqliteDatabase::Open(":memory:", SqliteDatabase::Mode::kCreate));
+    SPLITVEIL_RETURN_IF_ERROR(CreateTables(*waiting->rows));
+  }
+  // Last: the thread takes the locks and uses what was set up above.
+  try {
+    committer_ = std::thread(&LedgerDatabase::CommitWhenDue, this);
+  } catch (const std::system_error& error) {
+    return At(absl::InternalError(absl::StrCat("no thread is to be had: ", error.what())));
+  }
   return absl::OkStatus();
 }
 
@@ -59,22 +70,28 @@ absl::Status LedgerDatabase::InsertRun(const RunRow& run) {
   return inserted;
 }
 
-absl::Status LedgerDatabase::GoBackTo(const v1::LedgerPosition& position, const RunRow& run) {
+// One that reads to its end: SQLite lets no connection begin to write while it reads what another has changed since.
+absl::StatusOr<std::optional<int64_t>> LedgerDatabase::RecordedSteps(const std::string& run_id) {
   SPLITVEIL_ASSIGN_OR_RETURN(
       SqliteStatement find,
       connection_->Prepare("SELECT coalesce(max(step) + 1, 0) FROM run LEFT JOIN step USING (run_id) "
                            "WHERE run_id = ?1 GROUP BY run_id"));
-  SPLITVEIL_RETURN_IF_ERROR(find.Bind(run.run_id));
+  SPLITVEIL_RETURN_IF_ERROR(find.Bind(run_id));
   SPLITVEIL_ASSIGN_OR_RETURN(const bool known, find.Next());
+  return known ? std::optional<int64_t>(find.Int64(0)) : std::nullopt;
+}
+
+absl::Status LedgerDatabase::GoBackTo(const v1::LedgerPosition& position, const RunRow& run) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<int64_t> known, RecordedSteps(run.run_id));
   // A checkpoint is written after its ledger: one that lacks steps is a different one, or an older copy, and its
   // readers would take it for a complete run.
-  if (const int64_t recorded = known ? find.Int64(0) : 0; recorded < position.steps()) {
+  if (const int64_t recorded = known.value_or(0); recorded < position.steps()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "expected the ledger of run \"", run.run_id, "\" up to step ", position.steps(),
         ", where its checkpoint resumes, found it up to step ", recorded,
         ": restore the file that the run has written, or set the label party's restart to begin a new run"));
   }
-  if (!known) {
+  if (!known.has_value()) {
     return InsertRun(run);
   }
   SPLITVEIL_RETURN_IF_ERROR(connection_->Execute("BEGIN IMMEDIATE"));
@@ -109,28 +126,82 @@ absl::Status LedgerDatabase::GoBackTo(const v1::LedgerPosition& position, const 
   return connection_->Execute("COMMIT");
 }
 
-absl::Status LedgerDatabase::Begin() {
+absl::Status LedgerDatabase::CheckOpen() const {
   SPLITVEIL_RETURN_IF_ERROR(commit_status_);
-  if (finished_) {
-    return absl::FailedPreconditionError("ledger: the run is finished");
-  }
-  if (open_transaction_) {
-    return absl::OkStatus();
-  }
-  SPLITVEIL_RETURN_IF_ERROR(At(connection_->Execute("BEGIN IMMEDIATE")));
-  open_transaction_ = true;
-  opened_at_ = SteadyNow();
-  sleep_.Wake();
-  return absl::OkStatus();
+  return finished_ ? absl::FailedPreconditionError("ledger: the run is finished") : absl::OkStatus();
 }
 
-absl::Status LedgerDatabase::CommitPending() {
-  if (!open_transaction_) {
-    return commit_status_;
+void LedgerDatabase::NoteRecorded() {
+  if (!std::exchange(recorded_.any, true)) {
+    recorded_.since = SteadyNow();
+    sleep_.Wake();
   }
-  // Kept for good: rows of a failed commit are lost, and a run must not go on as if they were recorded.
-  commit_status_.Update(At(connection_->Execute("COMMIT")));
-  open_transaction_ = connection_->in_transaction();
+}
+
+absl::Status LedgerDatabase::Write(Waiting& waiting) {
+  SPLITVEIL_RETURN_IF_ERROR(connection_->Execute("BEGIN IMMEDIATE"));
+  // Figures of epochs stay, however long the run. Before the new rows come, which take the place of the old ones.
+  for (const char* table : {"step", "step_time", "protection", "leak", "privacy_loss"}) {
+    for (SqliteDatabase* database : {connection_.get(), waiting.rows.get()}) {
+      const std::string sql = absl::StrCat("DELETE FROM ", table, " WHERE run_id = ?1 AND step < ?2");
+      SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement remove, database->Prepare(sql.c_str()));
+      SPLITVEIL_RETURN_IF_ERROR(remove.Run(run_id_, waiting.first_step));
+    }
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement tables,
+                             waiting.rows->Prepare("SELECT name FROM sqlite_schema WHERE type = 'table'"));
+  while (true) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool more, tables.Next());
+    if (!more) {
+      break;
+    }
+    SPLITVEIL_RETURN_IF_ERROR(Move(tables.Text(0), *waiting.rows));
+  }
+  if (!waiting.final_status.empty()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement finish,
+                               connection_->Prepare("UPDATE run SET finished_at = ?2, status = ?3 WHERE run_id = ?1"));
+    SPLITVEIL_RETURN_IF_ERROR(finish.Run(run_id_, UtcNow(), waiting.final_status));
+  }
+  return connection_->Execute("COMMIT");
+}
+
+absl::Status LedgerDatabase::Move(const std::string& table, SqliteDatabase& rows) {
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement row, rows.Prepare(absl::StrCat("SELECT * FROM ", table).c_str()));
+  SPLITVEIL_ASSIGN_OR_RETURN(bool more, row.Next());
+  if (!more) {
+    return absl::OkStatus();
+  }
+  const std::string values = absl::StrJoin(std::vector<std::string>(row.columns(), "?"), ", ");
+  absl::StatusOr<SqliteStatement> insertion =
+      connection_->Prepare(absl::StrCat("INSERT INTO ", table, " VALUES (", values, ")").c_str());
+  SPLITVEIL_RETURN_IF_ERROR(insertion.status());
+  while (more) {
+    SPLITVEIL_RETURN_IF_ERROR(insertion->RunWith(row));
+    SPLITVEIL_ASSIGN_OR_RETURN(more, row.Next());
+  }
+  return rows.Execute(absl::StrCat("DELETE FROM ", table).c_str());
+}
+
+absl::Status LedgerDatabase::Commit() {
+  const absl::MutexLock file_lock(&file_mutex_);
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (!commit_status_.ok() || !recorded_.any) {
+      return commit_status_;
+    }
+    std::swap(recorded_, committed_);
+  }
+  // Without the lock that Insert takes: another run may hold the file, or the disk be slow.
+  const absl::Status written = At(Write(committed_));
+  if (connection_->in_transaction()) {
+    connection_->Execute("ROLLBACK").IgnoreError();
+  }
+  committed_.any = false;
+  committed_.first_step = 0;
+  const absl::MutexLock lock(&mutex_);
+  // Kept for good: rows of a failed commit are lost, and a run must not go on as if they were recorded. A row that the
+  // file has is this party's mistake, not the caller's.
+  commit_status_.Update(absl::IsAlreadyExists(written) ? absl::InternalError(written.message()) : written);
   return commit_status_;
 }
 
@@ -141,43 +212,44 @@ void LedgerDatabase::CommitWhenDue() {
 }
 
 std::optional<SteadyTime> LedgerDatabase::CommitIfDue() {
-  const absl::MutexLock lock(&mutex_);
-  if (closing_) {
-    return std::nullopt;
+  {
+    const absl::MutexLock lock(&mutex_);
+    // By age, not by count: what was recorded before a long wait for the peer must be visible meanwhile.
+    const SteadyTime due = SteadyAfter(kCommitInterval, recorded_.since);
+    if (closing_) {
+      return std::nullopt;
+    }
+    if (!recorded_.any || !commit_status_.ok() || SteadyNow() < due) {
+      return recorded_.any && commit_status_.ok() ? due : SteadyAfter(absl::InfiniteDuration());
+    }
   }
-  // By age, not by count: what was recorded before a long wait for the peer must be visible meanwhile.
-  const SteadyTime due = SteadyAfter(kCommitInterval, opened_at_);
-  if (open_transaction_ && SteadyNow() >= due) {
-    CommitPending().IgnoreError();  // Kept in commit_status_.
-  }
-  return open_transaction_ && commit_status_.ok() ? due : SteadyAfter(absl::InfiniteDuration());
-}
-
-absl::Status LedgerDatabase::Commit() {
-  const absl::MutexLock lock(&mutex_);
-  return CommitPending();
+  Commit().IgnoreError();  // Kept in commit_status_.
+  return SteadyNow();
 }
 
 absl::Status LedgerDatabase::Finish(absl::string_view status) {
-  const absl::MutexLock lock(&mutex_);
-  // In the same transaction as the last rows: a run that reads as finished has all of them.
-  SPLITVEIL_RETURN_IF_ERROR(Begin());
-  absl::StatusOr<SqliteStatement> finish =
-      connection_->Prepare("UPDATE run SET finished_at = ?2, status = ?3 WHERE run_id = ?1");
-  SPLITVEIL_RETURN_IF_ERROR(At(finish.ok() ? finish->Run(run_id_, UtcNow(), status) : finish.status()));
-  finished_ = true;
-  return CommitPending();
+  {
+    const absl::MutexLock lock(&mutex_);
+    SPLITVEIL_RETURN_IF_ERROR(CheckOpen());
+    // In the same transaction as the last rows: a run that reads as finished has all of them.
+    recorded_.final_status = std::string(status);
+    finished_ = true;
+    NoteRecorded();
+  }
+  return Commit();
 }
 
 absl::StatusOr<std::vector<EventRow>> LedgerDatabase::Events() {
-  const absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(Commit());
+  const absl::MutexLock lock(&file_mutex_);
   absl::StatusOr<std::vector<EventRow>> events = ReadRows<EventRow>(*connection_, run_id_, "rowid");
   return events.ok() ? std::move(events) : At(events.status());
 }
 
 template <typename... Values>
 absl::StatusOr<int64_t> LedgerDatabase::Count(const char* sql, const Values&... values) {
-  const absl::MutexLock lock(&mutex_);
+  SPLITVEIL_RETURN_IF_ERROR(Commit());
+  const absl::MutexLock lock(&file_mutex_);
   absl::StatusOr<SqliteStatement> count = connection_->Prepare(sql);
   absl::Status status = count.ok() ? count->Bind(values...) : count.status();
   absl::StatusOr<bool> found = status.ok() ? count->Next() : absl::StatusOr<bool>(status);
@@ -197,13 +269,9 @@ absl::StatusOr<int64_t> LedgerDatabase::CountEventsOfRun(absl::string_view kind,
 
 absl::Status LedgerDatabase::Trim(int64_t step) {
   const absl::MutexLock lock(&mutex_);
-  SPLITVEIL_RETURN_IF_ERROR(Begin());
-  // Figures of epochs stay, however long the run.
-  for (const char* table : {"step", "step_time", "protection", "leak", "privacy_loss"}) {
-    const std::string sql = absl::StrCat("DELETE FROM ", table, " WHERE run_id = ?1 AND step < ?2");
-    absl::StatusOr<SqliteStatement> remove = connection_->Prepare(sql.c_str());
-    SPLITVEIL_RETURN_IF_ERROR(At(remove.ok() ? remove->Run(run_id_, step) : remove.status()));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckOpen());
+  recorded_.first_step = step;
+  NoteRecorded();
   return absl::OkStatus();
 }
 

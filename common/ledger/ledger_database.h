@@ -27,8 +27,9 @@
 
 namespace splitveil {
 
-// Rows wait in one open transaction. A thread of its own commits it when it is a second old: a party that waits for
-// its peer records nothing, and what it recorded before must not wait with it. Thread-safe after Start. Errors name the
+// Rows wait in memory. A thread of its own writes them when the oldest is a second old: a party that waits for its peer
+// records nothing, and what it recorded before must not wait with it. It holds the file for the moment of writing, so
+// that several runs share one, and holds up nobody who records meanwhile. Thread-safe after Start. Errors name the
 // file.
 class LedgerDatabase {
  public:
@@ -43,23 +44,21 @@ class LedgerDatabase {
 
   // Begins the run, or goes on with it from `position`. Before any other call, once.
   absl::Status Start(const RunRow& run, const v1::LedgerPosition* position) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Inserts a row of this run.
+  // A row of this run. AlreadyExists where one of its key waits; where the file has one, Commit and all that follows
+  // fail: Internal.
   template <typename Row>
   absl::Status Insert(const Row& row) ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
-    SPLITVEIL_RETURN_IF_ERROR(Begin());
-    const auto [insertion, is_new] = insertions_.try_emplace(Row::kTable);
+    SPLITVEIL_RETURN_IF_ERROR(CheckOpen());
+    const auto [insertion, is_new] = recorded_.insertions.try_emplace(Row::kTable);
     if (is_new) {
-      absl::StatusOr<SqliteStatement> prepared = connection_->Prepare(InsertionOf<Row>().c_str());
-      if (!prepared.ok()) {
-        insertions_.erase(insertion);
-        return At(AsDamage(prepared.status()));
-      }
-      insertion->second = *std::move(prepared);
+      SPLITVEIL_ASSIGN_OR_RETURN(insertion->second, recorded_.rows->Prepare(InsertionOf<Row>().c_str()));
     }
-    return At(WriteRow(run_id_, row, insertion->second));
+    SPLITVEIL_RETURN_IF_ERROR(At(WriteRow(run_id_, row, insertion->second)));
+    NoteRecorded();
+    return absl::OkStatus();
   }
-  absl::Status Commit() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Commit() ABSL_LOCKS_EXCLUDED(file_mutex_, mutex_);
   absl::StatusOr<int64_t> LastEvent() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Finish(absl::string_view status) ABSL_LOCKS_EXCLUDED(mutex_);
   // Of the run, in the order they were recorded.
@@ -72,31 +71,49 @@ class LedgerDatabase {
   absl::Status Trim(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // Rows on their way into the file.
+  struct Waiting {
+    std::unique_ptr<SqliteDatabase> rows;  // In memory; before the statements, which must be finalised first.
+    std::map<absl::string_view, SqliteStatement> insertions;  // By table, once used.
+    bool any = false;                                         // Or anything else that is to be written.
+    SteadyTime since;                                         // The first of them.
+    int64_t first_step = 0;                                   // Rows of steps before it are removed.
+    std::string final_status;                                 // Empty: the run goes on.
+  };
+
   // The error with the ledger's path before it.
   absl::Status At(const absl::Status& status) const;
   // The number that `sql` selects with `values` bound.
   template <typename... Values>
-  absl::StatusOr<int64_t> Count(const char* sql, const Values&... values) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status InsertRun(const RunRow& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status GoBackTo(const v1::LedgerPosition& position, const RunRow& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CommitPending() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<int64_t> Count(const char* sql, const Values&... values) ABSL_LOCKS_EXCLUDED(file_mutex_, mutex_);
+  absl::Status InsertRun(const RunRow& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file_mutex_);
+  // Steps that the file has of a run; none: it does not know the run.
+  absl::StatusOr<std::optional<int64_t>> RecordedSteps(const std::string& run_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file_mutex_);
+  absl::Status GoBackTo(const v1::LedgerPosition& position, const RunRow& run)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file_mutex_);
+  absl::Status CheckOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteRecorded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // All of `waiting` in one transaction, which is open where that fails.
+  absl::Status Write(Waiting& waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file_mutex_);
+  // The rows of a table out of `rows` into the file.
+  absl::Status Move(const std::string& table, SqliteDatabase& rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file_mutex_);
   void CommitWhenDue();
-  // Commits the open transaction where it is old enough. When to look again; nullopt: the ledger closes.
-  std::optional<SteadyTime> CommitIfDue() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Commits what has waited long enough. When to look again; nullopt: the ledger closes.
+  std::optional<SteadyTime> CommitIfDue() ABSL_LOCKS_EXCLUDED(file_mutex_, mutex_);
 
   const std::string path_;  // For errors.
   const std::string run_id_;
   std::thread committer_;  // Of Start and the destructor alone.
-  WakeableSleep sleep_;    // The committer's; ended by closing_ and the opening of a transaction.
+  WakeableSleep sleep_;    // The committer's; ended by closing_ and the first row after a commit.
+
+  absl::Mutex file_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  std::unique_ptr<SqliteDatabase> connection_ ABSL_GUARDED_BY(file_mutex_);
+  Waiting committed_ ABSL_GUARDED_BY(file_mutex_);  // Being written, or empty.
 
   absl::Mutex mutex_;
-  // Before the statements, which must be finalised first.
-  std::unique_ptr<SqliteDatabase> connection_ ABSL_GUARDED_BY(mutex_);
-  std::map<absl::string_view, SqliteStatement> insertions_ ABSL_GUARDED_BY(mutex_);  // By table, once used.
+  Waiting recorded_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool open_transaction_ ABSL_GUARDED_BY(mutex_) = false;
-  SteadyTime opened_at_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   // First failed commit: rows were lost, so every later call reports it.
   absl::Status commit_status_ ABSL_GUARDED_BY(mutex_);

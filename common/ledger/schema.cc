@@ -146,13 +146,15 @@ absl::StatusOr<bool> IsLedger(SqliteDatabase& database) {
                                                        : found.content == SqliteContent::kApplication;
 }
 
-absl::Status CreateTables(SqliteDatabase& database) {
-  SPLITVEIL_RETURN_IF_ERROR(database.Execute(kTables));
+absl::Status MakeLedger(SqliteDatabase& database) {
+  SPLITVEIL_RETURN_IF_ERROR(CreateTables(database));
   SPLITVEIL_RETURN_IF_ERROR(SignApplication(database, kLedger));
   return database.Execute("COMMIT");
 }
 
 }  // namespace
+
+absl::Status CreateTables(SqliteDatabase& database) { return database.Execute(kTables); }
 
 absl::Status CreateSchema(SqliteDatabase& database) {
   absl::StatusOr<bool> is_ledger = IsLedger(database);
@@ -168,7 +170,7 @@ absl::Status CreateSchema(SqliteDatabase& database) {
   // A second process may make the same file at this moment.
   SPLITVEIL_RETURN_IF_ERROR(database.Execute("BEGIN IMMEDIATE"));
   is_ledger = IsLedger(database);  // Now under the lock: another process may have been first.
-  absl::Status created = is_ledger.ok() && !*is_ledger ? CreateTables(database) : is_ledger.status();
+  absl::Status created = is_ledger.ok() && !*is_ledger ? MakeLedger(database) : is_ledger.status();
   if (database.in_transaction()) {
     absl::Status closed = database.Execute("ROLLBACK");
     created.Update(closed);

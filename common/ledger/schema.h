@@ -25,6 +25,9 @@ inline constexpr int kLedgerVersion = 7;
 // system cannot do WAL: it is not changed then; else as SqliteDatabase.
 absl::Status CreateSchema(SqliteDatabase& database);
 
+// The tables alone, and no mark, in an empty database: of rows on their way into a ledger.
+absl::Status CreateTables(SqliteDatabase& database);
+
 // Whether CreateSchema would find a ledger, or nothing: a process that was killed while it made one leaves a database
 // without tables. Changes nothing. Errors: InvalidArgument for another database or another version; else as
 // SqliteDatabase.

@@ -65,6 +65,7 @@ absl::StatusOr<EmbeddingTable> EmbeddingTable::Create(const Options& options) {
   try {
     EmbeddingTable table(options, HugePageVector<float>(parts * size, InitialMoment(options.optimizer)));
     FillUniform(options.initial_range, options.seed, table.values());
+    table.average_steps_.resize(table.has_average() ? static_cast<size_t>(options.rows) : 0);
     // The average starts at the values, not at 0.
     table.RestartAverage();
     return table;
@@ -86,6 +87,7 @@ void EmbeddingTable::RestartAverage() {
   const StridedRows average = values(ParameterUse::kPrediction);
   for (int64_t r = 0; r < rows_ && has_average(); ++r) {
     std::copy_n(trained.row(r).begin(), dimension_, average.row(r).begin());
+    average_steps_[r] = 0;
   }
 }
 
@@ -181,15 +183,20 @@ void EmbeddingTable::StepOccurringRows(double gradient_scale) {
   const int64_t first = moments() > 0 ? dimension_ : 0;
   const int64_t second = moments() > 1 ? 2 * dimension_ : 0;
   const int64_t average = ValuesPart(ParameterUse::kPrediction) * dimension_;
-  const auto average_rate = static_cast<float>(optimizer_.AverageRate(steps_));
   WithRule(optimizer_, steps_++, /*dense=*/false, gradient_scale, [&](const auto& rule) {
     for (size_t i = 0; i < occurring_rows_.size(); ++i) {
       const size_t ahead = std::min(i + kPrefetchRows, occurring_rows_.size() - 1);
       Prefetch(blocks_.data() + occurring_rows_[ahead] * block_size_, block_size_);
       float* values = blocks_.data() + occurring_rows_[i] * block_size_;
       rule.Apply(gradient_sums_.data() + i * dimension_, dimension_, values, values + first, values + second);
-      for (int64_t d = 0; d < dimension_ && average > 0; ++d) {
-        values[average + d] += (values[d] - values[average + d]) * average_rate;
+      if (average > 0) {
+        // By the row's own steps: late in training a rare row's average would else stay at its random start.
+        Prefetch(average_steps_.data() + occurring_rows_[ahead], 1);
+        float& own_steps = average_steps_[occurring_rows_[i]];
+        const auto rate = static_cast<float>(optimizer_.AverageRate(static_cast<int64_t>(own_steps++)));
+        for (int64_t d = 0; d < dimension_; ++d) {
+          values[average + d] += (values[d] - values[average + d]) * rate;
+        }
       }
     }
   });

@@ -24,10 +24,10 @@ struct LookupGradient {
 };
 
 // [rows, dimension] float32. Memory: the table, the optimiser's moments and the average (Adam: three times the table,
-// with an average four times), of which those of a row lie behind its values: in a large table what a step reads and
-// writes of a row is then found, and fetched, at once. The cost of a step depends on the batch, not on the number of
-// rows. Results depend on the order of the batch and on nothing else. Not thread-safe, except that Gather may run
-// concurrently with itself.
+// with an average four times and one number a row), of which those of a row lie behind its values: in a large table
+// what a step reads and writes of a row is then found, and fetched, at once. The cost of a step depends on the batch,
+// not on the number of rows. Results depend on the order of the batch and on nothing else. Not thread-safe, except that
+// Gather may run concurrently with itself.
 class EmbeddingTable {
  public:
   struct Options {
@@ -48,8 +48,9 @@ class EmbeddingTable {
   absl::Status Gather(absl::Span<const int64_t> indices, ParameterUse use, Matrix& out) const;
 
   // One lazy step (v1::Optimizer): the gradients of an index that occurs several times are summed in the order of the
-  // batch; moments, values and averages change only in rows that occur; bias corrections, the schedule and the
-  // average's decay use the number of Updates so far, whether or not a row took part in them. `lookups`: those of the
+  // batch; moments, values and averages change only in rows that occur; bias corrections and the
+  // schedule use the number of Updates so far, whether or not a row took part in them, the average's decay those that
+  // touched the row. `lookups`: those of the
   // batch, part by part; `gradient_scale` multiplies every sum. Errors: InvalidArgument as in Gather; nothing is
   // changed.
   absl::Status Update(absl::Span<const LookupGradient> lookups, double gradient_scale);
@@ -62,6 +63,8 @@ class EmbeddingTable {
   StridedRows moment(int index) { return Part(1 + index); }
   int moments() const { return optimizer_.moments(); }
   bool has_average() const { return optimizer_.has_average(); }
+  // Steps in each row's average, whole numbers up to 2^24: [rows, 1]. Where there is an average.
+  StridedRows average_steps() { return {average_steps_.data(), rows_, 1, 1}; }
   // The average, where there is one, restarts from the values.
   void RestartAverage();
   // Updates so far, where training resumes from a saved state.
@@ -89,8 +92,9 @@ class EmbeddingTable {
   int64_t dimension_;
   OptimizerOptions optimizer_;
   int64_t steps_ = 0;
-  int64_t block_size_;            // Parts * dimension.
-  HugePageVector<float> blocks_;  // [rows, block_size]: a row's values, first moments, second moments, average.
+  int64_t block_size_;                   // Parts * dimension.
+  HugePageVector<float> blocks_;         // [rows, block_size]: a row's values, first moments, second moments, average.
+  HugePageVector<float> average_steps_;  // [rows]; empty without an average.
 
   // Scratch of Update, kept to avoid allocations. The hash table has open addressing, a power-of-two size and holds
   // positions in occurring_rows_, -1 where empty.

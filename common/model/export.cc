@@ -79,9 +79,11 @@ absl::StatusOr<std::unique_ptr<PendingFile>> Create(const ExportTarget& target, 
 absl::Status WriteModule(const Module& module, PendingFile& file) {
   absl::Status status;
   torch::jit::ExportModule(module, [&](const void* bytes, size_t size) -> size_t {
-    // LibTorch has no way to report a failed write but a short count.
-    status.Update(file.Append({static_cast<const char*>(bytes), size}));
-    return status.ok() ? size : 0;
+    // Told of a failed write, LibTorch's writer throws, and once more as it is destroyed: the process would abort.
+    if (status.ok()) {
+      status = file.Append({static_cast<const char*>(bytes), size});
+    }
+    return size;
   });
   return status;
 }

@@ -176,6 +176,7 @@ std::vector<ParameterView> InputLayer::optimizer_state(const std::string& prefix
   }
   if (table_->has_average()) {
     views.push_back({AverageName(name), table_->values(ParameterUse::kPrediction)});
+    views.push_back({absl::StrCat(AverageName(name), ".steps"), table_->average_steps()});
   }
   return views;
 }

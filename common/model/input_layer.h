@@ -58,7 +58,8 @@ class InputLayer {
 
   // "`prefix`embedding", or none.
   std::vector<ParameterView> parameters(const std::string& prefix, ParameterUse use = ParameterUse::kTraining);
-  // What else training resumes from: its moments under MomentName and its average under AverageName.
+  // What else training resumes from: its moments under MomentName, its average under AverageName and, with
+  // ".steps" behind that, the steps in each row's.
   std::vector<ParameterView> optimizer_state(const std::string& prefix);
   // The average, where there is one, restarts from the embeddings.
   void RestartAverage();

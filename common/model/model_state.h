@@ -25,8 +25,8 @@ class ModelState {
 
   // All that training resumes from: the parameters as trained, under the names of Parameters(); "NAME.moment1" and
   // "NAME.moment2" for each name among them, as many as the optimiser remembers (ParameterOptimizer::moment), and
-  // "NAME.average", where there is one; "steps" (CopyTrainingState). Only where no batch is between its gradients and
-  // its Update.
+  // "NAME.average", where there is one, an embedding's with "NAME.average.steps"; "steps" (CopyTrainingState). Only
+  // where no batch is between its gradients and its Update.
   virtual NamedParameters TrainingState() const = 0;
   // Goes on from there. Embeddings and their moments may have fewer rows than the tables, whose other rows keep their
   // fresh start. Errors: InvalidArgument where names or sizes differ (another model or optimiser), then nothing is

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <numeric>
 #include <torch/csrc/autograd/variable.h>
@@ -26,6 +28,46 @@ using torch::autograd::Edge;
 int64_t Product(const std::vector<int64_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<int64_t>());
 }
+
+constexpr int kDigitBits = 16;  // Each digit is exactly a float, and finite.
+
+// The numbers of one parameter, or what stands in their place.
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+  bool is_exact = false;  // Its bytes, in digits; else float32.
+
+  size_t size() const {
+    return is_exact ? (tensor.nbytes() + 1) * 8 / kDigitBits : static_cast<size_t>(tensor.numel());
+  }
+  std::vector<float> Read() const {
+    std::vector<float> numbers(size());
+    const at::Tensor packed = tensor.detach().contiguous();
+    if (!is_exact) {
+      at::from_blob(numbers.data(), tensor.sizes(), at::kFloat).copy_(packed);
+      return numbers;
+    }
+    std::vector<uint16_t> digits(numbers.size());
+    std::memcpy(digits.data(), packed.data_ptr(), tensor.nbytes());
+    std::copy(digits.begin(), digits.end(), numbers.begin());
+    return numbers;
+  }
+  bool Fits(const std::vector<float>& numbers) const {
+    return numbers.size() == size() && (!is_exact || std::all_of(numbers.begin(), numbers.end(), [](float digit) {
+             return digit >= 0 && digit < (1 << kDigitBits) && digit == std::floor(digit);
+           }));
+  }
+  void Write(const std::vector<float>& numbers) {
+    if (!is_exact) {
+      tensor.copy_(at::from_blob(const_cast<float*>(numbers.data()), tensor.sizes(), at::kFloat));
+      return;
+    }
+    const std::vector<uint16_t> digits(numbers.begin(), numbers.end());
+    at::Tensor packed = at::empty(tensor.sizes(), tensor.options().requires_grad(false));
+    std::memcpy(packed.data_ptr(), digits.data(), packed.nbytes());
+    tensor.copy_(packed);
+  }
+};
 
 // Zero where the output does not depend on it.
 at::Tensor OrZeros(const at::Tensor& gradient, const std::vector<int64_t>& sizes) {
@@ -132,28 +174,35 @@ struct TorchScriptModule::State {
     return std::min(1.0, options.optimizer.clip_norm / std::sqrt(squared_norm));
   }
 
-  std::vector<std::pair<std::string, at::Tensor>> Tensors(Part part) {
-    std::vector<std::pair<std::string, at::Tensor>> tensors = StateOf(module);
-    for (auto& [name, tensor] : tensors) {
-      name = options.name_prefix + name;
-      for (size_t i = 0; part == Part::kPrediction && i < averages.size(); ++i) {
-        tensor = tensor.is_same(parameters[i]) ? averages[i] : tensor;
+  std::vector<NamedTensor> Tensors(Part part) {
+    std::vector<NamedTensor> tensors;
+    for (const auto& [name, tensor] : StateOf(module)) {
+      const auto trained =
+          std::find_if(parameters.begin(), parameters.end(), [&](const auto& own) { return own.is_same(tensor); });
+      const bool averaged = part == Part::kPrediction && trained != parameters.end() && !averages.empty();
+      tensors.push_back({options.name_prefix + name, averaged ? averages[trained - parameters.begin()] : tensor,
+                         /*is_exact=*/trained == parameters.end()});
+    }
+    for (size_t i = 0; part == Part::kTraining && i < parameters.size(); ++i) {
+      // Tied parameters have several names in the state dict; the first one names their moments.
+      const auto owner = std::find_if(tensors.begin(), tensors.end(),
+                                      [&](const auto& named) { return named.tensor.is_same(parameters[i]); });
+      const std::string name = owner->name;
+      for (int m = 0; m < options.optimizer.moments(); ++m) {
+        tensors.push_back(
+            {MomentName(name, m), at::from_blob(optimizers[i].moment(m).data(), parameters[i].sizes(), at::kFloat)});
+      }
+      if (!averages.empty()) {
+        tensors.push_back({AverageName(name), averages[i]});
       }
     }
     if (part == Part::kTraining) {
-      for (size_t i = 0; i < parameters.size(); ++i) {
-        // Tied parameters have several names in the state dict; the first one names their moments.
-        const auto owner = std::find_if(tensors.begin(), tensors.end(),
-                                        [&](const auto& named) { return named.second.is_same(parameters[i]); });
-        const std::string name = owner->first;
-        for (int m = 0; m < options.optimizer.moments(); ++m) {
-          tensors.emplace_back(MomentName(name, m),
-                               at::from_blob(optimizers[i].moment(m).data(), parameters[i].sizes(), at::kFloat));
-        }
-        if (!averages.empty()) {
-          tensors.emplace_back(AverageName(name), averages[i]);
-        }
+      std::vector<int64_t> steps;
+      for (const ParameterOptimizer& optimizer : optimizers) {
+        steps.push_back(optimizer.steps());
       }
+      // Last: SetValues takes the counts from there.
+      tensors.push_back({options.name_prefix + "parameter_steps", at::tensor(steps, at::kLong), /*is_exact=*/true});
     }
     return tensors;
   }
@@ -343,28 +392,27 @@ const std::vector<std::string>& TorchScriptModule::layers() const { return state
 
 NamedParameters TorchScriptModule::Values(Part part) const {
   NamedParameters values;
-  for (const auto& [name, tensor] : state_->Tensors(part)) {
-    std::vector<float> numbers(static_cast<size_t>(tensor.numel()));
-    at::from_blob(numbers.data(), tensor.sizes(), at::kFloat).copy_(tensor.detach());
-    values.emplace_back(name, std::move(numbers));
+  for (const NamedTensor& tensor : state_->Tensors(part)) {
+    values.emplace_back(tensor.name, tensor.Read());
   }
   return values;
 }
 
 absl::Status TorchScriptModule::SetValues(Part part, const NamedParameters& values) {
   const at::NoGradGuard no_grad;
-  const std::vector<std::pair<std::string, at::Tensor>> tensors = state_->Tensors(part);
+  std::vector<NamedTensor> tensors = state_->Tensors(part);
   // All names and sizes first: a state that does not fit changes nothing.
   const bool fits =
-      std::equal(tensors.begin(), tensors.end(), values.begin(), values.end(), [](const auto& own, const auto& other) {
-        return own.first == other.first && own.second.numel() == static_cast<int64_t>(other.second.size());
-      });
+      std::equal(tensors.begin(), tensors.end(), values.begin(), values.end(),
+                 [](const auto& own, const auto& other) { return own.name == other.first && own.Fits(other.second); });
   if (!fits) {
     return absl::InvalidArgumentError("values: names and sizes must be the module's, in its order");
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
-    at::Tensor tensor = tensors[i].second;
-    tensor.copy_(at::from_blob(const_cast<float*>(values[i].second.data()), tensor.sizes(), at::kFloat));
+    tensors[i].Write(values[i].second);
+  }
+  for (size_t i = 0; part == Part::kTraining && i < state_->optimizers.size(); ++i) {
+    state_->optimizers[i].set_steps(tensors.back().tensor[static_cast<int64_t>(i)].item<int64_t>());
   }
   return absl::OkStatus();
 }
@@ -382,12 +430,7 @@ torch::jit::Module TorchScriptModule::ScriptToPredict() const {
 
 int64_t TorchScriptModule::steps() const { return state_->steps; }
 
-void TorchScriptModule::set_steps(int64_t steps) {
-  state_->steps = steps;
-  for (ParameterOptimizer& optimizer : state_->optimizers) {
-    optimizer.set_steps(steps);
-  }
-}
+void TorchScriptModule::set_steps(int64_t steps) { state_->steps = steps; }
 
 TorchScriptModule::Draws TorchScriptModule::draws() const { return state_->draws; }
 

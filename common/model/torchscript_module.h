@@ -95,14 +95,18 @@ class TorchScriptModule {
 
   // What of the module can be copied out and put back.
   enum class Part {
-    kModel,       // Parameters and buffers by their names in the state dict; whole numbers as floats.
+    // Parameters and buffers by their names in the state dict. What no optimiser moves may be of any type and value
+    // (int64, -inf): its bytes, two in each float.
+    kModel,
     kPrediction,  // The same with the averages, where there are any, for the trained parameters.
-    kTraining,    // Beside them the optimiser's moments and the averages of the trained parameters.
+    // Beside them the optimiser's moments and the averages of the trained parameters, and "parameter_steps": how often
+    // each was moved, which a parameter that a batch does not reach is not.
+    kTraining,
   };
   NamedParameters Values(Part part) const;
   // Overwrites them; `values` has the names and sizes of Values, in its order, else InvalidArgument.
   absl::Status SetValues(Part part, const NamedParameters& values);
-  // Steps of the optimiser so far.
+  // Updates so far.
   int64_t steps() const;
   void set_steps(int64_t steps);
   // What the next Forward draws as: torch.manual_seed(seed + passes).

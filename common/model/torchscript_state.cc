@@ -95,13 +95,13 @@ absl::Status TorchScriptState::SetTrainingState(const NamedParameters& state) {
   learnt.erase(kept);
   NamedParameters module = module_->Values(Part::kTraining);
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, AssignTrainingState(learnt, Views(Part::kTraining, module)));
-  // Nothing is set before all of the state is known to fit.
+  SPLITVEIL_RETURN_IF_ERROR(module_->SetValues(Part::kTraining, module));
   module_->set_steps(steps);
   module_->set_draws(draws);
   if (embedding_ != nullptr) {
     embedding_->set_steps(steps);
   }
-  return module_->SetValues(Part::kTraining, module);
+  return absl::OkStatus();
 }
 
 }  // namespace splitveil

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdint>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -223,9 +224,16 @@ absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(const Monitori
   }
   std::unique_ptr<HttpListener> listener(
       new HttpListener(std::move(sockets), std::move(tls), std::move(stop), plan.request_limit, std::move(serve)));
-  for (int i = 0; i < kThreads; ++i) {
-    // A fixed number of threads: a flood of requests slows the page and not the training.
-    listener->threads_.emplace_back([started = listener.get()] { started->Run(); });
+  try {
+    for (int i = 0; i < kThreads; ++i) {
+      // A fixed number of threads: a flood of requests slows the page and not the training.
+      listener->threads_.emplace_back([started = listener.get()] { started->Run(); });
+    }
+  } catch (const std::system_error& error) {
+    // Fewer threads serve the page, too.
+    if (listener->threads_.empty()) {
+      return absl::InternalError(absl::StrCat("party.monitoring: no thread is to be had: ", error.what()));
+    }
   }
   return listener;
 }

@@ -97,7 +97,7 @@ class HttpListener {
 
   // `serve`: thread-safe; serves one request. `requests`: as IdentityReloader's: connections after one show the renewed
   // certificate. Errors: InvalidArgument, naming the field, where it cannot listen, or a certificate or key cannot be
-  // used.
+  // used; Internal where no thread is to be had.
   static absl::StatusOr<std::unique_ptr<HttpListener>> Start(const MonitoringPlan& plan,
                                                              std::function<void(HttpConnection&)> serve,
                                                              int (*requests)() = &ReloadRequests);

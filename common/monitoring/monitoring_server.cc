@@ -246,9 +246,20 @@ class MonitoringServer::Routes : private httplib::Server {
     return HandlerResponse::Handled;
   }
 
+  // The label party's losses, leaks and events tell of labels: without a token any user of the machine could read them.
+  bool HidesFigures(const v1::GetStatusResponse& status) const {
+    return !rules_.has_token() && status.role() == "label_party";
+  }
+
   v1::GetStatusResponse Snapshot() {
     v1::GetStatusResponse status = status_->Snapshot();
     certificates_.AddTo(status);
+    if (HidesFigures(status)) {
+      status.clear_loss();
+      status.clear_bound_exceeded();
+      status.clear_events();
+      status.clear_label_party();
+    }
     return status;
   }
 
@@ -256,9 +267,10 @@ class MonitoringServer::Routes : private httplib::Server {
     v1::GetStatusResponse status = Snapshot();
     // The button shows only where pressing it would be allowed.
     if (status.has_label_party()) {
-      status.mutable_label_party()->set_halt_allowed(can_halt_ && rules_.allows_changes());
+      status.mutable_label_party()->set_halt_allowed(can_halt_ && rules_.has_token());
     }
-    return absl::StrCat("{\"status\":", JsonOf(status), ",\"history\":", JsonOf(status_->History()), "}");
+    const v1::RunHistory history = HidesFigures(status) ? v1::RunHistory() : status_->History();
+    return absl::StrCat("{\"status\":", JsonOf(status), ",\"history\":", JsonOf(history), "}");
   }
 
   static void Answer(const absl::Status& done, httplib::Response& response) {
@@ -287,7 +299,8 @@ absl::StatusOr<std::unique_ptr<MonitoringServer>> MonitoringServer::Start(const 
       std::unique_ptr<HttpListener> listener,
       HttpListener::Start(plan, [serves = routes.get()](HttpConnection& connection) { serves->Serve(connection); }));
   LogInfo("monitoring on ", plan.is_loopback ? "http" : "https", " port ", listener->port(),
-          plan.token_sha256.has_value() ? ", with a token" : ", read-only");
+          plan.token_sha256.has_value() ? ", with a token"
+                                        : ", read-only; what tells of labels needs party.monitoring.token_path");
   return std::unique_ptr<MonitoringServer>(new MonitoringServer(std::move(routes), std::move(listener)));
 }
 

@@ -50,19 +50,20 @@ struct RequestFacts {
 
 // The page's own files hold no figure and are for everybody who reaches the port; figures are for who has the token;
 // what changes the run, every POST, is for who has the token, asks from the page itself and says so in a header that no
-// other page can set without this party's leave. Without a token nothing can be changed.
+// other page can set without this party's leave. Without a token nothing can be changed, and
+// the label party's progress is all of its figures that can be read.
 //
 // On a loopback address the Host must be one: a name that an outside page makes lead here (DNS rebinding) is refused.
 // Thread-safe.
 class AccessRules {
  public:
-  // `token_sha256`: nullopt: figures are for everybody who reaches the port, on loopback alone.
+  // `token_sha256`: nullopt: what there is to read is for everybody who reaches the port, on loopback alone.
   AccessRules(bool is_loopback, std::optional<Digest> token_sha256)
       : is_loopback_(is_loopback), token_sha256_(token_sha256) {}
 
   // 200, 401 (no token, or another one) or 403, as HTTP has it. Tokens are compared in constant time.
   int Check(const RequestFacts& request) const;
-  bool allows_changes() const { return token_sha256_.has_value(); }
+  bool has_token() const { return token_sha256_.has_value(); }
 
  private:
   bool HasToken(const RequestFacts& request) const;

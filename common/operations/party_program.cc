@@ -20,6 +20,7 @@
 #include "common/config/config_paths.h"
 #include "common/ledger/schema.h"
 #include "common/process/runtime.h"
+#include "common/process/tune_runtime.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/transport/host_port.h"
@@ -108,7 +109,7 @@ void KeepOlderForOwnerAlone(const std::string& checkpoint) {
 
 int RunPartyProgram(const PartyProgram& program, int argc, char** argv) {
   // Before any thread exists: these settings are read once.
-  TuneRuntime(argv);
+  TuneRuntime();
   RequireTls13();
   std::string agreement, config;
   PartyFlags flags;

@@ -1,4 +1,4 @@
-// What every program does first: memory and BLAS settings, signals; and its version.
+// What a program asks of the system: memory and BLAS settings, signals; and its version.
 #ifndef SPLITVEIL_COMMON_PROCESS_RUNTIME_H_
 #define SPLITVEIL_COMMON_PROCESS_RUNTIME_H_
 
@@ -8,15 +8,6 @@
 #include "absl/strings/string_view.h"
 
 namespace splitveil {
-
-// Call first in main, before any thread. Forbids core dumps (ForbidCoreDumps), allows as many files as there may be.
-// Keeps big blocks from going back to the kernel (mallopt), and Abseil from looking for deadlocks. OpenBLAS and OpenMP
-// read their environment when they are loaded, before main; so it sets what is unset of it and executes the program
-// again, once, with the same `argv`: OPENBLAS_NUM_THREADS=1; on a CPU with AVX-512 OPENBLAS_CORETYPE=SKYLAKEX (OpenBLAS
-// picks AVX2 kernels on new AMD CPUs); OMP_WAIT_POLICY=passive and OPENBLAS_THREAD_TIMEOUT=17, so that threads that
-// wait sleep and leave the cores to those that compute. Values the user has set stay. Where the program cannot be
-// executed again it continues with what it has. More threads after the configuration is read: SetBlasThreads.
-void TuneRuntime(char** argv);
 
 // A core dump would leave keys, ids and labels on the disk, or with the service that collects dumps: from now on the
 // kernel makes none, and no other process of the user reads this one's memory. SPLITVEIL_CORE_DUMPS=1 in the
@@ -51,13 +42,10 @@ void HandleReloadSignal();
 bool StopRequested();
 int ReloadRequests();
 
-// File that answers this process's calls of sgemm (single-precision matrix product), with symbolic links followed:
-// Debian's libblas.so.3 is a link of a link to whichever implementation is chosen. Empty where none is loaded.
-std::string LoadedBlasPath();
-
-// Whether `resolved_path` is the unoptimised reference BLAS (Netlib): a libblas.so that is in no folder of an optimised
-// implementation (OpenBLAS, MKL, BLIS, ATLAS).
-bool IsReferenceBlas(absl::string_view resolved_path);
+// File of the unoptimised reference BLAS (Netlib), with symbolic links followed, if that answers this process's calls
+// of sgemm (single-precision matrix product): a libblas.so with nothing of OpenBLAS, MKL, BLIS or ATLAS in it or behind
+// it. Else empty.
+std::string ReferenceBlasPath();
 
 // Sets the threads of OpenBLAS's products, whatever OPENBLAS_NUM_THREADS said at start (LibTorch's own setting does not
 // reach it). `threads`: at least 1. False where no OpenBLAS is loaded. Not while products run.

@@ -355,8 +355,9 @@ void SectionFile::Read(absl::string_view bytes, void* out) const {
   while (done < bytes.size()) {
     const ssize_t got = pread(descriptor_, static_cast<char*>(out) + done, bytes.size() - done,
                               static_cast<off_t>(bytes.data() - bytes_.data() + done));
-    // Read errors are rare, and every caller would have to handle them; the mapping's handler does.
-    if (got <= 0 && errno != EINTR) {
+    // Read errors are rare, and every caller would have to handle them; the mapping's handler does. The end of the file
+    // sets no errno.
+    if (got == 0 || (got < 0 && errno != EINTR)) {
       // The mapping answers as it does for a disk that cannot be read: it ends the process.
       std::memcpy(static_cast<char*>(out) + done, bytes.data() + done, bytes.size() - done);
       return;

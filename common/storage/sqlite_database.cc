@@ -159,6 +159,16 @@ absl::Status SqliteStatement::RunBound() {
   return status;
 }
 
+absl::Status SqliteStatement::RunWith(const SqliteStatement& row) {
+  Reset();
+  bool bound = sqlite3_bind_parameter_count(statement_.get()) == row.columns();
+  for (int column = 0; bound && column < row.columns(); ++column) {
+    bound = sqlite3_bind_value(statement_.get(), column + 1, sqlite3_column_value(row.statement_.get(), column)) ==
+            SQLITE_OK;
+  }
+  return bound ? RunBound() : absl::InvalidArgumentError("expected a row with as many columns as there are values");
+}
+
 absl::StatusOr<bool> SqliteStatement::Next() {
   const int code = sqlite3_step(statement_.get());
   if (code == SQLITE_ROW) {

@@ -41,6 +41,9 @@ class SqliteStatement {
     return bound ? absl::OkStatus() : Error();
   }
 
+  // Run with the columns of `row`'s current row as they are. Errors: InvalidArgument where `row` has others.
+  absl::Status RunWith(const SqliteStatement& row);
+
   // Steps to the next row of the result; false after the last.
   absl::StatusOr<bool> Next();
 

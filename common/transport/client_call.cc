@@ -1,9 +1,13 @@
 #include "common/transport/client_call.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 #include "common/crypto/secure_random.h"
 #include "common/telemetry/log.h"
@@ -23,6 +27,19 @@ bool SaysPeerIsGone(absl::StatusCode code) {
          code == absl::StatusCode::kCancelled;
 }
 
+// Where this machine keeps its files is not the peer's to know, whatever an error says of it.
+std::string WithoutPaths(absl::string_view message) {
+  std::string said;
+  while (!message.empty()) {
+    const bool may_begin = said.empty() || absl::StrContains(" (\"'=", said.back());
+    const size_t size =
+        message[0] == '/' && may_begin ? std::min(message.find_first_of(" ,;:()\"'"), message.size()) : 1;
+    absl::StrAppend(&said, size > 1 ? "a file" : message.substr(0, 1));
+    message.remove_prefix(size);
+  }
+  return said;
+}
+
 }  // namespace
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
@@ -30,7 +47,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
     return grpc::Status::OK;
   }
   const bool halted = absl::IsResourceExhausted(status) && status.GetPayload(kHaltedPayloadUrl).has_value();
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()),
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), WithoutPaths(status.message()),
                       halted ? kHaltedPayloadUrl : "");
 }
 

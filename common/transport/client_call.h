@@ -24,7 +24,8 @@ inline constexpr char kRefusedByPeerPayloadUrl[] = "splitveil/refused-by-peer";
 // and message sizes, which end calls with the same code, would read as a halt.
 inline constexpr char kHaltedPayloadUrl[] = "splitveil/halted";
 
-// Payloads other than the mark of a halt are not sent.
+// Payloads other than the mark of a halt are not sent; "a file" stands in the message for each path that begins at the
+// root.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 // A status that came from the peer; RefusedByPeer() is true of it unless it says that the peer is gone (Unavailable,
 // DeadlineExceeded, Cancelled). A ResourceExhausted whose details say so is marked as a halt; any other details, and

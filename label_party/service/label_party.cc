@@ -26,6 +26,7 @@
 #include "common/operations/party_program.h"
 #include "common/operations/run_facts.h"
 #include "common/operations/run_summary.h"
+#include "common/operations/untold_end.h"
 #include "common/privacy_account/privacy_account.h"
 #include "common/process/exit_code.h"
 #include "common/process/file.h"
@@ -46,6 +47,7 @@
 #include "label_party/service/split_training_service.h"
 #include "label_party/session/label_session.h"
 #include "label_party/storage/noise_key.h"
+#include "label_party/storage/release_journal.h"
 #include "label_party/training/training.h"
 
 namespace splitveil {
@@ -170,7 +172,8 @@ absl::Duration FarewellLimit(const v1::Deadlines& deadlines, bool halted) {
   if (halted) {
     return absl::Seconds(deadlines.step_seconds());
   }
-  return deadlines.max_outage_seconds() == 0 ? absl::ZeroDuration()
+  // A peer that does not come back says at once, on the connection that it has, that it has heard of the end.
+  return deadlines.max_outage_seconds() == 0 ? kAnswerLimit
                                              : absl::Seconds(deadlines.max_outage_seconds()) + kNoticeLimit;
 }
 
@@ -178,14 +181,32 @@ std::string DetailsPath(const LabelPartyPlan& plan) {
   return ResultPath(plan.config.party().ledger_path(), !plan.config.predictions_path().empty());
 }
 
+std::string ResultLine(const RunFigures& figures) { return absl::StrCat("RESULT ", ResultJson(figures)); }
+
 // Every figure into a file, and of a complete run into a second one where that is configured.
 absl::Status KeepFigures(const LabelPartyPlan& plan, const RunFigures& figures) {
   const std::string json = FullResultJson(figures) + "\n";
   absl::Status status = WriteFile(DetailsPath(plan), json, kOwnerOnly);
-  if (const std::string& path = plan.config.result_path(); figures.ended == "completed" && !path.empty()) {
+  if (figures.ended != "completed") {
+    return status;
+  }
+  if (const std::string& path = plan.config.result_path(); !path.empty()) {
     status.Update(WriteFile(path, json, kOwnerOnly));
   }
+  status.Update(
+      KeepUntoldEnd(plan.config.party().ledger_path(), plan.agreement, {figures.run_id, ResultLine(figures)}));
   return status;
+}
+
+// What the party's earlier process could not tell any more, of a run that its peer cannot take up again.
+std::optional<UntoldEnd> FindFinalEnd(const LabelPartyPlan& plan) {
+  std::optional<UntoldEnd> end = FindUntoldEnd(plan.config.party().ledger_path(), plan.agreement);
+  if (!end.has_value() || plan.config.party().restart() || plan.checkpoints.path.empty()) {
+    return plan.config.party().restart() ? std::nullopt : end;
+  }
+  const auto journal = ReleaseJournal::Read(ReleaseJournal::PathOf(plan.checkpoints.path, end->run_id));
+  const bool may_go_on = journal.ok() ? !journal->settled : !absl::IsNotFound(journal.status());
+  return may_go_on ? std::nullopt : end;
 }
 
 // The expected peer was silent, but somebody came.
@@ -208,7 +229,7 @@ void TellResult(const LabelPartyPlan& plan, const LabelSession& session, const a
   }
   PrintRunSummary(*figures, DetailsPath(plan), plan.verbose_summary);
   if (outcome.ok()) {
-    std::cout << "RESULT " << ResultJson(*figures) << std::endl;
+    std::cout << ResultLine(*figures) << std::endl;
   }
 }
 
@@ -338,11 +359,17 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
   SetComputeThreads(plan.config.party().compute_threads());
   KeepForOwnerAlone(plan.config);
   LogInfo("agreement fingerprint ", AgreementFingerprint(plan.agreement));
+  if (const std::optional<UntoldEnd> end = FindFinalEnd(plan); end.has_value()) {
+    TellOf(*end, plan.config.party().ledger_path());
+    return absl::OkStatus();
+  }
   LabelPartyPlan part = plan;
   RetryLimits allowed;
   while (true) {
+    ForgetUntoldEnd(plan.config.party().ledger_path());
     absl::Status outcome = ServeRun(part, allowed);
     if (!absl::IsAborted(outcome)) {
+      ForgetUntoldEnd(plan.config.party().ledger_path());
       return outcome;
     }
     LogInfo(outcome.message());

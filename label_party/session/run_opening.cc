@@ -172,8 +172,9 @@ absl::Status RunOpening::BeginAlignment() {
 absl::Status RunOpening::FinishAlignment(absl::StatusOr<AlignedIds> aligned) {
   Ledger& ledger = *run_->records.ledger();
   if (const absl::Status& failed = aligned.status(); !failed.ok()) {
-    SPLITVEIL_RETURN_IF_ERROR(
-        run_->end.EndUnlessOk(ledger.RecordEvent("alignment_failed", absl::StatusCodeToString(failed.code()))));
+    absl::Status recorded = ledger.RecordEvent("alignment_failed", absl::StatusCodeToString(failed.code()));
+    recorded.Update(ledger.Commit());
+    SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(recorded));
     // A lost connection is no fault of the peer's messages: it may align again, at the cost of one more count.
     if (absl::IsUnavailable(failed) && run_->context.agreement.deadlines().max_outage_seconds() > 0) {
       run_->protocol.AlignmentLost();
@@ -198,8 +199,10 @@ absl::Status RunOpening::Aligned(const std::string& detail) {
   LogInfo("aligned ", examples, " examples; own ids ", own_ids, ", the peer's ", peer_ids, detail);
   run_->context.status->Update(
       [&](v1::GetStatusResponse& status) { status.set_aligned_examples(static_cast<uint64_t>(examples)); });
-  SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(ledger.RecordEvent(
-      "aligned", absl::StrCat(examples, " common ids of ", own_ids, " own and ", peer_ids, " of the peer", detail))));
+  absl::Status recorded = ledger.RecordEvent(
+      "aligned", absl::StrCat(examples, " common ids of ", own_ids, " own and ", peer_ids, " of the peer", detail));
+  recorded.Update(ledger.Commit());  // A ledger that cannot be written ends the run here, not after its first steps.
+  SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(recorded));
   // The peer finds the same number, so it need not be told.
   absl::Status enough =
       CheckSharedExamples({examples, own_ids, peer_ids}, run_->context.agreement.minimum_batch_size());

@@ -126,11 +126,11 @@ absl::Status RunRecords::CheckMayStartNew(const std::string& resumed_from) const
     const bool is_counted = journal.ok() && journal->IsCountedBy(run_->account_id);
     SPLITVEIL_ASSIGN_OR_RETURN(const bool adds_up, AddsUp(path, resumed_from));
     if (!is_counted && !adds_up) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "unfinished: a run was interrupted after gradients were sent (", path,
-          "), and the parties have no checkpoint of it and of this agreement in common: a new run would release its "
-          "examples again with different noise. Restore the non-label party's checkpoints and the agreement, or set "
-          "restart at the label party"));
+      LogWarning(path, ": says that something was released, and is not settled");  // The error goes to the peer, too.
+      return absl::FailedPreconditionError(
+          "unfinished: a run was interrupted after gradients were sent, and the parties have no checkpoint of it and "
+          "of this agreement in common: a new run would release its examples again with different noise. Restore the "
+          "non-label party's checkpoints and the agreement, or set restart at the label party");
     }
     LogWarning("a run was interrupted after gradients were sent (", path,
                "), and what both parties have cannot continue it: a new run starts, and what was released is counted");

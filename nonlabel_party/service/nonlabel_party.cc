@@ -22,6 +22,7 @@
 #include "common/operations/party_program.h"
 #include "common/operations/run_facts.h"
 #include "common/operations/run_summary.h"
+#include "common/operations/untold_end.h"
 #include "common/process/exit_code.h"
 #include "common/process/runtime.h"
 #include "common/process/steady_time.h"
@@ -170,6 +171,13 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   SetComputeThreads(plan.config.party().compute_threads());
   KeepForOwnerAlone(plan.config);
   LogInfo("agreement fingerprint ", AgreementFingerprint(plan.agreement));
+  const std::string& ledger = plan.config.party().ledger_path();
+  const std::optional<UntoldEnd> end = FindUntoldEnd(ledger, plan.agreement);
+  if (end.has_value() && !plan.config.party().restart()) {
+    TellOf(*end, ledger);
+    return absl::OkStatus();
+  }
+  ForgetUntoldEnd(ledger);
   RunStatus status("nonlabel_party");
   OperationsService operations(&status);
   const std::string status_socket = StatusSocketPath(plan.config.party());
@@ -198,6 +206,7 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   }
   // A second for a health check that is being answered.
   running.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(1))));
+  ForgetUntoldEnd(ledger);
   return outcome;
 }
 

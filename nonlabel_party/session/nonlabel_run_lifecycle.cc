@@ -13,6 +13,7 @@
 #include "common/model/export.h"
 #include "common/operations/run_facts.h"
 #include "common/operations/run_progress.h"
+#include "common/operations/untold_end.h"
 #include "common/process/exit_code.h"
 #include "common/process/runtime.h"
 #include "common/process/steady_time.h"
@@ -384,6 +385,9 @@ absl::Status NonLabelRunLifecycle::End(absl::Status outcome) {
   options_.status->Update([this](v1::GetStatusResponse& message) { message.set_ended(ended_); });
   // The label party keeps its port open until it knows that its answer to Close has arrived.
   if (outcome.ok()) {
+    if (const absl::Status kept = KeepUntoldEnd(options_.ledger_path, options_.agreement, {run_id_, ""}); !kept.ok()) {
+      LogWarning("killed now, this party would not know that the run is complete: ", kept.message());
+    }
     v1::CloseRequest goodbye;
     goodbye.set_run_id(run_id_);
     goodbye.set_completed(true);

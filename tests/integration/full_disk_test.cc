@@ -1,5 +1,6 @@
 // What a run must be able to rely on, on a disk that is full or has become read-only: one error with the path, no part
 // of a file, and what was there before as it was.
+#include <chrono>
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include "common/process/file.h"
 #include "label_party/storage/noise_key.h"
 #include "tests/testing/process/small_disk.h"
+#include "tests/testing/two_party_run.h"
 
 namespace splitveil::testing {
 namespace {
@@ -101,6 +103,28 @@ TEST_F(FullDiskTest, AnAccountThatCannotBeWrittenDebitsNothing) {
   std::filesystem::remove(disk_.File("filler"));
   disk_.MakeReadOnly();
   ExpectFails(PrivacyAccount::Open({path, "clicks", 1}).status(), path);
+}
+
+// Of either party: one line each, and the peer does not wait.
+TEST_F(FullDiskTest, AnExportThatDoesNotFitEndsBothPartiesAtOnce) {
+  const SmallDisk small(16);
+  for (const bool at_label_party : {true, false}) {
+    TwoPartyRun run(1000);
+    run.label_agreement.set_epochs(1);
+    run.nonlabel_agreement.set_epochs(1);
+    (at_label_party ? run.label_config.mutable_party() : run.nonlabel_config.mutable_party())
+        ->set_export_dir(small.File(""));
+    run.StartLabelParty();
+    run.StartNonLabelParty();
+    const auto since = std::chrono::steady_clock::now();
+    RunningProgram& full = at_label_party ? *run.label : *run.nonlabel;
+    RunningProgram& other = at_label_party ? *run.nonlabel : *run.label;
+    EXPECT_EQ(full.Wait(), 1) << full.Errors();
+    EXPECT_THAT(full.Errors(), HasSubstr("cannot be written: No space left on device"));
+    EXPECT_EQ(other.Wait(), 3) << other.Errors();
+    EXPECT_THAT(other.Errors(), ::testing::Not(HasSubstr(small.File(""))));
+    EXPECT_LT(std::chrono::steady_clock::now() - since, std::chrono::seconds(60));
+  }
 }
 
 TEST_F(FullDiskTest, AResultKeepsItsOldContents) {

@@ -1,6 +1,10 @@
 // Both programs over a connection that breaks: the run goes on as if nothing had been.
+#include <unistd.h>
+
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -98,6 +102,53 @@ TEST(InterruptionsTest, CutsBeforeTheFirstStepLeaveTheSameParametersAndEachStepO
     begun_anew += std::stoi(run.NonLabel(kAligning)) - 1;
   }
   EXPECT_GT(begun_anew, 0);
+}
+
+// The peer says at once that it knows of the end: nothing of the run is left open, and the next one may begin.
+TEST(InterruptionsTest, WhereNobodyWaitsForAnotherACompleteRunIsSettled) {
+  InterruptedRun run(1, 1000);
+  run.run.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  run.ForBoth([](v1::RunAgreement& agreement) {
+    agreement.set_epochs(1);
+    agreement.mutable_deadlines()->set_max_outage_seconds(0);
+  });
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    run.StartWithFreshRandomness();
+    EXPECT_EQ(run.run.nonlabel->Wait(), 0) << run.run.nonlabel->Errors();
+    EXPECT_EQ(run.run.label->Wait(), 0) << run.run.label->Errors();
+  }
+  EXPECT_EQ(run.Label("SELECT count(*) FROM run WHERE status = 'completed'"), "2");
+}
+
+// As a supervisor would: without it the party would listen for a peer that has ended, and fail, again and again.
+TEST(InterruptionsTest, APartyThatIsKilledOnceItsRunIsCompleteEndsWithItStartedAgain) {
+  InterruptedRun run(1, 1000);
+  run.ForBoth([](v1::RunAgreement& agreement) { agreement.set_epochs(1); });
+  run.StartWithFreshRandomness();
+  // What a party killed at its very end leaves: it is there until the party has ended by itself.
+  const std::vector<std::string> parties = {"label_party", "nonlabel_party"};
+  while (!run.run.label->HasEnded() || !run.run.nonlabel->HasEnded()) {
+    for (const std::string& party : parties) {
+      (void)!link((run.run.ledger(party) + ".ended").c_str(), (run.run.ledger(party) + ".left").c_str());
+    }
+    absl::SleepFor(absl::Microseconds(200));
+  }
+  ASSERT_EQ(run.run.label->Wait(), 0) << run.run.label->Errors();
+  const std::string result = run.run.label->Output();
+  ASSERT_THAT(result, ::testing::StartsWith("RESULT {"));
+  for (const std::string& party : parties) {
+    EXPECT_FALSE(std::filesystem::exists(run.run.ledger(party) + ".ended"));
+    ASSERT_EQ(rename((run.run.ledger(party) + ".left").c_str(), (run.run.ledger(party) + ".ended").c_str()), 0);
+    const std::string agreement = party == "label_party" ? "/label_run.textproto" : "/nonlabel_run.textproto";
+    RunningProgram again(
+        party, {"--agreement=" + run.run.folder + agreement, "--config=" + run.run.folder + "/" + party + ".textproto"},
+        run.run.folder);
+    EXPECT_EQ(again.Wait(), 0) << again.Errors();
+    EXPECT_THAT(again.Errors(), HasSubstr("was complete before this party was ended from outside"));
+    EXPECT_EQ(again.Output(), party == "label_party" ? result : "");
+    EXPECT_FALSE(std::filesystem::exists(run.run.ledger(party) + ".ended"));
+  }
+  EXPECT_EQ(run.Label("SELECT count(*) FROM run"), "1");
 }
 
 TEST(InterruptionsTest, PastTheAgreedOutageBothGiveUpAndSaySo) {

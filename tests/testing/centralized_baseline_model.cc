@@ -98,7 +98,8 @@ LazyEmbedding::LazyEmbedding(const std::vector<float>& values, int64_t dimension
     : table_(torch::tensor(values).view({-1, dimension}).requires_grad_()),
       first_(torch::zeros_like(table_)),
       second_(torch::zeros_like(table_)),
-      average_(table_.detach().clone()) {}
+      average_(table_.detach().clone()),
+      own_steps_(torch::zeros({table_.size(0), 1})) {}
 
 Tensor LazyEmbedding::Lookup(const FeatureBatch& batch) {
   const Tensor rows = torch::tensor(batch.categories);
@@ -132,7 +133,9 @@ void LazyEmbedding::Step(const v1::Optimizer& optimizer, double rate, int64_t st
     change = correction * first_ / (second_.sqrt() + epsilon);
   }
   table_.sub_(rate * touched_ * change);
-  average_.copy_(torch::where(touched_ > 0, Averaged(average_, table_, optimizer, step), average_));
+  const Tensor keep = ((1 + own_steps_) / (10 + own_steps_)).clamp_max(optimizer.average_decay());
+  average_.copy_(torch::where(touched_ > 0, keep * average_ + (1 - keep) * table_, average_));
+  own_steps_.add_(touched_);
   table_.mutable_grad().reset();
 }
 

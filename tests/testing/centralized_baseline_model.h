@@ -29,7 +29,7 @@ class LazyEmbedding {
   const torch::Tensor& average() const { return average_; }
 
  private:
-  torch::Tensor table_, first_, second_, touched_, average_;
+  torch::Tensor table_, first_, second_, touched_, average_, own_steps_;
 };
 
 // Layers as torch::nn::Linear and Conv2d, trained by torch::optim; each party's parameters have its own optimiser.

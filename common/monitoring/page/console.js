@@ -167,7 +167,9 @@ function showGate(status) {
 
 function showEvents(status) {
   const events = [...(status.events || [])].reverse();
-  byId("events").replaceChildren(events.length === 0 ? element("p", {}, "None yet.")
+  const none = status.role === "label_party" && !status.label_party
+    ? "Events, losses, leaks and bounds are for who has a token: set party.monitoring.token_path." : "None yet.";
+  byId("events").replaceChildren(events.length === 0 ? element("p", {}, none)
     : element("ol", { class: "event-list", tabindex: "0", "aria-label": "Events, latest first" }, ...events.map(({ at, kind, detail }) =>
       element("li", { class: GRAVE.includes(kind) ? "grave" : "" }, element("time", { datetime: at }, at.slice(0, 10) + " " + at.slice(11, 19) + " UTC"),
         element("b", {}, spaced(kind)), element("span", {}, detail || "")))));

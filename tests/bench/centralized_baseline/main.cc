@@ -11,6 +11,7 @@
 #include "common/matrix/matrix.h"
 #include "common/model/torch_settings.h"
 #include "common/process/runtime.h"
+#include "common/process/tune_runtime.h"
 #include "common/status/status_macros.h"
 #include "tests/bench/centralized_baseline/centralized_baseline.h"
 
@@ -45,7 +46,7 @@ absl::StatusOr<ExitCode> Run(const BaselineFlags& flags) {
 }
 
 int Main(int argc, char** argv) {
-  TuneRuntime(argv);
+  TuneRuntime();
   BaselineFlags flags;
   CommandLine line(
       {"centralized_baseline", "Trains the model of a split run in one process, on both parties' data, unprotected.",

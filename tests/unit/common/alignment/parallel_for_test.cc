@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/unit/common/alignment/no_threads.h"
+#include "tests/testing/process/no_threads.h"
 
 namespace splitveil {
 namespace {

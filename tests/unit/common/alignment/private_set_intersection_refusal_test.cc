@@ -11,7 +11,7 @@
 #include "common/alignment/masking_key.h"
 #include "common/alignment/private_set_intersection.h"
 #include "tests/testing/alignment_channel_pair.h"
-#include "tests/unit/common/alignment/no_threads.h"
+#include "tests/testing/process/no_threads.h"
 #include "tests/unit/common/alignment/points_for_test.h"
 
 namespace splitveil {

@@ -154,7 +154,17 @@ TEST_F(CheckpointTest, AHeaderThatPromisesASectionThatIsNotThereIsRefused) {
 
 TEST_F(CheckpointTest, AValueThatIsNotFiniteIsRefused) {
   for (float value : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-    ASSERT_TRUE(Checkpoint::Write(path_, Header(), {{"first.weight", {1, value}}}, "gathered").ok());
+    // Not written in place of one that can be read.
+    ASSERT_TRUE(Checkpoint::Write(path_, Header(), {{"first.weight", {1, 2}}}, "gathered").ok());
+    const absl::Status refused = Checkpoint::Write(path_, Header(), {{"first.weight", {1, value}}}, "gathered");
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("finite numbers in first.weight: the training has diverged"));
+    EXPECT_TRUE((*Checkpoint::Open(path_))->State().ok());
+    // Nor read where an earlier version has written one.
+    v1::CheckpointHeader header = Header();
+    header.add_sections()->set_name("first.weight");
+    header.mutable_sections(0)->set_values(1);
+    WriteSections(header.SerializeAsString(), std::string(reinterpret_cast<const char*>(&value), sizeof(value)));
     const absl::Status status = (*Checkpoint::Open(path_))->State().status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr("not finite in first.weight"));

@@ -1,10 +1,14 @@
 // A run that was interrupted goes on in its ledger: what is recorded again is there once.
+#include <atomic>
+#include <chrono>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "common/ledger/ledger.h"
+#include "common/storage/sqlite_database.h"
 #include "tests/unit/common/ledger/ledger_file.h"
 
 namespace splitveil {
@@ -70,6 +74,26 @@ TEST_F(ContinuedRunTest, RowsBeyondTheCheckpointAreRecordedAgain) {
   RecordEpoch(1, *ledger);
   ASSERT_TRUE(ledger->Finish("completed").ok());
   EXPECT_EQ(Rows(), expected);
+}
+
+// To read first and then begin to write fails at once where another has written in between.
+TEST_F(ContinuedRunTest, GoesOnWhileAnotherRunWrites) {
+  Open("run-1").reset();
+  Open("run-2").reset();
+  std::atomic<bool> over = false;
+  std::thread writer([&] {
+    auto other = *SqliteDatabase::Open(path_, SqliteDatabase::Mode::kCreate);
+    while (!over) {
+      EXPECT_TRUE(other->Execute("INSERT INTO event VALUES ('run-2', '', 'written', '')").ok());
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  });
+  for (int i = 0; i < 60; ++i) {
+    const auto ledger = Ledger::Continue(path_, Run("run-1"), v1::LedgerPosition());
+    EXPECT_TRUE(ledger.ok()) << ledger.status();
+  }
+  over = true;
+  writer.join();
 }
 
 TEST_F(ContinuedRunTest, OtherRunsOfTheLedgerStay) {

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -18,6 +19,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/storage/sqlite_database.h"
+#include "tests/testing/process/no_threads.h"
 #include "tests/unit/common/ledger/ledger_file.h"
 
 namespace splitveil {
@@ -178,6 +181,48 @@ TEST_F(LedgerTest, TwoRunsMayShareAFileAtTheSameTime) {
   EXPECT_EQ(Sql("SELECT run_id, count(*) FROM step GROUP BY run_id"), "run-1|3\nrun-2|3");
 }
 
+// A writer holds the file for the moment of a commit, and waits for others without holding up those who record.
+TEST_F(LedgerTest, RunsThatShareAFileDoNotHoldEachOtherUp) {
+  constexpr int kRuns = 4;
+  std::vector<double> slowest(kRuns);
+  std::vector<std::thread> threads;
+  for (int run = 0; run < kRuns; ++run) {
+    threads.emplace_back([&, run] {
+      std::unique_ptr<Ledger> ledger = Open(absl::StrCat("run-", run));
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(4);
+      auto now = std::chrono::steady_clock::now();
+      for (int64_t step = 0; now < end; ++step) {
+        EXPECT_TRUE(ledger->Record(StepRow{step, 0, step, 1, 0.5, 0, 0, 0}).ok());
+        const auto after = std::chrono::steady_clock::now();
+        slowest[run] = std::max(slowest[run], std::chrono::duration<double>(after - now).count());
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        now = std::chrono::steady_clock::now();
+      }
+      EXPECT_TRUE(ledger->Finish("completed").ok());
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_LT(*std::max_element(slowest.begin(), slowest.end()), 0.5);
+  EXPECT_EQ(Sql("SELECT count(*) FROM run WHERE status = 'completed'"), "4");
+}
+
+TEST_F(LedgerTest, RecordingGoesOnWhileAnotherProcessHoldsTheFile) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  auto other = SqliteDatabase::Open(path_, SqliteDatabase::Mode::kCreate);
+  ASSERT_TRUE(other.ok() && (*other)->Execute("BEGIN IMMEDIATE").ok());
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t step = 0; step < 30; ++step) {
+    ASSERT_TRUE(ledger->Record(StepRow{step, 0, step, 1, 0.5, 0, 0, 0}).ok());
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // The commit falls due meanwhile.
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(4));
+  ASSERT_TRUE((*other)->Execute("COMMIT").ok());
+  ASSERT_TRUE(ledger->Commit().ok());
+  EXPECT_EQ(Sql("SELECT count(*) FROM step"), "30");
+}
+
 TEST_F(LedgerTest, CommitsWithinASecondWithoutFurtherUse) {
   std::unique_ptr<Ledger> ledger = Open("run-1");
   ASSERT_TRUE(ledger->Record(StepRow{}).ok());
@@ -254,6 +299,13 @@ TEST_F(LedgerTest, RefusesARunWithoutAName) {
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
+TEST_F(LedgerTest, WithoutAThreadItSaysSo) {
+  const testing::NoThreads no_threads;
+  const absl::Status status = Ledger::Create(path_, Run("run-1")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no thread is to be had"));
+}
+
 TEST_F(LedgerTest, RefusesAMissingFolder) {
   const absl::Status status = Ledger::Create(folder_ + "/absent/run.db", Run("run-1")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
@@ -306,6 +358,16 @@ TEST_F(LedgerTest, RefusesARowRecordedBeforeAndGoesOn) {
   EXPECT_TRUE(ledger->Record(StepRow{1, 0, 1, 1, 0.5, 0, 0, 0}).ok());
   ledger.reset();
   EXPECT_EQ(Sql("SELECT step, loss FROM step"), "0|0.5\n1|0.5");
+}
+
+TEST_F(LedgerTest, ARowThatTheFileHasAlreadyEndsTheRecording) {
+  std::unique_ptr<Ledger> ledger = Open("run-1");
+  ASSERT_TRUE(ledger->Record(StepRow{0, 0, 0, 1, 0.5, 0, 0, 0}).ok());
+  ASSERT_TRUE(ledger->Commit().ok());
+  ASSERT_TRUE(ledger->Record(StepRow{0, 0, 0, 1, 0.75, 0, 0, 0}).ok());
+  EXPECT_EQ(ledger->Commit().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(ledger->Record(StepRow{1, 0, 1, 1, 0.5, 0, 0, 0}).code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(Sql("SELECT step, loss FROM step"), "0|0.5");
 }
 
 TEST_F(LedgerTest, RefusesRowsAfterTheEnd) {

@@ -218,14 +218,16 @@ TEST(EmbeddingTableTest, AveragesARowInTheStepsThatTouchIt) {
     const std::vector<float> start = Values(table);
     std::vector<double> average(start.begin(), start.end());
     std::mt19937 generator(1);
+    std::map<int64_t, int> touched;
     for (int step = 0; step < 15; ++step) {
       const Indices rows = {step % 3, 7, step % 3};
       const Matrix gradient = RandomMatrix(3, 3, generator);
       ASSERT_TRUE(plain.Update({{rows, gradient}}, 1).ok());
       ASSERT_TRUE(table.Update({{rows, gradient}}, 1).ok());
       const std::vector<float> values = Values(table);
-      const double keep = std::min(0.5, (1.0 + step) / (10 + step));
       for (const int64_t row : {rows[0], rows[1]}) {
+        const int before = touched[row]++;
+        const double keep = std::min(0.5, (1.0 + before) / (10 + before));
         for (int64_t at = 3 * row; at < 3 * row + 3; ++at) {
           average[at] = keep * average[at] + (1 - keep) * values[at];
         }
@@ -245,6 +247,31 @@ TEST(EmbeddingTableTest, AveragesARowInTheStepsThatTouchIt) {
     ASSERT_TRUE(table.Gather({7}, ParameterUse::kPrediction, out).ok());
     EXPECT_THAT(out.row(0), ElementsAre(predicting[21], predicting[22], predicting[23]));
   }
+}
+
+// A row that is first touched late, at one value from then on: after n touches the weight of its random start is
+// the product of (1 + k) / (10 + k), k < n, which is n! 9! / (n + 9)!.
+TEST(EmbeddingTableTest, ARareRowPredictsFromItsOwnValues) {
+  EmbeddingTable::Options options = SmallTable();
+  options.initial_range = 10;
+  options.optimizer.method = OptimizerOptions::Method::kSgd;
+  options.optimizer.learning_rate = 1;
+  options.optimizer.average_decay = 0.999;
+  EmbeddingTable table = MakeTable(options);
+  for (int step = 0; step < 20000; ++step) {
+    ASSERT_TRUE(table.Update({{Indices{1}, Matrix(1, 3)}}, 1).ok());
+  }
+  const std::vector<float> start = Values(table);
+  Matrix gradient(1, 3);
+  gradient.row(0)[0] = 5;
+  double start_weight = 1;
+  for (int touches = 1; touches <= 100; ++touches) {
+    ASSERT_TRUE(table.Update({{Indices{7}, touches == 1 ? gradient : Matrix(1, 3)}}, 1).ok());
+    start_weight = std::exp(std::lgamma(touches + 1) + std::lgamma(10) - std::lgamma(touches + 10));
+    // The value is the start less 5.
+    ASSERT_NEAR(table.values(ParameterUse::kPrediction).row(7)[0], start[21] - 5 * (1 - start_weight), 1e-5) << touches;
+  }
+  EXPECT_LT(start_weight, 1e-12);
 }
 
 TEST(EmbeddingTableTest, AZeroGradientStillMovesARowByItsMomentum) {

@@ -74,7 +74,7 @@ TEST_F(AccessRulesTest, OnlyThePageItselfChangesTheRun) {
 }
 
 TEST_F(AccessRulesTest, WithoutATokenNothingCanBeChanged) {
-  EXPECT_FALSE(open_.allows_changes());
+  EXPECT_FALSE(open_.has_token());
   EXPECT_EQ(open_.Check(Halt()), 403);
   EXPECT_EQ(open_.Check(Halt("")), 403);
 }

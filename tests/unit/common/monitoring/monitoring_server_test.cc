@@ -21,6 +21,7 @@
 #include "common/crypto/sha256.h"
 #include "common/monitoring/http_listener.h"
 #include "common/process/steady_time.h"
+#include "tests/testing/process/no_threads.h"
 
 namespace splitveil {
 namespace {
@@ -112,6 +113,31 @@ TEST_F(MonitoringServerTest, FiguresNeedTheTokenWhereThereIsOne) {
   EXPECT_EQ(client_->Get("/metrics")->get_header_value("WWW-Authenticate"), "Bearer");
   EXPECT_EQ(client_->Get("/status.json")->body.find("role"), std::string::npos);
   EXPECT_EQ(client_->Get("/metrics", {{"Authorization", absl::StrCat("Bearer ", kToken)}})->status, 200);
+}
+
+// Every user of the machine reaches a loopback address.
+TEST_F(MonitoringServerTest, WithoutATokenTheLabelPartyShowsItsProgressAlone) {
+  status_.Update([](v1::GetStatusResponse& status) {
+    status.set_step(7);
+    status.set_loss(0.6931);
+    status.set_bound_exceeded(3);
+    status.add_events()->set_detail("of_labels");
+    status.mutable_label_party()->set_run_auc_bound(0.7654);
+    status.mutable_label_party()->set_frozen(true);
+  });
+  const auto all = [&](const httplib::Headers& headers) {
+    return client_->Get("/status.json", headers)->body + client_->Get("/metrics", headers)->body;
+  };
+  const std::vector<const char*> figures = {"0.6931", "bound_exceeded", "of_labels", "0.7654", "frozen"};
+  Start();
+  EXPECT_THAT(all({}), HasSubstr("splitveil_run_step 7"));
+  for (const char* figure : figures) {
+    EXPECT_EQ(all({}).find(figure), std::string::npos) << figure;
+  }
+  Start(Sha256(kToken));
+  for (const char* figure : figures) {
+    EXPECT_THAT(all({{"Authorization", absl::StrCat("Bearer ", kToken)}}), HasSubstr(figure));
+  }
 }
 
 TEST_F(MonitoringServerTest, HaltsOnceWithTheTokenAndFromThePage) {
@@ -256,6 +282,15 @@ TEST_F(MonitoringServerTest, ATakenPortIsRefusedAndNamed) {
   const absl::StatusOr<std::unique_ptr<MonitoringServer>> second = MonitoringServer::Start(plan, &status_, {});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("party.monitoring.listen_address"));
+}
+
+TEST_F(MonitoringServerTest, WithoutAThreadItSaysSo) {
+  const testing::NoThreads no_threads;
+  MonitoringPlan plan;
+  plan.listen_address = "127.0.0.1:0";
+  const absl::Status status = MonitoringServer::Start(plan, &status_, {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no thread is to be had"));
 }
 
 TEST_F(MonitoringServerTest, AnswersWhileTheRunWrites) {

@@ -1,4 +1,4 @@
-// Started by runtime_test.cc: prints what the process is after TuneRuntime.
+// Started by runtime_test.cc: prints how it was started, and what the process is after TuneRuntime.
 #include <malloc.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "common/process/runtime.h"
+#include "common/process/tune_runtime.h"
 
 namespace {
 
@@ -15,16 +15,22 @@ void PrintVariable(const char* name) {
   std::printf("%s=%s\n", name, value != nullptr ? value : "(unset)");
 }
 
+// As the libraries of a program do.
+__attribute__((constructor)) void OnLoad() {
+  const char* value = std::getenv("OPENBLAS_NUM_THREADS");
+  std::printf("started with OPENBLAS_NUM_THREADS=%s\n", value != nullptr ? value : "(unset)");
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  splitveil::TuneRuntime(argv);
+  splitveil::TuneRuntime();
   PrintVariable("OPENBLAS_NUM_THREADS");
   PrintVariable("OPENBLAS_CORETYPE");
   PrintVariable("OMP_WAIT_POLICY");
   PrintVariable("OPENBLAS_THREAD_TIMEOUT");
   PrintVariable("GRPC_VERBOSITY");
-  PrintVariable("SPLITVEIL_EXECUTED_AGAIN");
   for (int i = 0; i < argc; ++i) {
     std::printf("argv[%d]=%s\n", i, argv[i]);
   }

@@ -18,6 +18,16 @@ TEST(StatusMapperTest, OkMapsBothWays) {
   EXPECT_FALSE(RefusedByPeer(FromGrpcStatus(grpc::Status::OK)));
 }
 
+TEST(StatusMapperTest, WhereFilesLieStaysHere) {
+  const auto sent = [](const char* message) { return ToGrpcStatus(absl::InternalError(message)).error_message(); };
+  EXPECT_EQ(sent("/srv/run/a.db: cannot be written"), "a file: cannot be written");
+  EXPECT_EQ(sent("it broke off (/srv/run/a.db), \"/etc/x y\" (path=/b)"),
+            "it broke off (a file), \"a file y\" (path=a file)");
+  for (const char* const plain : {"", "/", "resumed_from: demo-12/3+4 at the label party", "3 / 4 of https://a/b"}) {
+    EXPECT_EQ(sent(plain), plain);
+  }
+}
+
 TEST(StatusMapperTest, EveryErrorKeepsCodeAndMessageThereAndBack) {
   for (int code = 1; code <= 16; ++code) {
     if (code == static_cast<int>(absl::StatusCode::kUnknown)) {

@@ -22,6 +22,8 @@ class LabelSessionLifeTest : public LabelSessionTest {
     const absl::Status status = session_->Open(OpenRequest()).status();
     EXPECT_EQ(ExitCodeFor(status), ExitCode::kRefused) << status;
     EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(text));
+    // Where this party's files lie is not the peer's to know.
+    EXPECT_THAT(std::string(status.message()), ::testing::Not(::testing::HasSubstr(run_.files.path())));
     EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kRefused);
   }
 
