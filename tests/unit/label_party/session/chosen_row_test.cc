@@ -33,6 +33,9 @@ class ChosenRowTest : public LabelSessionTest, public ::testing::WithParamInterf
     run_.label_config.mutable_label_side_audit()->add_attacks(v1::CONDITIONAL_LIKELIHOOD_RATIO);
     // Own features would tell of a label through p, which the noise may show: not what is tried here.
     run_.label_config.mutable_model()->clear_wide();
+    run_.label_data.numeric.clear();
+    run_.label_data.categories.clear();
+    run_.label_data.categories_per_column = 0;
     // So slow that the row stays what it was chosen to be: far from even odds.
     run_.label_config.mutable_party()->mutable_optimizer()->set_learning_rate(1e-6);
     EXPECT_TRUE(
