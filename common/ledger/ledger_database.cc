@@ -49,9 +49,10 @@ absl::Status LedgerDatabase::Start(const RunRow& run, const v1::LedgerPosition* 
 absl::Status LedgerDatabase::InsertRun(const RunRow& run) {
   SPLITVEIL_ASSIGN_OR_RETURN(
       SqliteStatement insert,
-      connection_->Prepare("INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, NULL, 'running', ?6, ?7)"));
-  absl::Status inserted = insert.Run(run.run_id, run.role, run.agreement_sha256, run.protection, UtcNow(),
-                                     run.config_json, run.resumed_from);
+      connection_->Prepare("INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, NULL, 'running', ?6, ?7, ?8, ?9, ?10, ?11)"));
+  absl::Status inserted =
+      insert.Run(run.run_id, run.role, run.agreement_sha256, run.protection, UtcNow(), run.config_json,
+                 run.resumed_from, run.data_sha256, run.label_set, run.account, run.max_lifetime_auc_bound);
   // Run ids are random: the same one again is the same run, which must not be recorded twice.
   if (absl::IsAlreadyExists(inserted)) {
     return absl::InvalidArgumentError(absl::StrCat("run \"", run.run_id, "\" is already in this ledger"));
@@ -100,9 +101,10 @@ absl::Status LedgerDatabase::GoBackTo(const v1::LedgerPosition& position, const 
     SPLITVEIL_RETURN_IF_ERROR(remove.Run(run.run_id, beyond));
   }
   // Rows that a run has once, at its end or start: the resumed run writes them again.
-  for (const char* const sql : {"DELETE FROM claim_check WHERE run_id = ?1", "DELETE FROM all_runs WHERE run_id = ?1",
-                                "DELETE FROM activation_bound WHERE run_id = ?1",
-                                "UPDATE run SET status = 'running', finished_at = NULL WHERE run_id = ?1"}) {
+  for (const char* const sql :
+       {"DELETE FROM claim_check WHERE run_id = ?1", "DELETE FROM all_runs WHERE run_id = ?1",
+        "DELETE FROM activation_bound WHERE run_id = ?1", "DELETE FROM label_release WHERE run_id = ?1",
+        "UPDATE run SET status = 'running', finished_at = NULL WHERE run_id = ?1"}) {
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement change, connection_->Prepare(sql));
     SPLITVEIL_RETURN_IF_ERROR(change.Run(run.run_id));
   }
@@ -198,11 +200,9 @@ absl::StatusOr<int64_t> LedgerDatabase::CountEventsOfRun(absl::string_view kind,
 absl::Status LedgerDatabase::Trim(int64_t step) {
   const absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(Begin());
-  // Figures of epochs stay, however long the run.
-  for (const char* table : {"step", "step_time", "protection", "leak", "privacy_loss"}) {
-    const std::string sql = absl::StrCat("DELETE FROM ", table, " WHERE run_id = ?1 AND step < ?2");
-    absl::StatusOr<SqliteStatement> remove = connection_->Prepare(sql.c_str());
-    SPLITVEIL_RETURN_IF_ERROR(At(remove.ok() ? remove->Run(run_id_, step) : remove.status()));
+  for (const std::string& sql : RemovalOfSteps()) {
+    absl::StatusOr<SqliteStatement> change = connection_->Prepare(sql.c_str());
+    SPLITVEIL_RETURN_IF_ERROR(At(change.ok() ? change->Run(run_id_, step) : change.status()));
   }
   return absl::OkStatus();
 }
