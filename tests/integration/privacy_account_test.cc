@@ -155,7 +155,8 @@ TEST_F(PrivacyAccountRunTest, RunsOfAnotherAccountCountTowardsTheLimit) {
 }
 
 TEST_F(PrivacyAccountRunTest, RunsWithoutAnAccountCountTowardsTheLimitOfThoseWithOne) {
-  run_.label_config.mutable_privacy_account()->set_max_lifetime_auc_bound(0.7);  // 0.693 with flips of epsilon 0.5 once, 0.731 twice.
+  run_.label_config.mutable_privacy_account()->set_max_lifetime_auc_bound(
+      0.7);  // 0.693 with flips of epsilon 0.5 once, 0.731 twice.
   Complete(2);
   run_.label_config.clear_privacy_account();
   run_.label_config.mutable_protection()->mutable_label_dp()->set_epsilon(1);
