@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<Ledger>> Ledger::Continue(const std::string& path
 template <typename Row>
 absl::Status Ledger::Record(const Row& row) {
   if constexpr (std::is_same_v<Row, StepRow>) {
-    // Rarely, and many rows at once: a removal goes through five tables.
+    // Rarely, and many rows at once: a removal goes through all tables of steps.
     if (const int64_t first = row.step - retained_steps_;
         retained_steps_ > 0 && first > 0 && row.step % kStepsBetweenTrims == 0) {
       SPLITVEIL_RETURN_IF_ERROR(database_->Trim(first));
@@ -90,6 +90,7 @@ template absl::Status Ledger::Record(const EvaluationRow& row);
 template absl::Status Ledger::Record(const AttributeLeakRow& row);
 template absl::Status Ledger::Record(const ClaimCheckRow& row);
 template absl::Status Ledger::Record(const AllRunsRow& row);
+template absl::Status Ledger::Record(const LabelReleaseRow& row);
 template absl::Status Ledger::Record(const PrivacyLossRow& row);
 template absl::Status Ledger::Record(const ActivationBoundRow& row);
 

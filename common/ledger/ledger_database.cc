@@ -60,9 +60,10 @@ absl::Status LedgerDatabase::Start(const RunRow& run, const v1::LedgerPosition* 
 absl::Status LedgerDatabase::InsertRun(const RunRow& run) {
   SPLITVEIL_ASSIGN_OR_RETURN(
       SqliteStatement insert,
-      connection_->Prepare("INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, NULL, 'running', ?6, ?7)"));
-  absl::Status inserted = insert.Run(run.run_id, run.role, run.agreement_sha256, run.protection, UtcNow(),
-                                     run.config_json, run.resumed_from);
+      connection_->Prepare("INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, NULL, 'running', ?6, ?7, ?8, ?9, ?10, ?11)"));
+  absl::Status inserted =
+      insert.Run(run.run_id, run.role, run.agreement_sha256, run.protection, UtcNow(), run.config_json,
+                 run.resumed_from, run.data_sha256, run.label_set, run.account, run.max_lifetime_auc_bound);
   // Run ids are random: the same one again is the same run, which must not be recorded twice.
   if (absl::IsAlreadyExists(inserted)) {
     return absl::InvalidArgumentError(absl::StrCat("run \"", run.run_id, "\" is already in this ledger"));
@@ -117,9 +118,10 @@ absl::Status LedgerDatabase::GoBackTo(const v1::LedgerPosition& position, const 
     SPLITVEIL_RETURN_IF_ERROR(remove.Run(run.run_id, beyond));
   }
   // Rows that a run has once, at its end or start: the resumed run writes them again.
-  for (const char* const sql : {"DELETE FROM claim_check WHERE run_id = ?1", "DELETE FROM all_runs WHERE run_id = ?1",
-                                "DELETE FROM activation_bound WHERE run_id = ?1",
-                                "UPDATE run SET status = 'running', finished_at = NULL WHERE run_id = ?1"}) {
+  for (const char* const sql :
+       {"DELETE FROM claim_check WHERE run_id = ?1", "DELETE FROM all_runs WHERE run_id = ?1",
+        "DELETE FROM activation_bound WHERE run_id = ?1", "DELETE FROM label_release WHERE run_id = ?1",
+        "UPDATE run SET status = 'running', finished_at = NULL WHERE run_id = ?1"}) {
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement change, connection_->Prepare(sql));
     SPLITVEIL_RETURN_IF_ERROR(change.Run(run.run_id));
   }
@@ -140,14 +142,6 @@ void LedgerDatabase::NoteRecorded() {
 
 absl::Status LedgerDatabase::Write(Waiting& waiting) {
   SPLITVEIL_RETURN_IF_ERROR(connection_->Execute("BEGIN IMMEDIATE"));
-  // Figures of epochs stay, however long the run. Before the new rows come, which take the place of the old ones.
-  for (const char* table : {"step", "step_time", "protection", "leak", "privacy_loss"}) {
-    for (SqliteDatabase* database : {connection_.get(), waiting.rows.get()}) {
-      const std::string sql = absl::StrCat("DELETE FROM ", table, " WHERE run_id = ?1 AND step < ?2");
-      SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement remove, database->Prepare(sql.c_str()));
-      SPLITVEIL_RETURN_IF_ERROR(remove.Run(run_id_, waiting.first_step));
-    }
-  }
   SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement tables,
                              waiting.rows->Prepare("SELECT name FROM sqlite_schema WHERE type = 'table'"));
   while (true) {
@@ -156,6 +150,11 @@ absl::Status LedgerDatabase::Write(Waiting& waiting) {
       break;
     }
     SPLITVEIL_RETURN_IF_ERROR(Move(tables.Text(0), *waiting.rows));
+  }
+  // After the new rows: steps that are recorded and removed at once must be in the summaries, too.
+  for (const std::string& sql : waiting.first_step > 0 ? RemovalOfSteps() : std::vector<std::string>()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement removal, connection_->Prepare(sql.c_str()));
+    SPLITVEIL_RETURN_IF_ERROR(removal.Run(run_id_, waiting.first_step));
   }
   if (!waiting.final_status.empty()) {
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement finish,

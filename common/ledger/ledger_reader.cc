@@ -1,8 +1,11 @@
 #include "common/ledger/ledger_reader.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,6 +29,37 @@ absl::StatusOr<std::optional<Row>> ReadRow(SqliteDatabase& database, const std::
   return rows.empty() ? std::optional<Row>() : rows.front();
 }
 
+int64_t LastSummarised(const std::vector<StepSummaryRow>& summaries) {
+  int64_t last = -1;
+  for (const StepSummaryRow& row : summaries) {
+    last = std::max(last, row.last_step);
+  }
+  return last;
+}
+
+// The figures of the series with what was removed of it.
+void Summarise(const LeakSummaryRow& removed, LeakSeries& series) {
+  series.summary = SummarizeLeak(series.aucs);
+  if (removed.steps == 0) {
+    return;
+  }
+  std::vector<double> at_most(static_cast<size_t>(removed.steps), removed.worst_auc);
+  std::vector<double> at_least(static_cast<size_t>(removed.steps), 0.5);
+  double sum = removed.sum, squares = removed.squares;
+  for (const double auc : series.aucs) {
+    const double leak = InvertedAuc(auc);
+    at_most.push_back(leak);
+    at_least.push_back(leak);
+    sum += leak;
+    squares += leak * leak;
+  }
+  const auto steps = static_cast<int64_t>(at_most.size());
+  const double mean = sum / static_cast<double>(steps);
+  series.summary = {mean, MeanInterval95(std::max(0.0, squares - sum * mean), steps),
+                    NearestRankQuantile(std::move(at_most), 0.95), steps};
+  series.p95_at_least = NearestRankQuantile(std::move(at_least), 0.95);
+}
+
 }  // namespace
 
 LedgerReader::LedgerReader(std::unique_ptr<SqliteDatabase> database) : database_(std::move(database)) {}
@@ -44,8 +78,8 @@ absl::StatusOr<std::unique_ptr<LedgerReader>> LedgerReader::Open(const std::stri
 
 absl::StatusOr<std::vector<RunRecord>> LedgerReader::Runs() {
   absl::StatusOr<SqliteStatement> row = database_->Prepare(
-      "SELECT run_id, role, agreement_sha256, protection, config_json, started_at, finished_at, status, resumed_from "
-      "FROM run ORDER BY started_at, run_id");
+      "SELECT run_id, role, agreement_sha256, protection, config_json, started_at, finished_at, status, resumed_from, "
+      "data_sha256, label_set, account, max_lifetime_auc_bound FROM run ORDER BY started_at, run_id");
   SPLITVEIL_RETURN_IF_ERROR(AsDamage(row.status()));
   std::vector<RunRecord> runs;
   while (true) {
@@ -53,23 +87,45 @@ absl::StatusOr<std::vector<RunRecord>> LedgerReader::Runs() {
     if (!more) {
       return runs;
     }
-    runs.push_back({{row->Text(0), row->Text(1), row->Text(2), row->Text(3), row->Text(4), row->Text(8)},
+    runs.push_back({{row->Text(0), row->Text(1), row->Text(2), row->Text(3), row->Text(4), row->Text(8), row->Text(9),
+                     row->Text(10), row->Text(11), row->Double(12)},
                     row->Text(5),
                     row->Text(6),
                     row->Text(7)});
   }
 }
 
+template <typename Row>
+absl::StatusOr<std::vector<Row>> LedgerReader::ReadSteps(const std::string& run_id, const char* order) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<StepSummaryRow> summaries, StepSummaries(run_id));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<Row> rows, ReadRows<Row>(*database_, run_id, order));
+  const int64_t last = LastSummarised(summaries);
+  rows.erase(std::remove_if(rows.begin(), rows.end(), [last](const Row& row) { return row.step <= last; }), rows.end());
+  return rows;
+}
+
+absl::StatusOr<std::vector<StepSummaryRow>> LedgerReader::StepSummaries(const std::string& run_id) {
+  return ReadRows<StepSummaryRow>(*database_, run_id, "first_step, method, gate");
+}
+
+absl::StatusOr<std::vector<PrivacyLossSummaryRow>> LedgerReader::PrivacyLossSummaries(const std::string& run_id) {
+  return ReadRows<PrivacyLossSummaryRow>(*database_, run_id, "attribute");
+}
+
+absl::StatusOr<std::vector<LabelReleaseRow>> LedgerReader::LabelReleases(const std::string& run_id) {
+  return ReadRows<LabelReleaseRow>(*database_, run_id, "noise, sigma_units");
+}
+
 absl::StatusOr<std::vector<StepRow>> LedgerReader::Steps(const std::string& run_id) {
-  return ReadRows<StepRow>(*database_, run_id, "step");
+  return ReadSteps<StepRow>(run_id, "step");
 }
 
 absl::StatusOr<std::vector<StepTimeRow>> LedgerReader::StepTimes(const std::string& run_id) {
-  return ReadRows<StepTimeRow>(*database_, run_id, "step");
+  return ReadSteps<StepTimeRow>(run_id, "step");
 }
 
 absl::StatusOr<std::vector<ProtectionRow>> LedgerReader::Protections(const std::string& run_id) {
-  return ReadRows<ProtectionRow>(*database_, run_id, "step");
+  return ReadSteps<ProtectionRow>(run_id, "step");
 }
 
 absl::StatusOr<std::vector<EvaluationRow>> LedgerReader::Evaluations(const std::string& run_id) {
@@ -89,7 +145,7 @@ absl::StatusOr<std::vector<AttributeLeakRow>> LedgerReader::AttributeLeaks(const
 }
 
 absl::StatusOr<std::vector<PrivacyLossRow>> LedgerReader::PrivacyLosses(const std::string& run_id) {
-  return ReadRows<PrivacyLossRow>(*database_, run_id, "attribute, step");
+  return ReadSteps<PrivacyLossRow>(run_id, "attribute, step");
 }
 
 absl::StatusOr<std::vector<EventRow>> LedgerReader::Events(const std::string& run_id) {
@@ -109,25 +165,34 @@ absl::StatusOr<std::optional<ActivationBoundRow>> LedgerReader::ActivationBound(
 }
 
 absl::StatusOr<std::vector<LeakSeries>> LedgerReader::Leaks(const std::string& run_id) {
+  constexpr char kOrder[] = "observer, layer <> 'cut', layer, attack";
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<LeakRow> rows,
-                             ReadRows<LeakRow>(*database_, run_id, "observer, layer <> 'cut', layer, attack, step"));
-  std::vector<LeakSeries> all;
+                             ReadSteps<LeakRow>(run_id, absl::StrCat(kOrder, ", step").c_str()));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<LeakSummaryRow> removed,
+                             ReadRows<LeakSummaryRow>(*database_, run_id, kOrder));
+  using Key = std::tuple<std::string, bool, std::string, std::string>;  // In kOrder.
+  const auto key = [](const auto& of) { return Key(of.observer, of.layer != "cut", of.layer, of.attack); };
+  std::map<Key, LeakSeries> all;
   for (const LeakRow& row : rows) {
-    // Rows come sorted by series, so a change of any of the three begins the next one.
-    if (all.empty() || all.back().observer != row.observer || all.back().layer != row.layer ||
-        all.back().attack != row.attack) {
-      all.push_back({row.observer, row.layer, row.attack, {}, {}, {}});
-    }
+    LeakSeries& series = all.try_emplace(key(row), LeakSeries{row.observer, row.layer, row.attack}).first->second;
     // A batch of one class has no AUC; it is a step without a point, not one of 0.5.
     if (std::isfinite(row.auc)) {
-      all.back().steps.push_back(row.step);
-      all.back().aucs.push_back(row.auc);
+      series.steps.push_back(row.step);
+      series.aucs.push_back(row.auc);
     }
   }
-  for (LeakSeries& series : all) {
-    series.summary = SummarizeLeak(series.aucs);
+  std::map<Key, const LeakSummaryRow*> summaries;
+  for (const LeakSummaryRow& row : removed) {
+    summaries[key(row)] = &row;
+    all.try_emplace(key(row), LeakSeries{row.observer, row.layer, row.attack});
   }
-  return all;
+  std::vector<LeakSeries> sorted;
+  for (auto& [of, series] : all) {
+    const auto found = summaries.find(of);
+    Summarise(found != summaries.end() ? *found->second : LeakSummaryRow(), series);
+    sorted.push_back(std::move(series));
+  }
+  return sorted;
 }
 
 }  // namespace splitveil

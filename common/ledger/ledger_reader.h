@@ -3,6 +3,7 @@
 #define SPLITVEIL_COMMON_LEDGER_LEDGER_READER_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,9 +28,11 @@ struct RunRecord {
 // One attack at one layer as one observer measured it, in step order. Steps without an AUC (one class) are left out.
 struct LeakSeries {
   std::string observer, layer, attack;
-  std::vector<int64_t> steps;
-  std::vector<double> aucs;  // As many as steps; finite.
-  LeakSummary summary;       // SummarizeLeak(aucs).
+  std::vector<int64_t> steps = {};
+  std::vector<double> aucs = {};  // As many as steps; finite.
+  // Over all steps of the run, those that the ledger no longer has included: of these, `p95` takes the worst.
+  LeakSummary summary = {};
+  double p95_at_least = std::numeric_limits<double>::quiet_NaN();  // Takes 0.5 of them; NaN where none was removed.
 };
 
 // Numbers that are NULL in the ledger are read as NaN. Errors of every method: DataLoss for a damaged file, Internal
@@ -45,7 +48,7 @@ class LedgerReader {
 
   // In the order they started.
   absl::StatusOr<std::vector<RunRecord>> Runs();
-  // In step order.
+  // In step order, as all rows of single steps. Those that are summarised are left out.
   absl::StatusOr<std::vector<StepRow>> Steps(const std::string& run_id);
   absl::StatusOr<std::vector<StepTimeRow>> StepTimes(const std::string& run_id);
   absl::StatusOr<std::vector<ProtectionRow>> Protections(const std::string& run_id);
@@ -65,10 +68,18 @@ class LedgerReader {
   absl::StatusOr<std::optional<ActivationBoundRow>> ActivationBound(const std::string& run_id);
   // In the order they were recorded.
   absl::StatusOr<std::vector<EventRow>> Events(const std::string& run_id);
+  // Of the steps that were removed (PartyCommon.ledger_retained_steps).
+  absl::StatusOr<std::vector<StepSummaryRow>> StepSummaries(const std::string& run_id);
+  absl::StatusOr<std::vector<PrivacyLossSummaryRow>> PrivacyLossSummaries(const std::string& run_id);
+  absl::StatusOr<std::vector<LabelReleaseRow>> LabelReleases(const std::string& run_id);
   // By observer, layer and attack, "cut" before the other layers.
   absl::StatusOr<std::vector<LeakSeries>> Leaks(const std::string& run_id);
 
  private:
+  // ReadRows of a table of single steps, without those that are summarised: a run that was interrupted may have
+  // recorded some of them again.
+  template <typename Row>
+  absl::StatusOr<std::vector<Row>> ReadSteps(const std::string& run_id, const char* order);
   explicit LedgerReader(std::unique_ptr<SqliteDatabase> database);
   std::unique_ptr<SqliteDatabase> database_;
 };

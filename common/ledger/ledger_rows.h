@@ -63,6 +63,68 @@ struct AllRunsRow {
 struct RunRow {
   std::string run_id, role, agreement_sha256, protection, config_json;
   std::string resumed_from = "";  // Run id of the checkpoint this run started from; empty: fresh weights.
+  // Whose labels it is about. The label party's alone; empty where this party does not know.
+  std::string data_sha256 = "";              // Of the party's prepared table, hexadecimal.
+  std::string label_set = "", account = "";  // Of the privacy account, and its id; empty: none counts the run.
+  double max_lifetime_auc_bound = 1;         // The account's limit.
+};
+// Noise that a run draws for labels, by which the releases of several runs on the same labels add up. Label party only.
+struct LabelReleaseRow {
+  std::string noise;        // gaussian, flip.
+  int64_t sigma_units = 0;  // Of Gaussian noise, in units of the grid; 0 of flips.
+  int64_t draws = 0;        // The first ones of this strength.
+  double strength = 0;      // Of one draw: mu, or epsilon of flips.
+
+  static constexpr char kTable[] = "label_release";
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(noise, sigma_units, draws, strength);
+  }
+};
+// What audits judge of the steps that PartyCommon.ledger_retained_steps has removed, method by method and decision by
+// decision.
+struct StepSummaryRow {
+  std::string method;  // Empty: this party recorded no protection of these steps.
+  v1::GateAction gate = v1::GATE_ACTION_UNSPECIFIED;
+  int64_t steps = 0, first_step = 0, last_step = 0;
+  int64_t last_epoch = -1, examples = 0;
+  // The largest of any of them; NaN where one has none.
+  double worst_auc_bound = 0, worst_sum_kl = 0;
+  int64_t worst_step = 0;  // That of worst_auc_bound.
+
+  static constexpr char kTable[] = "step_summary";
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(method, gate, steps, first_step, last_step, last_epoch, examples, worst_auc_bound, worst_sum_kl,
+            worst_step);
+  }
+};
+// The same of LeakRows with an AUC, each inverted where it is below 0.5.
+struct LeakSummaryRow {
+  std::string observer, layer, attack;
+  int64_t steps = 0;
+  double sum = 0, squares = 0;  // Of the AUCs.
+  double worst_auc = 0;         // NaN for no steps.
+  int64_t worst_step = 0;
+
+  static constexpr char kTable[] = "leak_summary";
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(observer, layer, attack, steps, sum, squares, worst_auc, worst_step);
+  }
+};
+// The same of PrivacyLossRows.
+struct PrivacyLossSummaryRow {
+  std::string attribute;
+  int64_t steps = 0;
+  double worst_privacy_loss = 0;  // NaN where one is not known.
+  int64_t worst_step = 0;
+
+  static constexpr char kTable[] = "privacy_loss_summary";
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(attribute, steps, worst_privacy_loss, worst_step);
+  }
 };
 struct StepRow {
   int64_t step = 0, epoch = 0, batch = 0, examples = 0;

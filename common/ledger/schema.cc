@@ -4,11 +4,13 @@
 #include <memory>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
@@ -30,7 +32,11 @@ CREATE TABLE run(
   finished_at TEXT,
   status TEXT NOT NULL,
   config_json TEXT NOT NULL,
-  resumed_from TEXT NOT NULL
+  resumed_from TEXT NOT NULL,
+  data_sha256 TEXT NOT NULL,
+  label_set TEXT NOT NULL,
+  account TEXT NOT NULL,
+  max_lifetime_auc_bound REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE step(
   run_id TEXT NOT NULL REFERENCES run(run_id),
@@ -110,12 +116,90 @@ CREATE TABLE attribute_leak(
   rows INTEGER NOT NULL, accuracy REAL, accuracy_low REAL, accuracy_high REAL, floor REAL, auc REAL,
   PRIMARY KEY (run_id, epoch, attack, attribute, examples)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE label_release(
+  run_id TEXT NOT NULL REFERENCES run(run_id),
+  noise TEXT NOT NULL CHECK (noise IN ('gaussian', 'flip')),
+  sigma_units INTEGER NOT NULL, draws INTEGER NOT NULL CHECK (draws > 0), strength REAL NOT NULL,
+  PRIMARY KEY (run_id, noise, sigma_units)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE step_summary(
+  run_id TEXT NOT NULL REFERENCES run(run_id),
+  method TEXT NOT NULL, gate TEXT NOT NULL,
+  steps INTEGER NOT NULL, first_step INTEGER NOT NULL, last_step INTEGER NOT NULL,
+  last_epoch INTEGER NOT NULL, examples INTEGER NOT NULL,
+  worst_auc_bound REAL, worst_sum_kl REAL, worst_step INTEGER NOT NULL,
+  PRIMARY KEY (run_id, method, gate)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE leak_summary(
+  run_id TEXT NOT NULL REFERENCES run(run_id),
+  observer TEXT NOT NULL, layer TEXT NOT NULL, attack TEXT NOT NULL,
+  steps INTEGER NOT NULL, sum REAL NOT NULL, squares REAL NOT NULL, worst_auc REAL, worst_step INTEGER NOT NULL,
+  PRIMARY KEY (run_id, observer, layer, attack)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE privacy_loss_summary(
+  run_id TEXT NOT NULL REFERENCES run(run_id),
+  attribute TEXT NOT NULL, steps INTEGER NOT NULL, worst_privacy_loss REAL, worst_step INTEGER NOT NULL,
+  PRIMARY KEY (run_id, attribute)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE event(
   run_id TEXT NOT NULL REFERENCES run(run_id),
   at TEXT NOT NULL, kind TEXT NOT NULL, detail TEXT NOT NULL
 ) STRICT;
 CREATE INDEX event_of_run ON event(run_id);
 )sql";
+
+// Of the steps that are to be removed, those that are not summarised yet: after an interruption a run records some
+// again that it had summarised before. Answers are the same then (architecture rule 2), so they count once.
+constexpr char kNewSteps[] =
+    "run_id = ?1 AND step < ?2 AND step > (SELECT coalesce(max(last_step), -1) FROM step_summary WHERE run_id = ?1)";
+
+// With one max() in a SELECT, SQLite takes the bare column `step` from the row that has it. 9e999 is infinite: a figure
+// that is not known may be any. $NEW: kNewSteps. Steps come last, since the others look up there what is summarised.
+constexpr const char* kSummaries[] = {R"sql(
+INSERT INTO leak_summary
+SELECT run_id, observer, layer, attack, count(leak), coalesce(sum(leak), 0), coalesce(sum(leak * leak), 0), max(leak),
+  step
+FROM (SELECT *, 0.5 + abs(auc - 0.5) AS leak FROM leak WHERE $NEW)
+GROUP BY observer, layer, attack
+ON CONFLICT (run_id, observer, layer, attack) DO UPDATE SET
+  steps = steps + excluded.steps, sum = sum + excluded.sum, squares = squares + excluded.squares,
+  worst_step = iif(excluded.worst_auc > coalesce(worst_auc, 0), excluded.worst_step, worst_step),
+  worst_auc = nullif(max(coalesce(worst_auc, 0), coalesce(excluded.worst_auc, 0)), 0)
+)sql",
+                                      R"sql(
+INSERT INTO privacy_loss_summary
+SELECT run_id, attribute, count(*), nullif(max(coalesce(privacy_loss, 9e999)), 9e999), step
+FROM privacy_loss WHERE $NEW
+GROUP BY attribute
+ON CONFLICT (run_id, attribute) DO UPDATE SET
+  steps = steps + excluded.steps,
+  worst_step = iif(coalesce(excluded.worst_privacy_loss, 9e999) > coalesce(worst_privacy_loss, 9e999),
+                   excluded.worst_step, worst_step),
+  worst_privacy_loss = max(worst_privacy_loss, excluded.worst_privacy_loss)
+)sql",
+                                      R"sql(
+WITH removed AS (
+  SELECT step, method, gate, epoch, examples, coalesce(auc_bound, 9e999) AS auc_bound, coalesce(sum_kl, 9e999) AS sum_kl
+  FROM (SELECT * FROM protection WHERE $NEW) LEFT JOIN step USING (run_id, step)
+  UNION ALL
+  SELECT step, '', '', epoch, examples, 9e999, 9e999
+  FROM step WHERE $NEW AND NOT EXISTS
+    (SELECT 1 FROM protection WHERE protection.run_id = ?1 AND protection.step = step.step))
+INSERT INTO step_summary
+SELECT ?1, method, gate, count(*), min(step), max(step), coalesce(max(epoch), -1), coalesce(sum(examples), 0),
+  nullif(max(auc_bound), 9e999), nullif(max(sum_kl), 9e999),
+  (SELECT step FROM removed AS worst WHERE worst.method = removed.method AND worst.gate = removed.gate
+   ORDER BY worst.auc_bound DESC, step LIMIT 1)
+FROM removed WHERE TRUE
+GROUP BY method, gate
+ON CONFLICT (run_id, method, gate) DO UPDATE SET
+  steps = steps + excluded.steps, last_step = excluded.last_step, last_epoch = max(last_epoch, excluded.last_epoch),
+  examples = examples + excluded.examples,
+  worst_step = iif(coalesce(excluded.worst_auc_bound, 9e999) > coalesce(worst_auc_bound, 9e999), excluded.worst_step,
+                   worst_step),
+  worst_auc_bound = max(worst_auc_bound, excluded.worst_auc_bound),
+  worst_sum_kl = max(worst_sum_kl, excluded.worst_sum_kl)
+)sql"};
 
 constexpr size_t kMaxOrigin = 100;  // Anyone may have written the file.
 
@@ -196,6 +280,17 @@ absl::Status CheckLedgerPath(const std::string& path) {
     return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
   }
   return CheckFolderOf(path);  // SQLite keeps its journal beside it.
+}
+
+std::vector<std::string> RemovalOfSteps() {
+  std::vector<std::string> statements;
+  for (const char* const summary : kSummaries) {
+    statements.push_back(absl::StrReplaceAll(summary, {{"$NEW", kNewSteps}}));
+  }
+  for (const char* const table : {"step", "step_time", "protection", "leak", "privacy_loss"}) {
+    statements.push_back(absl::StrCat("DELETE FROM ", table, " WHERE run_id = ?1 AND step < ?2"));
+  }
+  return statements;
 }
 
 absl::Status AsDamage(const absl::Status& status) {

@@ -18,7 +18,7 @@
 namespace splitveil {
 
 // PRAGMA user_version of the files this build reads and writes. Raise it with every change of a table.
-inline constexpr int kLedgerVersion = 7;
+inline constexpr int kLedgerVersion = 8;
 
 // Turns an empty database into a ledger; leaves a ledger of this version alone. Safe against a second process doing
 // the same. Errors: InvalidArgument where the file is another database, another version, or no database, or its file
@@ -40,6 +40,11 @@ absl::Status CheckSchema(SqliteDatabase& database);
 // NotFound for a folder that does not exist; InvalidArgument for another file, a ledger of another version, or one
 // that may not be written, as one line that begins with the path; else as SqliteDatabase.
 absl::Status CheckLedgerPath(const std::string& path);
+
+// The statements that remove the rows of single steps of the run ?1 before step ?2, to be run in this order in one
+// transaction. What audits judge of them goes into the summaries first: a run must not pass because its bad steps are
+// gone. Figures of epochs stay.
+std::vector<std::string> RemovalOfSteps();
 
 // A ledger of this version has every table and column that is read: a file without one is damaged.
 absl::Status AsDamage(const absl::Status& status);

@@ -336,13 +336,17 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(SqliteDatabase& 
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime, most_exposed.Privacy());
   // Within the transaction: an error rolls the debit back, so that a run that is refused costs nothing.
-  if (lifetime.AucBound() > options_.max_lifetime_auc_bound) {
-    return AsHalt(absl::ResourceExhaustedError(absl::StrFormat(
-        "privacy_account.max_lifetime_auc_bound: expected at most %.6g, found %.6g with this run: nothing is released; "
-        "use more noise or fewer releases, or raise the limit",
-        options_.max_lifetime_auc_bound, lifetime.AucBound())));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckLifetime(lifetime.AucBound(), options_.max_lifetime_auc_bound));
   return lifetime;
+}
+
+absl::Status PrivacyAccount::CheckLifetime(double auc_bound, double limit) {
+  return auc_bound <= limit ? absl::OkStatus()
+                            : AsHalt(absl::ResourceExhaustedError(
+                                  absl::StrFormat("privacy_account.max_lifetime_auc_bound: expected at most %.6g, "
+                                                  "found %.6g with this run: nothing is released; use more noise or "
+                                                  "fewer releases, or raise the limit",
+                                                  limit, auc_bound)));
 }
 
 absl::Status PrivacyAccount::At(const absl::Status& status) const { return AtPath(options_.path, status); }

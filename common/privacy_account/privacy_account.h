@@ -85,6 +85,9 @@ class PrivacyAccount {
   static absl::StatusOr<ForeseenDebit> ForeseeNew(LabelKind kind, int64_t examples,
                                                   absl::Span<const NoiseReleases> releases);
 
+  // Error: ResourceExhausted, marked as a halt, for a bound on all releases together above max_lifetime_auc_bound.
+  static absl::Status CheckLifetime(double auc_bound, double limit);
+
   // Counts these releases, each strength once, of these examples, [n] each, as one transaction that is on the disk when
   // it returns: before anything that is computed from the noised labels is sent. Returns what all releases of the most
   // exposed of them disclose together, these included. Errors: ResourceExhausted, marked as a halt, where that passes

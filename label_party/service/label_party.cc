@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
+#include "common/checkpoint/release_journal.h"
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
 #include "common/crypto/label_noise.h"
@@ -46,8 +47,8 @@
 #include "label_party/protection/self_test.h"
 #include "label_party/service/split_training_service.h"
 #include "label_party/session/label_session.h"
+#include "label_party/storage/label_history.h"
 #include "label_party/storage/noise_key.h"
-#include "label_party/storage/release_journal.h"
 #include "label_party/training/training.h"
 
 namespace splitveil {
@@ -79,11 +80,25 @@ absl::Status CheckLabels(const Dataset& data, PrivacyAccount& account) {
   return same;
 }
 
+// The account as it is, or null, held against what the ledger knows of these labels.
+absl::StatusOr<std::unique_ptr<PrivacyAccount>> ReadAccount(const LabelPartyPlan& plan, const Dataset& data) {
+  const v1::PrivacyAccount& config = plan.config.privacy_account();
+  absl::StatusOr<std::unique_ptr<PrivacyAccount>> account =
+      PrivacyAccount::OpenToRead(AccountOptions(config, data.task()));
+  SPLITVEIL_RETURN_IF_ERROR(account.status());
+  RunRow row;
+  DescribeLabels(plan.config, data, *account == nullptr ? "" : (*account)->id(), row);
+  SPLITVEIL_RETURN_IF_ERROR(
+      CheckSameAccount(ResolvePath(plan.config_path, plan.config.party().ledger_path()), row, config.new_account()));
+  return account;
+}
+
 // The account that counts the run; null where none is configured.
 absl::StatusOr<std::unique_ptr<PrivacyAccount>> OpenAccount(const LabelPartyPlan& plan, const Dataset& data) {
   if (!plan.config.has_privacy_account()) {
     return nullptr;
   }
+  SPLITVEIL_RETURN_IF_ERROR(OfAccount(plan, ReadAccount(plan, data).status()));  // Before one is made.
   absl::StatusOr<std::unique_ptr<PrivacyAccount>> account =
       PrivacyAccount::Open(AccountOptions(plan.config.privacy_account(), data.task()));
   SPLITVEIL_RETURN_IF_ERROR(OfAccount(plan, account.ok() ? CheckLabels(data, **account) : account.status()));
@@ -109,8 +124,7 @@ absl::Status CheckAccount(const LabelPartyPlan& plan, const Dataset& data) {
   if (!plan.config.has_privacy_account()) {
     return absl::OkStatus();
   }
-  const absl::StatusOr<std::unique_ptr<PrivacyAccount>> account =
-      PrivacyAccount::OpenToRead(AccountOptions(plan.config.privacy_account(), data.task()));
+  const absl::StatusOr<std::unique_ptr<PrivacyAccount>> account = ReadAccount(plan, data);
   absl::Status status = account.ok() && *account != nullptr ? CheckLabels(data, **account) : account.status();
   status.Update(CheckFolderOf(plan.config.privacy_account().path()));
   return OfAccount(plan, status);

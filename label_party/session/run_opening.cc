@@ -11,6 +11,7 @@
 #include "common/config/canonical_message.h"
 #include "common/crypto/digest.h"
 #include "common/operations/run_facts.h"
+#include "common/process/exit_code.h"
 #include "common/process/runtime.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
@@ -106,7 +107,7 @@ absl::StatusOr<v1::OpenResponse> RunOpening::Open(const v1::OpenRequest& request
   const absl::Status begun =
       run_->records.Begin(DescribeRun(run_id, "label_party", protection, agreement, request.version()));
   // Too many attempts from one checkpoint are the peer's doing; any other error is this party's own.
-  if (absl::IsResourceExhausted(begun)) {
+  if (absl::IsResourceExhausted(begun) && !IsHalt(begun)) {
     return run_->end.End(Cause::kRefused, begun);
   }
   SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(begun));

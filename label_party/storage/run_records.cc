@@ -22,6 +22,7 @@
 #include "label_party/label_privacy/noised_labels.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/protection_factory.h"
+#include "label_party/storage/label_history.h"
 
 namespace splitveil {
 namespace {
@@ -168,16 +169,37 @@ absl::Status RunRecords::KeepReleases() {
 
 absl::Status RunRecords::BeginLedger(RunRow row) {
   const int64_t retained_steps = run_->config.party().ledger_retained_steps();
+  DescribeLabels(run_->config, *run_->data, run_->account_id, row);
+  LabelRun planned = {row};
+  if (run_->agreement.mode() != v1::RunAgreement::PREDICT) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const v1::LabelReleases of_labels, LabelReleasesOf(*run_));
+    planned.releases = LabelReleaseRows(of_labels, run_->data->task());
+  }
+  const auto record_releases = [&]() -> absl::Status {
+    for (const LabelReleaseRow& release : planned.releases) {
+      SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(release));
+    }
+    return ledger_->Commit();  // Before anything is released: an audit must not find a release without its noise.
+  };
   if (continues_) {
     SPLITVEIL_ASSIGN_OR_RETURN(
         ledger_, Ledger::Continue(ledger_path_, row, checkpoint_->header().continuation().ledger(), retained_steps));
+    SPLITVEIL_RETURN_IF_ERROR(record_releases());
     return CountTakeUp(*ledger_, checkpoint_->name());
   }
+  SPLITVEIL_RETURN_IF_ERROR(CheckSameAccount(ledger_path_, row, run_->config.privacy_account().new_account()));
+  SPLITVEIL_RETURN_IF_ERROR(CheckLifetime(ledger_path_, planned));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string other_account, OtherAccount(ledger_path_, row));
   if (checkpoint_ != nullptr) {
     row.resumed_from = checkpoint_->header().run_id();
   }
   SPLITVEIL_ASSIGN_OR_RETURN(
       ledger_, splitveil::BeginLedger(ledger_path_, row, run_->agreement.audit().disclosure(), retained_steps));
+  SPLITVEIL_RETURN_IF_ERROR(record_releases());
+  if (!other_account.empty()) {
+    SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent(
+        "new_account", absl::StrCat("account ", row.account, "; the same labels were counted by ", other_account)));
+  }
   return checkpoint_ == nullptr ? absl::OkStatus() : ledger_->RecordEvent("resumed_from", checkpoint_->name());
 }
 

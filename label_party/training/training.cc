@@ -179,7 +179,7 @@ LabelState EarlierReleases(LabelState earlier, const std::optional<AccountedRele
 
 // `earlier_sum_kl`: of EarlierReleases.
 absl::Status RecordAccount(const std::optional<AccountedReleases>& accounted, double earlier_sum_kl, int64_t examples,
-                           Ledger& ledger) {
+                           double max_lifetime_auc_bound, Ledger& ledger) {
   if (!accounted) {
     return absl::OkStatus();
   }
@@ -187,7 +187,8 @@ absl::Status RecordAccount(const std::optional<AccountedReleases>& accounted, do
   LogInfo("privacy account: ", row.examples,
           " examples counted; AUC bound of all their releases, this run's included: ",
           absl::StrFormat("%.6f", row.auc_bound));
-  return ledger.Record(row);
+  SPLITVEIL_RETURN_IF_ERROR(ledger.Record(row));
+  return PrivacyAccount::CheckLifetime(row.auc_bound, max_lifetime_auc_bound);  // With what a checkpoint alone knows.
 }
 
 // What is known of a run before its first batch.
@@ -349,7 +350,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   SPLITVEIL_ASSIGN_OR_RETURN(training.attribute_audit, MakeAttributeAudit(inputs));
   SPLITVEIL_RETURN_IF_ERROR(RecordAccount(accounted, earlier.cumulative_sum_kl,
                                           static_cast<int64_t>(training.source->training_positions().size()),
-                                          *inputs.ledger));
+                                          inputs.config.privacy_account().max_lifetime_auc_bound(), *inputs.ledger));
   // Last, when all parts exist: progress is restored into them, and the run's first events are in the ledger already.
   if (inputs.is_continued) {
     SPLITVEIL_RETURN_IF_ERROR(training.Restore(inputs.resumed->progress(), *inputs.auditor));

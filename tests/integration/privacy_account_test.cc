@@ -1,4 +1,6 @@
 // Whole runs of both sessions through memory, one after the other on one privacy account.
+#include <filesystem>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -32,6 +34,9 @@ class PrivacyAccountRunTest : public ::testing::Test {
   // How the label party ends. `messages_` counts the gradients that left.
   absl::Status Run(double sigma) {
     run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(sigma);
+    return RunConfigured();
+  }
+  absl::Status RunConfigured() {
     absl::StatusOr<std::unique_ptr<LabelSession>> label = LabelSession::Create(run_.LabelOptions());
     EXPECT_TRUE(label.ok()) << label.status();
     label_ = *std::move(label);
@@ -41,6 +46,10 @@ class PrivacyAccountRunTest : public ::testing::Test {
     nonlabel_status_ = NonLabelSession(run_.NonLabelOptions(&peer)).Run();
     return label_->WaitUntilEnded([] { return false; });
   }
+  void UseNewAccount(const std::string& file, bool says_so) {
+    run_.label_config.mutable_privacy_account()->set_path(run_.files.File(file));
+    run_.label_config.mutable_privacy_account()->set_new_account(says_so);
+  }
   double AllRunsBound() const {
     return nlohmann::json::parse(ResultJson(*label_->figures()))["all_runs_auc_bound"].get<double>();
   }
@@ -48,6 +57,7 @@ class PrivacyAccountRunTest : public ::testing::Test {
   static constexpr double kDigits = 1e-6;
 
   SmallRun run_;
+  const std::string path_ = run_.files.File("label_party.db");
   std::unique_ptr<LabelSession> label_;
   absl::Status nonlabel_status_;
   int messages_ = 0;
@@ -99,12 +109,80 @@ TEST_F(PrivacyAccountRunTest, AResumedRunIsCountedByTheAccountAlone) {
   EXPECT_NEAR(AllRunsBound(), GaussianAucBound(0.25), kDigits);
   // Another account knows nothing of it: what the checkpoint says counts then, and stays counted.
   run_.label_config.mutable_privacy_account()->set_path(run_.files.File("another.account.db"));
+  run_.label_config.mutable_privacy_account()->set_new_account(true);
   resume();
   Complete(2);
   EXPECT_NEAR(AllRunsBound(), GaussianAucBound(0.5), kDigits);
   resume();
   Complete(2);
   EXPECT_GE(AllRunsBound(), GaussianAucBound(0.5) - kDigits);
+}
+
+TEST_F(PrivacyAccountRunTest, TheLedgerSaysWhoseLabelsARunIsAboutAndWithWhichNoise) {
+  Complete(2);
+  EXPECT_EQ(LedgerValue(path_, "SELECT label_set || length(account) || length(data_sha256) FROM run"), "small3264");
+  EXPECT_EQ(LedgerValue(path_, "SELECT noise || draws FROM label_release"), "gaussian2");
+  EXPECT_NEAR(std::stod(LedgerValue(path_, "SELECT draws * strength * strength FROM label_release")), 0.25, kDigits);
+}
+
+// A lost account: the ledger still names it.
+TEST_F(PrivacyAccountRunTest, ANewAccountIsRefusedUnlessTheOperatorSaysSo) {
+  Complete(2);
+  UseNewAccount("second.account.db", /*says_so=*/false);
+  const absl::Status refused = Run(2);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("set new_account: true"));
+  EXPECT_EQ(messages_, 0);
+  EXPECT_EQ(LedgerValue(path_, "SELECT count(*) FROM run"), "1");
+  UseNewAccount("second.account.db", /*says_so=*/true);
+  Complete(2);
+  EXPECT_EQ(LedgerValue(path_, "SELECT count(*) FROM event WHERE kind = 'new_account'"), "1");
+  UseNewAccount("second.account.db", /*says_so=*/false);  // Said once.
+  Complete(2);
+  EXPECT_EQ(LedgerValue(path_, "SELECT count(*) FROM event WHERE kind = 'new_account'"), "1");
+}
+
+// 0.638 each, 0.691 together.
+TEST_F(PrivacyAccountRunTest, RunsOfAnotherAccountCountTowardsTheLimit) {
+  run_.label_config.mutable_privacy_account()->set_max_lifetime_auc_bound(0.65);
+  Complete(2);
+  UseNewAccount("second.account.db", /*says_so=*/true);
+  EXPECT_TRUE(IsHalt(Run(2)));
+  EXPECT_TRUE(IsHalt(nonlabel_status_)) << nonlabel_status_;
+  EXPECT_EQ(messages_, 0);
+  run_.label_config.mutable_privacy_account()->set_path(run_.files.File("labels.account.db"));
+  Complete(2);  // The same noise costs nothing.
+}
+
+TEST_F(PrivacyAccountRunTest, RunsWithoutAnAccountCountTowardsTheLimitOfThoseWithOne) {
+  run_.label_config.mutable_privacy_account()->set_max_lifetime_auc_bound(
+      0.7);  // 0.693 with flips of epsilon 0.5 once, 0.731 twice.
+  Complete(2);
+  run_.label_config.clear_privacy_account();
+  run_.label_config.mutable_protection()->mutable_label_dp()->set_epsilon(1);
+  run_.label_config.clear_label_side_audit();
+  const auto run = [&] { return RunConfigured(); };
+  EXPECT_TRUE(IsHalt(run())) << nonlabel_status_;
+  EXPECT_EQ(messages_, 0);
+  run_.label_config.mutable_protection()->mutable_label_dp()->set_epsilon(0.5);
+  EXPECT_TRUE(run().ok()) << nonlabel_status_;
+  EXPECT_TRUE(IsHalt(run())) << nonlabel_status_;  // Flips of their own.
+}
+
+// The ledger is gone, too; the checkpoint from which the run starts says what its earlier part released.
+TEST_F(PrivacyAccountRunTest, WhatACheckpointCountsCountsTowardsTheLimit) {
+  run_.label_config.mutable_privacy_account()->set_max_lifetime_auc_bound(0.65);
+  run_.label_checkpoints.path = run_.files.File("label.checkpoint");
+  run_.nonlabel_checkpoints.path = run_.files.File("nonlabel.checkpoint");
+  Complete(2);
+  run_.label_checkpoints.initial = {*Checkpoint::Open(run_.label_checkpoints.path)};
+  run_.nonlabel_checkpoints.initial = {*Checkpoint::Open(run_.nonlabel_checkpoints.path)};
+  for (const char* const file : {"label_party.db", "label_party.db-wal", "label_party.db-shm"}) {
+    std::filesystem::remove(run_.files.File(file));
+  }
+  UseNewAccount("second.account.db", /*says_so=*/false);
+  EXPECT_TRUE(IsHalt(Run(2)));
+  EXPECT_EQ(messages_, 0);
 }
 
 TEST_F(PrivacyAccountRunTest, ARunPastTheLimitIsHaltedBeforeAnythingLeaves) {

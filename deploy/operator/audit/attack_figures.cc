@@ -114,6 +114,9 @@ std::vector<LimitedFigure> FiguresOverBatches(const PartyRecords& party, double 
   for (const LeakSeries& series : party.leaks) {
     const double auc = series.summary.steps > 0 ? series.summary.*field : std::nan("");
     figures.push_back({series.layer, series.attack, series.observer, auc});
+    if (field == &LeakSummary::p95) {  // The only one that a summary of removed steps does not hold.
+      figures.back().at_least = series.p95_at_least;
+    }
   }
   return WithAgreedAttacks(std::move(figures), party, /*batches_only=*/true);
 }

@@ -151,18 +151,30 @@ Finding AttacksRan(const PartyRecords& party, const AttributeRecords& records, c
 Finding PrivacyLoss(const PartyRecords& party, double limit) {
   Finding finding = NotMeasured("privacy loss of a training batch that left", absl::StrFormat("at most %g", limit),
                                 "not measured: the protection of the activations has no privacy loss", kProtectRemedy);
-  const PrivacyLossRow* worst = nullptr;
+  struct Loss {
+    const std::string& attribute;
+    int64_t step;
+    double nats;
+  };
+  std::vector<Loss> losses;
+  for (const PrivacyLossSummaryRow& row : party.removed_privacy_losses) {
+    losses.push_back({row.attribute, row.worst_step, row.worst_privacy_loss});
+  }
   for (const PrivacyLossRow& row : party.privacy_losses) {
-    if (!std::isfinite(row.privacy_loss)) {  // Unknown, so that it may have been anything.
+    losses.push_back({row.attribute, row.step, row.privacy_loss});
+  }
+  const Loss* worst = nullptr;
+  for (const Loss& loss : losses) {
+    if (!std::isfinite(loss.nats)) {  // Unknown, so that it may have been anything.
       finding.found = "not measured: a step without a figure";
-      finding.where = absl::StrCat(row.attribute, ", step ", row.step);
+      finding.where = absl::StrCat(loss.attribute, ", step ", loss.step);
       return finding;
     }
-    worst = worst == nullptr || row.privacy_loss > worst->privacy_loss ? &row : worst;
+    worst = worst == nullptr || loss.nats > worst->nats ? &loss : worst;
   }
   if (worst != nullptr) {
-    finding.outcome = worst->privacy_loss <= limit ? Outcome::kMet : Outcome::kNotMet;
-    finding.found = absl::StrFormat("%.4g nats", worst->privacy_loss);
+    finding.outcome = worst->nats <= limit ? Outcome::kMet : Outcome::kNotMet;
+    finding.found = absl::StrFormat("%.4g nats", worst->nats);
     finding.where = absl::StrCat(worst->attribute, ", step ", worst->step);
   }
   return finding;

@@ -23,8 +23,6 @@ constexpr char kMissingRemedy[] =
     "Have it measured: name the attack in the agreement's audit.attacks or the label party's label_side_audit, and run "
     "again; or take the limit out of the policy.";
 
-using Criteria = std::vector<Finding> (*)(const LedgerRun& run, const v1::AuditPolicy& policy);
-
 void Complete(Finding& finding, const LedgerRun& run) {
   const bool of_label_party = finding.holder == LedgerHolder::kLabelParty;
   const PartyRecords* holder = of_label_party ? run.label_party() : run.nonlabel_party();
@@ -35,7 +33,7 @@ void Complete(Finding& finding, const LedgerRun& run) {
   }
   if (finding.outcome == Outcome::kNotMeasured) {
     finding.remedy = of_label_party ? kMissingRemedy : finding.remedy;
-  } else if (finding.outcome != Outcome::kNotMet) {
+  } else if (finding.outcome != Outcome::kNotMet && finding.outcome != Outcome::kOpen) {
     finding.remedy.clear();
   }
 }
@@ -55,26 +53,37 @@ bool RunVerdict::failed() const {
 
 std::vector<RunVerdict> JudgeRuns(const std::vector<LedgerRun>& runs, const v1::AuditPolicy& policy) {
   std::vector<RunVerdict> verdicts;
+  std::vector<LabelRun> label_runs;  // Up to the one that is judged.
   for (const LedgerRun& run : runs) {
     RunVerdict verdict = {run.run_id(), run.label, {}, FiguresOf(run)};
     verdict.only_predicts = run.only_predicts();
     if (const std::optional<AttributeRecords> attributes = AttributeRecordsOf(run); attributes.has_value()) {
       verdict.attribute_lines = AttributeLines(*attributes);
     }
-    if (const std::string lifetime = LifetimeLine(runs, run); !lifetime.empty()) {
-      verdict.attribute_lines.push_back(lifetime);
+    if (std::optional<LabelRun> released = LabelRunOf(run); released.has_value()) {
+      label_runs.push_back(*std::move(released));
     }
-    const std::vector<Criteria> criteria =
-        verdict.only_predicts ? std::vector<Criteria>{AttributeFindings}
-                              : std::vector<Criteria>{ConductFindings, LeakFindings, BoundFindings, AttributeFindings};
-    for (const Criteria findings_of : criteria) {
-      for (Finding& finding : findings_of(run, policy)) {
-        verdict.findings.push_back(std::move(finding));
+    AllRunsBound all_runs;
+    if (run.label_party() != nullptr && !verdict.only_predicts) {
+      all_runs = BoundOfAllRuns(label_runs);
+      if (all_runs.runs > 1) {  // Alone, the run's own figure says the same.
+        verdict.figures.all_runs_auc_bound =
+            std::max(verdict.figures.all_runs_auc_bound, std::optional(all_runs.known));
       }
     }
-    for (Finding& finding : LifetimeFindings(runs, run, policy)) {
-      verdict.findings.push_back(std::move(finding));
+    if (const std::string lifetime = LifetimeLine(runs, run, all_runs.possible); !lifetime.empty()) {
+      verdict.attribute_lines.push_back(lifetime);
     }
+    const auto add = [&verdict](const std::vector<Finding>& findings) {
+      verdict.findings.insert(verdict.findings.end(), findings.begin(), findings.end());
+    };
+    if (!verdict.only_predicts) {
+      add(ConductFindings(run, policy));
+      add(LeakFindings(run, policy));
+      add(BoundFindings(run, policy, all_runs));
+    }
+    add(AttributeFindings(run, policy));
+    add(LifetimeFindings(runs, run, policy));
     for (Finding& finding : verdict.findings) {
       Complete(finding, run);
     }

@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -20,16 +23,22 @@ namespace {
 
 constexpr size_t kExcessesShown = 3;
 constexpr size_t kIdShown = 8;
+constexpr double kRounding = 1e-12;
+constexpr char kAllRunsRemedy[] =
+    "Runs on the same labels add up, whichever account counted them: keep one privacy account for all of them, and use "
+    "noise of strengths that it has counted, which costs nothing.";
+constexpr char kDoubtRemedy[] =
+    "Keep runs on unrelated labels in ledgers of their own, and count all runs on the same labels in one privacy "
+    "account.";
 
 // On what the run's bound rests; empty where these ledgers do not name the protection.
 const char* KindOf(const LedgerRun& run) {
   return run.protection().empty() ? "" : IsBoundProved(run.protection()) ? " (proved)" : " (conditional)";
 }
 
-// The accountant's one figure stands beside the cumulative attacks at the cut layer, where the noise is added.
-Finding RunBound(const LedgerRun& run, const PartyRecords& party, double limit) {
-  Finding finding = NotMeasured(absl::StrCat("bound per run", KindOf(run)), absl::StrFormat("at most %g", limit),
-                                kNotMeasured, RemedyForCumulativeLeak(run.protection()));
+// The accountant's one figure stands beside the cumulative attacks at the cut layer, where the noise is added. NaN
+// where it is missing.
+double OwnBound(const PartyRecords& party) {
   double bound = std::nan("");
   for (const LimitedFigure& figure :
        FiguresAfterLastEpoch(party, [](const EpochLeakRow& row) { return row.gaussian_auc_bound; })) {
@@ -37,6 +46,51 @@ Finding RunBound(const LedgerRun& run, const PartyRecords& party, double limit) 
       bound = std::isnan(bound) ? figure.value : std::max(bound, figure.value);
     }
   }
+  return bound;
+}
+
+std::string DescribeRuns(const PartyRecords& party, const AllRunsBound& all_runs) {
+  std::vector<std::string> accounts;
+  for (const std::string& account : all_runs.accounts) {
+    accounts.push_back(account.substr(0, kIdShown));
+  }
+  std::string text = all_runs.runs > 1
+                         ? absl::StrCat("all releases of ", all_runs.runs, " runs on these labels up to this one")
+                     : party.all_runs.has_value() ? "all releases of all runs up to this one"
+                                                  : "all releases at the cut layer";
+  if (accounts.empty() && party.all_runs.has_value()) {
+    accounts.push_back(party.all_runs->account.substr(0, kIdShown));
+  }
+  if (!accounts.empty()) {
+    absl::StrAppend(&text, ", by privacy account", accounts.size() > 1 ? "s " : " ", absl::StrJoin(accounts, ", "));
+  }
+  for (const EventRow& event : party.events) {
+    if (event.kind == "new_account") {
+      absl::StrAppend(&text, "; a new account, by the operator's new_account");
+      break;
+    }
+  }
+  return text;
+}
+
+// Held to what is certain: more than the limit fails, and what may be more is open.
+void HoldToLimit(double known, double possible, double limit, const AllRunsBound& all_runs, Finding& finding) {
+  // Sums of a run's figures and of its account's differ by rounding.
+  const double most = limit + kRounding;
+  finding.outcome = known > most ? Outcome::kNotMet : possible > most ? Outcome::kOpen : Outcome::kMet;
+  finding.found = AgainstLimit(known, limit);
+  if (finding.outcome == Outcome::kOpen) {
+    absl::StrAppend(&finding.found,
+                    possible < 1 ? absl::StrCat(" or up to ", AgainstLimit(possible, limit)) : " or more", ": ",
+                    all_runs.doubt);
+    finding.remedy = kDoubtRemedy;
+  }
+}
+
+Finding RunBound(const LedgerRun& run, const PartyRecords& party, const AllRunsBound& all_runs, double limit) {
+  Finding finding = NotMeasured(absl::StrCat("bound per run", KindOf(run)), absl::StrFormat("at most %g", limit),
+                                kNotMeasured, RemedyForCumulativeLeak(run.protection()));
+  double bound = OwnBound(party);
   if (std::isnan(bound)) {
     return finding;
   }
@@ -44,36 +98,59 @@ Finding RunBound(const LedgerRun& run, const PartyRecords& party, double limit) 
     // The account adds up all runs on these labels, and a partner keeps what it received from each.
     bound = std::max(bound, party.all_runs->auc_bound);
   }
-  finding.outcome = bound <= limit ? Outcome::kMet : Outcome::kNotMet;
-  finding.found = AgainstLimit(bound, limit);
-  finding.where = !party.all_runs.has_value()
-                      ? "all releases at the cut layer"
-                      : absl::StrCat("all releases of all runs up to this one, by privacy account ",
-                                     party.all_runs->account.substr(0, kIdShown));
+  const double known = std::max(bound, all_runs.known);
+  if (bound <= limit && known > limit) {
+    finding.remedy = kAllRunsRemedy;
+  }
+  HoldToLimit(known, std::max(known, all_runs.possible), limit, all_runs, finding);
+  finding.where = DescribeRuns(party, all_runs);
   // The run's own bound leaves out the releases of the runs that it continues: it may pass while their sum fails.
-  if (!party.all_runs.has_value() && finding.outcome == Outcome::kMet && !party.record.run.resumed_from.empty()) {
+  if (!party.all_runs.has_value() && !all_runs.has_earlier && finding.outcome != Outcome::kNotMet &&
+      !party.record.run.resumed_from.empty()) {
     finding.outcome = Outcome::kNotMeasured;
-    finding.found = absl::StrCat(finding.found, " by itself; not with the runs that it resumes from");
+    finding.found = absl::StrCat(AgainstLimit(known, limit), " by itself; not with the runs that it resumes from");
     finding.where.clear();
-    finding.remedy = "Judge by all_runs_auc_bound beside the ledger, which counts them.";
+    finding.remedy = "Judge it together with the ledger of the runs that it resumes from.";
   }
   return finding;
 }
 
+// Whatever the policy says: the label party's own limit, where one of these runs had it.
+Finding LifetimeBound(const PartyRecords& party, const AllRunsBound& all_runs) {
+  Finding finding = NotMeasured("bound of all runs on these labels", absl::StrFormat("at most %g", all_runs.limit),
+                                kNotMeasured, kAllRunsRemedy);
+  HoldToLimit(all_runs.known, all_runs.possible, all_runs.limit, all_runs, finding);
+  finding.where = absl::StrCat(DescribeRuns(party, all_runs), "; limit: max_lifetime_auc_bound");
+  return finding;
+}
+
 Finding StepBound(const LedgerRun& run, const PartyRecords& party, double limit) {
-  std::vector<double> bounds;
+  const auto of = [](double bound) { return std::isfinite(bound) ? bound : 1; };  // No bound is a bound of 1.
+  std::vector<double> bounds, at_least;
+  for (const StepSummaryRow& row : party.removed_steps) {
+    if (IsReleased(row)) {
+      bounds.insert(bounds.end(), static_cast<size_t>(row.steps), of(row.worst_auc_bound));
+      at_least.insert(at_least.end(), static_cast<size_t>(row.steps), 0.5);
+    }
+  }
   for (const ProtectionRow& row : party.protections) {
     if (IsReleased(row)) {
-      bounds.push_back(std::isfinite(row.auc_bound) ? row.auc_bound : 1);  // No bound is a bound of 1.
+      bounds.push_back(of(row.auc_bound));
+      at_least.push_back(of(row.auc_bound));
     }
   }
   Finding finding = NotMeasured("bound of Theorem 1 per step, p95", absl::StrFormat("at most %g", limit),
                                 "not measured: no step recorded", RemedyForLeak(run.protection()));
   if (!bounds.empty()) {
-    const double p95 = NearestRankQuantile(bounds, 0.95);
+    finding.where = absl::StrCat("over ", bounds.size(), " steps");
+    const double p95 = NearestRankQuantile(std::move(bounds), 0.95);
     finding.outcome = p95 <= limit ? Outcome::kMet : Outcome::kNotMet;
     finding.found = AgainstLimit(p95, limit);
-    finding.where = absl::StrCat("over ", bounds.size(), " steps");
+    if (p95 > limit && NearestRankQuantile(std::move(at_least), 0.95) <= limit) {
+      finding.outcome = Outcome::kOpen;
+      finding.found = absl::StrCat("not known: ", party.missing_steps());
+      finding.remedy = kKeepStepsRemedy;
+    }
   }
   return finding;
 }
@@ -162,14 +239,33 @@ Finding ClaimNotRefuted(const LedgerRun& run, const ClaimCheckRow& audit) {
 
 }  // namespace
 
-std::vector<Finding> BoundFindings(const LedgerRun& run, const v1::AuditPolicy& policy) {
+std::optional<LabelRun> LabelRunOf(const LedgerRun& run) {
+  const PartyRecords* const party = run.label_party();
+  if (party == nullptr) {
+    return std::nullopt;
+  }
+  LabelRun of = {party->record.run, party->label_releases, party->all_runs};
+  if (const double bound = OwnBound(*party); std::isfinite(bound)) {
+    of.sum_kl = SumKlOfGaussianAuc(bound);
+  }
+  of.released = run.only_predicts() || party->released_nothing()                    ? LabelRun::Released::kNothing
+                : party->released_steps() > 0                                       ? LabelRun::Released::kSomething
+                : party->record.status.empty() || party->record.status == "running" ? LabelRun::Released::kUnknown
+                                                                                    : LabelRun::Released::kNothing;
+  return of;
+}
+
+std::vector<Finding> BoundFindings(const LedgerRun& run, const v1::AuditPolicy& policy, const AllRunsBound& all_runs) {
   const PartyRecords nothing;
   const PartyRecords* const recorded = run.label_party();
   const PartyRecords& party = recorded != nullptr ? *recorded : nothing;
   const RunFigures figures = FiguresOf(run);
   std::vector<Finding> findings;
   if (policy.has_max_run_auc_bound()) {
-    findings.push_back(RunBound(run, party, policy.max_run_auc_bound()));
+    findings.push_back(RunBound(run, party, all_runs, policy.max_run_auc_bound()));
+  }
+  if (all_runs.limit < 1) {
+    findings.push_back(LifetimeBound(party, all_runs));
   }
   if (policy.has_max_step_auc_bound_p95()) {
     findings.push_back(StepBound(run, party, policy.max_step_auc_bound_p95()));

@@ -90,20 +90,29 @@ Finding Protections(const LedgerRun& run, const v1::AuditPolicy& policy) {
       NotMeasured("gradient protection", allowed.empty() ? "any but none" : absl::StrJoin(allowed, ", "), kNotMeasured,
                   "Set `protection` in the label party's configuration to one that the policy allows.");
   const PartyRecords* party = run.label_party();
-  if (party == nullptr || party->protections.empty()) {
+  if (party == nullptr || !party->knows_decisions()) {
     return finding;
   }
   const std::string& named = party->record.run.protection;
   finding.found = named;
   // By the method alone, without its parameters and what is combined with it.
   finding.outcome = is_allowed(named.substr(0, named.find_first_of("(+"))) ? Outcome::kMet : Outcome::kNotMet;
-  for (const ProtectionRow& row : party->protections) {
-    // Step by step as well: the name of the run does not show that every gradient had its protection.
-    if (finding.outcome == Outcome::kMet && IsReleased(row) &&
-        !is_allowed(row.method.substr(0, row.method.find('+')))) {
+  // Step by step as well: the name of the run does not show that every gradient had its protection.
+  const auto judge = [&](const std::string& method, int64_t step) {
+    if (finding.outcome == Outcome::kMet && !is_allowed(method.substr(0, method.find('+')))) {
       finding.outcome = Outcome::kNotMet;
-      finding.found = row.method;
-      finding.where = absl::StrCat("step ", row.step);
+      finding.found = method;
+      finding.where = absl::StrCat("step ", step);
+    }
+  };
+  for (const StepSummaryRow& row : party->removed_steps) {
+    if (IsReleased(row)) {
+      judge(row.method, row.first_step);
+    }
+  }
+  for (const ProtectionRow& row : party->protections) {
+    if (IsReleased(row)) {
+      judge(row.method, row.step);
     }
   }
   return finding;
@@ -119,19 +128,27 @@ Finding GateDecisions(const LedgerRun& run, const v1::AuditPolicy& policy) {
                   "Let the label party's release policy act (RAISE_NOISE or FREEZE_BOTTOM), or add noise so that its "
                   "limits are kept.");
   const PartyRecords* party = run.label_party();
-  if (party == nullptr || party->protections.empty()) {
+  if (party == nullptr || !party->knows_decisions()) {
     return finding;
   }
   std::map<std::string, int64_t> counts;
   finding.outcome = Outcome::kMet;
-  for (const ProtectionRow& row : party->protections) {
-    const std::string gate = GateActionName(row.gate);
-    // All decisions are counted, and the first that is not allowed is where to look.
-    ++counts[gate];
+  // All decisions are counted, and the first that is not allowed is where to look.
+  const auto count = [&](v1::GateAction action, int64_t steps, int64_t first_step) {
+    const std::string gate = GateActionName(action);
+    counts[gate] += steps;
     if (finding.outcome == Outcome::kMet && !Contains(allowed, gate)) {
       finding.outcome = Outcome::kNotMet;
-      finding.where = absl::StrCat(gate, " first at step ", row.step);
+      finding.where = absl::StrCat(gate, " first at step ", first_step);
     }
+  };
+  for (const StepSummaryRow& row : party->removed_steps) {
+    if (!row.method.empty()) {
+      count(row.gate, row.steps, row.first_step);
+    }
+  }
+  for (const ProtectionRow& row : party->protections) {
+    count(row.gate, 1, row.step);
   }
   finding.found = absl::StrJoin(counts, ", ", absl::PairFormatter(" "));
   return finding;

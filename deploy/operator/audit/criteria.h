@@ -6,12 +6,15 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "deploy/operator/records/run_records.h"
+
+#include "common/figures/all_runs.h"
 
 #include "splitveil/v1/audit_policy.pb.h"
 
@@ -20,12 +23,15 @@ namespace splitveil {
 // What stands in Finding.found where there is no figure: it was not recorded, or there was nothing to record.
 inline constexpr char kNotMeasured[] = "not measured";
 inline constexpr char kNothingLeft[] = "no gradient was released";
+inline constexpr char kKeepStepsRemedy[] =
+    "Keep more steps in the next run's ledger: a larger party.ledger_retained_steps, or 0 for all.";
 
 enum class Outcome {
   kMet,
   kNotMet,
   kNotMeasured,    // Should have been recorded, and was not: counts as not met.
   kNotMeasurable,  // Stands in a ledger only that was not given: decides nothing.
+  kOpen,           // These ledgers cannot show it, as `found` says: decides nothing.
 };
 
 // Whose ledger shows it.
@@ -63,10 +69,14 @@ std::vector<Finding> LeakFindings(const LedgerRun& run, const v1::AuditPolicy& p
 // Whether all of `text` is as `pattern` says: * stands for any text, also none, ? for any one character.
 bool MatchesGlob(absl::string_view pattern, absl::string_view text);
 
+// What the label party of `run` released of its labels; nullopt without its ledger.
+std::optional<LabelRun> LabelRunOf(const LedgerRun& run);
+
 // Bounds of the run and of its steps where the policy limits them, that they are proved where it asks for that, and
 // that no attack exceeds them; always, where the run has recorded it, that its own scores do not refute the mu that it
-// claims. A run that released no gradient meets all of them.
-std::vector<Finding> BoundFindings(const LedgerRun& run, const v1::AuditPolicy& policy);
+// claims. A run that released no gradient meets all of them. `all_runs`: of the runs on its labels up to this one,
+// which are held to the limit of the run's bound, and to the privacy account's own if there is one.
+std::vector<Finding> BoundFindings(const LedgerRun& run, const v1::AuditPolicy& policy, const AllRunsBound& all_runs);
 
 // One finding for each limit that the policy sets, for the activations' bound alone of a run that only predicts. All
 // stand in the non-label party's ledger.
@@ -77,8 +87,9 @@ std::vector<Finding> AttributeFindings(const LedgerRun& run, const v1::AuditPoli
 std::vector<Finding> LifetimeFindings(const std::vector<LedgerRun>& runs, const LedgerRun& run,
                                       const v1::AuditPolicy& policy);
 
-// Both directions' life-long bounds in one line; empty for a run without an account of activations.
-std::string LifetimeLine(const std::vector<LedgerRun>& runs, const LedgerRun& run);
+// Both directions' life-long bounds in one line; empty for a run without an account of activations. `labels_auc_bound`:
+// AllRunsBound.possible.
+std::string LifetimeLine(const std::vector<LedgerRun>& runs, const LedgerRun& run, double labels_auc_bound);
 
 // A figure of one attack at one layer as one observer scored it; NaN: not measured.
 struct LimitedFigure {
@@ -87,6 +98,8 @@ struct LimitedFigure {
   int64_t epoch = -1;                   // Of a figure over an epoch; -1 of others.
   // What was measured, where `value` is the far end of its 95% interval; NaN of others.
   double measured = std::numeric_limits<double>::quiet_NaN();
+  // Of a figure that is known between two ends, `value` being the upper one: steps are no longer in the ledger.
+  double at_least = std::numeric_limits<double>::quiet_NaN();
 };
 
 // To three digits as everywhere; to more where three could not be told from the limit.

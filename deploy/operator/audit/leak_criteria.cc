@@ -48,10 +48,17 @@ Finding AtMost(const PartyRecords& party, const std::string& criterion, double l
       worst = &figure;
     }
   }
-  if (worst != nullptr && (worst->value > limit || missing == nullptr)) {
-    finding.outcome = worst->value > limit ? Outcome::kNotMet : Outcome::kMet;
+  const bool exceeded = std::any_of(figures.begin(), figures.end(), [limit](const LimitedFigure& figure) {
+    return (std::isfinite(figure.at_least) ? figure.at_least : figure.value) > limit;
+  });
+  if (worst != nullptr && (exceeded || missing == nullptr)) {
+    finding.outcome = exceeded ? Outcome::kNotMet : worst->value > limit ? Outcome::kOpen : Outcome::kMet;
     finding.found = DescribeFound(*worst, limit);
     finding.where = DescribePlace(*worst);
+    if (finding.outcome == Outcome::kOpen) {
+      finding.found = absl::StrCat("not known: ", party.missing_steps());
+      finding.remedy = kKeepStepsRemedy;
+    }
   } else if (missing != nullptr) {
     finding.found = kNotMeasured;
     finding.where = DescribePlace(*missing);

@@ -91,7 +91,7 @@ std::vector<Finding> LifetimeFindings(const std::vector<LedgerRun>& runs, const 
   return {finding};
 }
 
-std::string LifetimeLine(const std::vector<LedgerRun>& runs, const LedgerRun& run) {
+std::string LifetimeLine(const std::vector<LedgerRun>& runs, const LedgerRun& run, double labels_auc_bound) {
   const PartyRecords* const nonlabel = run.nonlabel_party();
   if (nonlabel == nullptr || !nonlabel->all_runs.has_value()) {
     return "";
@@ -100,8 +100,8 @@ std::string LifetimeLine(const std::vector<LedgerRun>& runs, const LedgerRun& ru
   const PartyRecords* const label = run.label_party();
   const std::string of_labels = label == nullptr      ? "not in these ledgers"
                                 : run.only_predicts() ? "nothing released by this run"
-                                : label->all_runs.has_value() && IsBoundProved(run.protection())
-                                    ? absl::StrFormat("%.3f, by the label party's account", label->all_runs->auc_bound)
+                                : labels_auc_bound < 1 && IsBoundProved(run.protection())
+                                    ? absl::StrFormat("%.3f, over all runs on these labels", labels_auc_bound)
                                     : "none proved";
   const std::string of_features =
       lifetime.auc_bound.has_value()

@@ -20,8 +20,10 @@ constexpr size_t kMaxWidth = 60;  // Of a column; a longer text pushes its own l
 
 // OneLine everywhere: text from a ledger may be the other party's, and must not be able to forge a line of the verdict.
 Line Columns(const Finding& finding) {
-  return {finding.outcome == Outcome::kMet ? "PASS" : "FAIL", OneLine(finding.criterion), OneLine(finding.limit),
-          OneLine(finding.found), OneLine(finding.where)};
+  return {finding.outcome == Outcome::kMet ? "PASS"
+          : finding.failed()               ? "FAIL"
+                                           : "OPEN",
+          OneLine(finding.criterion), OneLine(finding.limit), OneLine(finding.found), OneLine(finding.where)};
 }
 
 std::string Counted(size_t count, const char* one, const char* several) {
@@ -55,6 +57,9 @@ std::string NotMeasurableLine(const RunVerdict& verdict, LedgerHolder holder) {
                               "): ", absl::StrJoin(criteria, "; "))) +
          "\n";
 }
+
+// Listed line by line: what fails, and what these ledgers leave open.
+bool IsShown(const Finding& finding) { return finding.failed() || finding.outcome == Outcome::kOpen; }
 
 bool IsMet(const Finding& finding) { return finding.outcome == Outcome::kMet; }
 
@@ -114,7 +119,7 @@ std::string VerdictSummary(const std::vector<RunVerdict>& verdicts) {
     failed_runs += verdict.failed() ? 1 : 0;
     for (const Finding& finding : verdict.findings) {
       failed += finding.failed() ? 1 : 0;
-      open += finding.outcome == Outcome::kNotMeasurable ? 1 : 0;
+      open += !finding.failed() && finding.outcome != Outcome::kMet ? 1 : 0;
     }
   }
   const std::string of_criteria = Counted(criteria, "criterion", "criteria");
@@ -138,7 +143,7 @@ std::string VerdictSummary(const std::vector<RunVerdict>& verdicts) {
 
 std::string VerdictText(const std::vector<RunVerdict>& verdicts, bool verbose) {
   const auto shown = [&](const Finding& finding) {
-    return finding.failed() || (verbose && finding.outcome == Outcome::kMet);
+    return IsShown(finding) || (verbose && finding.outcome == Outcome::kMet);
   };
   std::array<size_t, 5> widths = {};
   for (const RunVerdict& verdict : verdicts) {
@@ -152,7 +157,7 @@ std::string VerdictText(const std::vector<RunVerdict>& verdicts, bool verbose) {
   std::string text;
   for (const RunVerdict& verdict : verdicts) {
     absl::StrAppend(&text, "run ", OneLine(verdict.run_id), ", ", OneLine(verdict.label), "\n",
-                    RunText(verdict, verbose), Rows(verdict, widths, &Finding::failed));
+                    RunText(verdict, verbose), Rows(verdict, widths, IsShown));
     for (const Remedy& remedy : Remedies(verdict)) {
       absl::StrAppend(&text, "what helps: ", OneLine(remedy.words), "\n");
       for (const std::string& criterion : remedy.criteria) {

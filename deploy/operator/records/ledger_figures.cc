@@ -65,6 +65,15 @@ std::optional<double> RunAucBound(const PartyRecords& party) {
 // What the label party alone knows.
 void AddBounds(const PartyRecords& party, RunFigures& figures) {
   std::vector<double> steps, theorem_steps;
+  for (const StepSummaryRow& row : party.removed_steps) {
+    if (!row.method.empty()) {
+      figures.gate[row.gate] += row.steps;
+    }
+    if (IsReleased(row)) {  // Which of them had which bound is not known any more: each the worst.
+      steps.insert(steps.end(), static_cast<size_t>(row.steps), StepAucBound(row.worst_auc_bound, row.worst_sum_kl));
+      theorem_steps.insert(theorem_steps.end(), static_cast<size_t>(row.steps), row.worst_auc_bound);
+    }
+  }
   for (const ProtectionRow& row : party.protections) {
     ++figures.gate[row.gate];
     if (IsReleased(row)) {
@@ -85,12 +94,9 @@ void AddBounds(const PartyRecords& party, RunFigures& figures) {
   AddExcesses(party, figures);
 }
 
-std::optional<double> MeanBatch(const LedgerRun& run) {
-  double examples = 0;
-  for (const StepRow& row : run.steps()) {
-    examples += static_cast<double>(row.examples);
-  }
-  return run.steps().empty() ? std::nullopt : std::optional(examples / static_cast<double>(run.steps().size()));
+std::optional<double> MeanBatch(const RunFigures& figures) {
+  return figures.steps == 0 ? std::nullopt
+                            : std::optional(static_cast<double>(figures.examples) / static_cast<double>(figures.steps));
 }
 
 // By the epochs that attacks were scored over, as the label party's RESULT line counts, else by the protection's own
@@ -178,6 +184,11 @@ RunFigures FiguresOf(const LedgerRun& run) {
     figures.examples += row.examples;
     figures.epochs = std::max(figures.epochs, row.epoch + 1);
   }
+  for (const StepSummaryRow& row : run.removed_steps()) {
+    figures.steps += row.steps;
+    figures.examples += row.examples;
+    figures.epochs = std::max(figures.epochs, row.last_epoch + 1);
+  }
   figures.evaluated = LastTest(run.evaluations()) != nullptr;
   figures.best_on_validation = IsValidated(run.evaluations());
   if (const EvaluationRow* const best = BestTest(run.evaluations()); best != nullptr) {
@@ -190,7 +201,7 @@ RunFigures FiguresOf(const LedgerRun& run) {
   for (const EvaluationRow& row : run.evaluations()) {
     figures.own_features = row.split == "own_features" ? ModelFiguresOf(row).quality() : figures.own_features;
   }
-  figures.guessing = GuessingInBatches(MeanBatch(run), ShareOfPositives(run));
+  figures.guessing = GuessingInBatches(MeanBatch(figures), ShareOfPositives(run));
   if (const PartyRecords* const party = run.label_party(); party != nullptr) {
     AddBounds(*party, figures);
   }

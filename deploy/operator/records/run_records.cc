@@ -25,8 +25,8 @@ bool HasModePredict(const PartyRecords& party) {
 }
 
 bool HasNoStep(const PartyRecords& party) {
-  return party.steps.empty() && party.step_times.empty() && party.protections.empty() && party.leaks.empty() &&
-         party.epoch_leaks.empty();
+  return party.steps.empty() && party.removed_steps.empty() && party.step_times.empty() && party.protections.empty() &&
+         party.leaks.empty() && party.epoch_leaks.empty();
 }
 
 template <typename Rows>
@@ -46,6 +46,9 @@ absl::Status ReadRows(LedgerReader& reader, PartyRecords& party) {
   status.Update(Take(reader.Distributions(run_id), party.distributions));
   status.Update(Take(reader.AttributeLeaks(run_id), party.attribute_leaks));
   status.Update(Take(reader.PrivacyLosses(run_id), party.privacy_losses));
+  status.Update(Take(reader.StepSummaries(run_id), party.removed_steps));
+  status.Update(Take(reader.PrivacyLossSummaries(run_id), party.removed_privacy_losses));
+  status.Update(Take(reader.LabelReleases(run_id), party.label_releases));
   status.Update(Take(reader.Events(run_id), party.events));
   status.Update(Take(reader.ClaimCheck(run_id), party.claim_check));
   status.Update(Take(reader.AllRuns(run_id), party.all_runs));
@@ -142,13 +145,37 @@ const Rows& FirstRows(const std::vector<PartyRecords>& parties, Rows PartyRecord
 }  // namespace
 
 bool IsReleased(const ProtectionRow& row) { return row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT; }
+bool IsReleased(const StepSummaryRow& row) {
+  return !row.method.empty() && row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT;
+}
 
 int64_t PartyRecords::released_steps() const {
-  return std::count_if(protections.begin(), protections.end(), IsReleased);
+  int64_t released =
+      std::count_if(protections.begin(), protections.end(), [](const ProtectionRow& row) { return IsReleased(row); });
+  for (const StepSummaryRow& row : removed_steps) {
+    released += IsReleased(row) ? row.steps : 0;
+  }
+  return released;
+}
+
+bool PartyRecords::knows_decisions() const {
+  return !protections.empty() || std::any_of(removed_steps.begin(), removed_steps.end(),
+                                             [](const StepSummaryRow& row) { return !row.method.empty(); });
+}
+
+std::string PartyRecords::missing_steps() const {
+  int64_t last = -1;
+  for (const StepSummaryRow& row : removed_steps) {
+    last = std::max(last, row.last_step);
+  }
+  return last < 0 ? "" : absl::StrCat("steps 1 to ", last + 1, " are no longer in the ledger");
 }
 
 int64_t PartyRecords::last_released_epoch() const {
   int64_t last_step = -1, last_epoch = -1;
+  for (const StepSummaryRow& row : removed_steps) {
+    last_epoch = IsReleased(row) ? std::max(last_epoch, row.last_epoch) : last_epoch;
+  }
   for (const ProtectionRow& row : protections) {
     // With a frozen bottom model the top model trains on: those epochs released nothing.
     last_step = IsReleased(row) ? row.step : last_step;
@@ -199,6 +226,10 @@ std::string LedgerRun::activation_protection() const {
 }
 
 const std::vector<StepRow>& LedgerRun::steps() const { return FirstRows(parties, &PartyRecords::steps); }
+
+const std::vector<StepSummaryRow>& LedgerRun::removed_steps() const {
+  return FirstRows(parties, &PartyRecords::removed_steps);
+}
 
 const std::vector<ProtectionRow>& LedgerRun::protections() const {
   return FirstRows(parties, &PartyRecords::protections);

@@ -27,6 +27,10 @@ struct PartyRecords {
   std::vector<AttributeLeakRow> attribute_leaks;
   std::vector<PrivacyLossRow> privacy_losses;
   std::vector<EventRow> events;
+  // Of the steps that PartyCommon.ledger_retained_steps has removed; the rows of steps above are without them.
+  std::vector<StepSummaryRow> removed_steps = {};
+  std::vector<PrivacyLossSummaryRow> removed_privacy_losses = {};
+  std::vector<LabelReleaseRow> label_releases = {};
   std::optional<ClaimCheckRow> claim_check;
   std::optional<AllRunsRow> all_runs;
   std::optional<ActivationBoundRow> activation_bound;
@@ -36,13 +40,17 @@ struct PartyRecords {
   int64_t released_steps() const;
   // The last epoch of such a step; -1 for none. Later epochs trained the top model only.
   int64_t last_released_epoch() const;
-  // Whether it knows the decisions of the release gate, and every one kept the gradients back: a bottom model frozen
-  // from the start.
-  bool released_nothing() const { return !protections.empty() && released_steps() == 0; }
+  // Whether it knows the decisions of the release gate.
+  bool knows_decisions() const;
+  // And every one kept the gradients back: a bottom model frozen from the start.
+  bool released_nothing() const { return knows_decisions() && released_steps() == 0; }
+  // "steps 1 to 750 are no longer in the ledger"; empty where none was removed.
+  std::string missing_steps() const;
 };
 
-// Whether the gradients of the step were released.
+// Whether the gradients of the steps were released.
 bool IsReleased(const ProtectionRow& row);
+bool IsReleased(const StepSummaryRow& row);
 
 struct LedgerRun {
   std::vector<PartyRecords> parties;  // One or two; the label party first.
@@ -65,6 +73,7 @@ struct LedgerRun {
 
   // The rows of the party that has them, the label party's first: it alone knows losses and exact leak AUCs.
   const std::vector<StepRow>& steps() const;
+  const std::vector<StepSummaryRow>& removed_steps() const;
   const std::vector<ProtectionRow>& protections() const;
   const std::vector<EvaluationRow>& evaluations() const;
   // One series a layer, attack and observer; the cut layer and the adversary (the attack module) first.

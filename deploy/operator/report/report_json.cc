@@ -195,7 +195,9 @@ Json RunJson(const LedgerRun& run, const std::vector<AttackLeak>& leaks, const s
 }
 
 const char* OutcomeName(Outcome outcome) {
-  return outcome == Outcome::kMet ? "pass" : outcome == Outcome::kNotMeasurable ? "open" : "fail";
+  return outcome == Outcome::kMet                                          ? "pass"
+         : outcome == Outcome::kNotMeasurable || outcome == Outcome::kOpen ? "open"
+                                                                           : "fail";
 }
 
 Json VerdictJson(const RunVerdict& verdict) {
@@ -206,7 +208,8 @@ Json VerdictJson(const RunVerdict& verdict) {
                         {"limit", finding.limit},
                         {"found", finding.found},
                         {"where", finding.where},
-                        {"ledger", finding.holder_words()}});
+                        {"ledger", finding.holder_words()},
+                        {"not_given", finding.outcome == Outcome::kNotMeasurable}});
   }
   Json remedies = Json::array();
   for (const Remedy& remedy : Remedies(verdict)) {

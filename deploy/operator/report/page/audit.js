@@ -22,9 +22,11 @@ function policyParts(run) {
   if (!run.policy) return [];
   const { findings, remedies } = run.policy;
   const of = (outcome) => findings.filter((finding) => finding.outcome === outcome);
-  const [failed, held, open] = ["fail", "pass", "open"].map(of);
+  const [failed, held] = ["fail", "pass"].map(of);
+  const open = of("open").filter((finding) => finding.not_given);
+  const listed = [...failed, ...of("open").filter((finding) => !finding.not_given)];
   const parts = [];
-  if (failed.length) parts.push(criteria(failed));
+  if (listed.length) parts.push(criteria(listed));
   if (remedies.length) {
     parts.push(element("h4", {}, "What helps"), element("ul", { class: "helps" }, ...remedies.map(({ words, criteria: names }) =>
       element("li", {}, words, element("span", { class: "by" }, "For: " + names.join("; ") + ".")))));

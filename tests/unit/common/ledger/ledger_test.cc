@@ -114,7 +114,7 @@ TEST_F(LedgerTest, KeepsPlantedSqlAsText) {
   EXPECT_EQ(Sql("SELECT attack FROM leak"), planted);
   EXPECT_EQ(Sql("SELECT detail FROM event"), planted);
   EXPECT_EQ(Sql("SELECT config_json FROM run"), planted);
-  EXPECT_EQ(Sql("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"), "14");
+  EXPECT_EQ(Sql("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"), "18");
 }
 
 // Events tell what the peer has said, too, and are read on terminals.
@@ -279,7 +279,7 @@ TEST_F(LedgerTest, AKilledProcessLosesOnlyWhatWasNotCommitted) {
 TEST_F(LedgerTest, IsMarkedAndStrictAndRefersToTheRun) {
   Open("run-1");
   EXPECT_EQ(Sql("PRAGMA application_id"), std::to_string(0x53564c47));
-  EXPECT_EQ(Sql("PRAGMA user_version"), "7");
+  EXPECT_EQ(Sql("PRAGMA user_version"), "8");
   EXPECT_EQ(Sql("PRAGMA journal_mode"), "wal");
   EXPECT_THAT(Sql("INSERT INTO leak VALUES ('run-1', 0, 'o', 'cut', 'norm', 'high', 1)"), HasSubstr("REAL"));
   EXPECT_THAT(Sql("PRAGMA foreign_keys = ON; INSERT INTO event VALUES ('unknown', '', '', '')"),
@@ -343,7 +343,7 @@ TEST_F(LedgerTest, RefusesAnotherVersion) {
   const absl::Status status = Ledger::Create(path_, Run("run-2")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("ledger version: expected 7, found 1, written by an earlier version of Splitveil;"));
+              HasSubstr("ledger version: expected 8, found 1, written by an earlier version of Splitveil;"));
   // What wrote it stands in its latest run.
   Sql("UPDATE run SET started_at = '2026-01-31T09:30:00.123Z', config_json = '{\"version\":\"0.0.9\"}'");
   EXPECT_THAT(std::string(Ledger::Create(path_, Run("run-2")).status().message()),

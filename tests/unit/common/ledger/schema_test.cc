@@ -84,7 +84,7 @@ TEST_F(LedgerPathTest, AcceptsAnEmptyFileAsARunWould) {
 TEST_F(LedgerPathTest, RefusesAnotherVersion) {
   Open("run-1");
   Sql("PRAGMA user_version = 3");
-  ExpectRefused(path_, absl::StatusCode::kInvalidArgument, "ledger version: expected 7, found 3");
+  ExpectRefused(path_, absl::StatusCode::kInvalidArgument, "ledger version: expected 8, found 3");
 }
 
 TEST_F(LedgerPathTest, RefusesWhatIsNoLedger) {

@@ -32,7 +32,7 @@ class RunClosingTest : public ::testing::Test {
   RunClosingTest()
       : run_(64),
         status_("label_party"),
-        context_{run_.agreement, run_.label_config, nullptr, nullptr, &status_, ""},
+        context_{run_.agreement, run_.label_config, run_.LabelDataset(), nullptr, &status_, ""},
         path_(run_.files.File("ledger.db")) {}
 
   std::string Text(const std::string& sql) const {

@@ -164,7 +164,7 @@ TEST_F(BoundCriteriaTest, ABoundForGaussianClassesIsNotProved) {
 }
 
 TEST_F(BoundCriteriaTest, NobodyAsksForAProofUnlessThePolicyDoes) {
-  for (const Finding& finding : BoundFindings(run_, v1::AuditPolicy())) {
+  for (const Finding& finding : BoundFindings(run_, v1::AuditPolicy(), AllRunsBound())) {
     EXPECT_NE(finding.criterion, "bound proved for any adversary");
   }
 }

@@ -67,7 +67,7 @@ TEST(LifetimeCriteriaTest, ARunThatNoAccountCountsHasNoBound) {
   Finding finding = Judge(runs, 0.99);
   EXPECT_EQ(finding.outcome, Outcome::kNotMet);
   EXPECT_THAT(finding.found, HasSubstr("no bound: no account counts the activations of "));
-  EXPECT_THAT(LifetimeLine(runs, runs.back()), HasSubstr("features none proved"));
+  EXPECT_THAT(LifetimeLine(runs, runs.back(), 1), HasSubstr("features none proved"));
   // One that ended before the alignment has sent nothing.
   runs.front().parties.back().events.clear();
   EXPECT_EQ(Judge(runs, 0.99).outcome, Outcome::kMet);
@@ -79,7 +79,7 @@ TEST(LifetimeCriteriaTest, WithoutTheLedgerNothingIsDecidedAndWithoutALimitNothi
   policy.set_max_lifetime_activation_auc_bound(0.7);
   const std::vector<RunVerdict> verdicts = JudgeRuns({RecordedRun()}, policy);
   EXPECT_EQ(verdicts.front().findings.back().outcome, Outcome::kNotMeasurable);
-  EXPECT_EQ(LifetimeLine({RecordedRun()}, RecordedRun()), "");
+  EXPECT_EQ(LifetimeLine({RecordedRun()}, RecordedRun(), 1), "");
 }
 
 TEST(LifetimeCriteriaTest, TheVerdictShowsBothDirectionsSideBySide) {
@@ -90,7 +90,7 @@ TEST(LifetimeCriteriaTest, TheVerdictShowsBothDirectionsSideBySide) {
   run.parties.front().record.run.protection = "gaussian_label_dp(sigma=2)";
   run.parties.front().all_runs = AllRunsRow{"labels", 1000, 0.7234};
   EXPECT_THAT(VerdictText(JudgeRuns({run}, v1::AuditPolicy())),
-              HasSubstr("of a label 0.723, by the label party's account; of an example's features 0.691"));
+              HasSubstr("of a label 0.723, over all runs on these labels; of an example's features 0.691"));
 }
 
 }  // namespace

@@ -1,0 +1,58 @@
+// What all runs on the same labels disclose of them together, as far as the ledgers of label parties show it.
+#ifndef SPLITVEIL_COMMON_FIGURES_ALL_RUNS_H_
+#define SPLITVEIL_COMMON_FIGURES_ALL_RUNS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+
+#include "common/ledger/ledger_rows.h"
+
+namespace splitveil {
+
+// What one run released of its labels.
+struct LabelRun {
+  enum class Released { kNothing, kUnknown, kSomething };
+
+  RunRow run;                                  // Of the label party.
+  std::vector<LabelReleaseRow> releases = {};  // Noise on its labels; empty: the method adds none to them.
+  std::optional<AllRunsRow> counted = {};      // By its privacy account.
+  std::optional<double> sum_kl = {};           // Of all its releases of one example; nullopt: nothing bounds it.
+  Released released = Released::kSomething;    // kUnknown: it ended without a word before a step was recorded.
+};
+
+// Whether two runs are about the same labels. Those of one table are. Of two tables nobody knows whether the same
+// examples are in both, but where one account has counted both, example by example, or where the operator has given the
+// labels different names (PrivacyAccount.label_set).
+enum class SameLabels { kNo, kUnknown, kYes };
+SameLabels AreOnSameLabels(const RunRow& a, const RunRow& b);
+
+struct AllRunsBound {
+  // AUC of an adversary that keeps all that was released of the most exposed example.
+  double known = 0.5;                 // By the runs that are about the same labels.
+  double possible = 0.5;              // By those, too, that may be, or released what nothing bounds.
+  double limit = 1;                   // The least max_lifetime_auc_bound of the former.
+  int64_t runs = 0;                   // How many these are.
+  std::vector<std::string> accounts;  // That counted some of them, in order.
+  bool has_earlier = true;            // No run resumes from one that is not among `runs`, uncounted by an account.
+  std::string doubt;                  // Why `possible` is above `known`; empty: it is not.
+};
+
+// The divergence whose GaussianAucBound is `auc_bound`; infinite for 1.
+double SumKlOfGaussianAuc(double auc_bound);
+
+// Over the runs on the labels of the last one, which are in the order they started: itself and those before it.
+//
+// Gaussian noise adds by mu^2. Within an account a draw counts once, however often it is released, and the account's
+// own figure counts if it is larger: it knows runs that are in no ledger. If it is smaller, the account has lost some
+// (a copy or a backup that was put back). Flips of different runs are independent, so they add, and so do the
+// divergences of methods that are bounded under assumptions; such a sum is as conditional as they are. All together:
+// ComposedAucBound.
+AllRunsBound BoundOfAllRuns(absl::Span<const LabelRun> runs);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_COMMON_FIGURES_ALL_RUNS_H_

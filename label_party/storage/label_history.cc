@@ -1,0 +1,125 @@
+#include "label_party/storage/label_history.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "common/crypto/digest.h"
+#include "common/crypto/label_noise.h"
+#include "common/ledger/ledger_reader.h"
+#include "common/privacy/label_privacy.h"
+#include "common/process/exit_code.h"
+#include "common/status/status_macros.h"
+#include "label_party/label_privacy/label_targets.h"
+
+namespace splitveil {
+namespace {
+
+// Null where there is no ledger yet.
+absl::StatusOr<std::unique_ptr<LedgerReader>> OpenIfThere(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored) ? LedgerReader::Open(path)
+                                                : absl::StatusOr<std::unique_ptr<LedgerReader>>(nullptr);
+}
+
+absl::StatusOr<bool> HasReleased(LedgerReader& ledger, const std::string& run_id) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<StepSummaryRow> removed, ledger.StepSummaries(run_id));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<ProtectionRow> steps, ledger.Protections(run_id));
+  const auto is_released = [](const auto& row) {
+    return !row.method.empty() && row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT;
+  };
+  return std::any_of(removed.begin(), removed.end(), is_released) ||
+         std::any_of(steps.begin(), steps.end(), is_released);
+}
+
+}  // namespace
+
+void DescribeLabels(const v1::LabelPartyConfig& config, const Dataset& data, const std::string& account_id,
+                    RunRow& row) {
+  row.data_sha256 = absl::BytesToHexString(AsBytes(data.digest()));
+  row.label_set = config.privacy_account().label_set();
+  row.account = account_id;
+  row.max_lifetime_auc_bound = config.privacy_account().max_lifetime_auc_bound();
+}
+
+std::vector<LabelReleaseRow> LabelReleaseRows(const v1::LabelReleases& releases, const Task& task) {
+  std::vector<LabelReleaseRow> rows;
+  for (const v1::LabelReleases::Noise& noise : releases.noise()) {
+    const double sigma = std::ldexp(static_cast<double>(noise.sigma_units()), -kLabelGridBits);
+    rows.push_back({"gaussian", noise.sigma_units(), noise.draws(), LabelSensitivity(LabelKindOf(task)) / sigma});
+  }
+  if (releases.flip_epsilon() > 0) {
+    rows.push_back({"flip", 0, 1, releases.flip_epsilon()});
+  }
+  return rows;
+}
+
+absl::StatusOr<std::string> OtherAccount(const std::string& ledger_path, const RunRow& run) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> ledger, OpenIfThere(ledger_path));
+  std::string other;
+  if (ledger == nullptr || run.label_set.empty()) {
+    return other;
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, ledger->Runs());
+  for (const RunRecord& earlier : runs) {
+    const RunRow& of = earlier.run;
+    if (of.account.empty() || (of.data_sha256 != run.data_sha256 && of.label_set != run.label_set)) {
+      continue;
+    }
+    if (of.account == run.account) {
+      return std::string();
+    }
+    other = of.account;
+  }
+  return other;
+}
+
+absl::Status CheckSameAccount(const std::string& ledger_path, const RunRow& run, bool new_account) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string other, OtherAccount(ledger_path, run));
+  return other.empty() || new_account
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat(
+                   "path: expected the account that counted the earlier runs on these labels, ", other, " by ",
+                   ledger_path, ", found ", run.account.empty() ? "none, so that a new one would be made" : run.account,
+                   ": restore that account; or set new_account: true, and what was released before is unknown to the "
+                   "account from now on"));
+}
+
+absl::Status CheckLifetime(const std::string& ledger_path, const LabelRun& planned) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> ledger, OpenIfThere(ledger_path));
+  if (ledger == nullptr || planned.releases.empty()) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> records, ledger->Runs());
+  std::vector<LabelRun> runs;
+  for (const RunRecord& record : records) {
+    if (AreOnSameLabels(record.run, planned.run) != SameLabels::kYes) {
+      continue;
+    }
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool released, HasReleased(*ledger, record.run.run_id));
+    LabelRun& run = runs.emplace_back();
+    run.run = record.run;
+    run.released = released ? LabelRun::Released::kSomething : LabelRun::Released::kNothing;
+    SPLITVEIL_ASSIGN_OR_RETURN(run.releases, ledger->LabelReleases(record.run.run_id));
+    SPLITVEIL_ASSIGN_OR_RETURN(run.counted, ledger->AllRuns(record.run.run_id));
+  }
+  runs.push_back(planned);
+  const AllRunsBound bound = BoundOfAllRuns(runs);
+  if (bound.known <= bound.limit) {
+    return absl::OkStatus();
+  }
+  return AsHalt(absl::ResourceExhaustedError(absl::StrFormat(
+      "privacy_account.max_lifetime_auc_bound: expected at most %.6g for all runs on these labels, found "
+      "%.6g with this run by the ledger, whichever account counted them: nothing is released",
+      bound.limit, bound.known)));
+}
+
+}  // namespace splitveil

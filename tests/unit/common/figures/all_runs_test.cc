@@ -1,0 +1,180 @@
+#include "common/figures/all_runs.h"
+
+#include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "common/leakage/bounds.h"
+#include "common/privacy/label_composition.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr double kDigits = 1e-12;
+
+// A run of gaussian_label_dp on the table "ab", whose account says what it alone released.
+LabelRun Gaussian(const std::string& account, int64_t sigma_units, double mu, double counted) {
+  LabelRun run;
+  run.run.run_id = account + std::to_string(sigma_units);
+  run.run.protection = "gaussian_label_dp";
+  run.run.data_sha256 = "ab";
+  run.run.label_set = "clicks";
+  run.run.account = account;
+  run.releases = {{"gaussian", sigma_units, 1, mu}};
+  run.counted = AllRunsRow{account, 100, GaussianAucBound(counted)};
+  return run;
+}
+
+LabelRun Flips(double epsilon) {
+  LabelRun run;
+  run.run.protection = "label_dp";
+  run.run.data_sha256 = "ab";
+  run.releases = {{"flip", 0, 1, epsilon}};
+  return run;
+}
+
+LabelRun Marvell(double sum_kl) {
+  LabelRun run;
+  run.run.protection = "marvell";
+  run.run.data_sha256 = "ab";
+  run.sum_kl = sum_kl;
+  return run;
+}
+
+double Known(const std::vector<LabelRun>& runs) { return BoundOfAllRuns(runs).known; }
+
+TEST(AllRunsTest, ARunAloneIsItsOwnBound) {
+  EXPECT_NEAR(Known({Gaussian("a", 10, 0.5, 0.25)}), GaussianAucBound(0.25), kDigits);
+  EXPECT_NEAR(Known({Flips(1)}), std::exp(1) / (1 + std::exp(1)), kDigits);
+  EXPECT_NEAR(Known({Marvell(0.7)}), GaussianAucBound(0.7), kDigits);
+  EXPECT_EQ(BoundOfAllRuns({}).possible, 0.5);
+}
+
+// The file was lost between them: each account knows of one run.
+TEST(AllRunsTest, RunsOfTwoAccountsAddUp) {
+  const std::vector<LabelRun> runs = {Gaussian("a", 10, 0.5, 0.25), Gaussian("b", 10, 0.5, 0.25)};
+  const AllRunsBound bound = BoundOfAllRuns(runs);
+  EXPECT_NEAR(bound.known, GaussianAucBound(0.5), kDigits);
+  EXPECT_NEAR(bound.possible, GaussianAucBound(0.5), kDigits);
+  EXPECT_EQ(bound.runs, 2);
+  EXPECT_THAT(bound.accounts, ElementsAre("a", "b"));
+}
+
+TEST(AllRunsTest, WhatAnAccountReleasesAgainCountsOnce) {
+  EXPECT_NEAR(Known({Gaussian("a", 10, 0.5, 0.25), Gaussian("a", 10, 0.5, 0.25)}), GaussianAucBound(0.25), kDigits);
+  LabelRun more = Gaussian("a", 10, 0.5, 0.75);
+  more.releases[0].draws = 3;
+  EXPECT_NEAR(Known({Gaussian("a", 10, 0.5, 0.25), more}), GaussianAucBound(0.75), kDigits);
+  more.run.label_set = "purchases";  // Noise of its own.
+  EXPECT_NEAR(Known({Gaussian("a", 10, 0.5, 0.25), more}), GaussianAucBound(1), kDigits);
+}
+
+TEST(AllRunsTest, AnAccountKnowsRunsThatAreInNoLedger) {
+  EXPECT_NEAR(Known({Gaussian("a", 10, 0.5, 0.8)}), GaussianAucBound(0.8), kDigits);
+  EXPECT_NEAR(Known({Gaussian("a", 10, 0.5, 0.8), Gaussian("b", 10, 0.5, 0.25)}), GaussianAucBound(1.05), kDigits);
+}
+
+// A copy, or a backup that was put back, has the same id and key, and does not know what was released since: at another
+// strength its noise is independent.
+TEST(AllRunsTest, ACopiedAccountDoesNotForget) {
+  EXPECT_NEAR(Known({Gaussian("a", 10, 0.5, 0.25), Gaussian("a", 8, 0.6, 0.36)}), GaussianAucBound(0.61), kDigits);
+  // The original knows of 0.3 more, which the copy has not seen either.
+  EXPECT_NEAR(Known({Gaussian("a", 10, 0.5, 0.55), Gaussian("a", 8, 0.6, 0.36)}), GaussianAucBound(0.91), kDigits);
+}
+
+TEST(AllRunsTest, TwoLabelSetsOfOneTableAddUp) {
+  LabelRun other = Gaussian("b", 10, 0.5, 0.25);
+  other.run.label_set = "purchases";
+  EXPECT_NEAR(Known({Gaussian("a", 10, 0.5, 0.25), other}), GaussianAucBound(0.5), kDigits);
+}
+
+TEST(AllRunsTest, FlipsOfSeveralRunsAddUpExactly) {
+  EXPECT_NEAR(Known({Flips(1), Flips(1)}), ComposedAucBound(0, {1, 1}), kDigits);
+  EXPECT_NEAR(Known({Flips(1), Flips(1), Flips(1), Flips(1)}), 0.9106, 5e-5);
+  EXPECT_NEAR(Known({Flips(1), Gaussian("a", 10, 0.5, 0.25)}), ComposedAucBound(0.25, {1}), kDigits);
+}
+
+TEST(AllRunsTest, ConditionalDivergencesAddUp) {
+  EXPECT_NEAR(Known({Marvell(0.3), Marvell(0.4)}), GaussianAucBound(0.7), kDigits);
+  EXPECT_NEAR(Known({Marvell(0.3), Gaussian("a", 10, 0.5, 0.25)}), GaussianAucBound(0.55), kDigits);
+}
+
+TEST(AllRunsTest, ARunWithoutABoundLeavesOpenWhatIsKnown) {
+  LabelRun none = Marvell(0);
+  none.sum_kl.reset();
+  none.run.run_id = "first";
+  none.run.protection = "none";
+  const std::vector<LabelRun> runs = {none, Gaussian("a", 10, 0.5, 0.25)};
+  const AllRunsBound bound = BoundOfAllRuns(runs);
+  EXPECT_NEAR(bound.known, GaussianAucBound(0.25), kDigits);
+  EXPECT_EQ(bound.possible, 1);
+  EXPECT_EQ(bound.doubt, "nothing bounds what run first (none) released of the same labels");
+}
+
+TEST(AllRunsTest, RunsThatReleasedNothingDoNotCount) {
+  LabelRun frozen = Gaussian("a", 10, 0.5, 0.25);
+  frozen.released = LabelRun::Released::kNothing;
+  EXPECT_NEAR(Known({frozen, Gaussian("b", 10, 0.5, 0.25)}), GaussianAucBound(0.25), kDigits);
+  frozen.released = LabelRun::Released::kUnknown;
+  const std::vector<LabelRun> runs = {frozen, Gaussian("b", 10, 0.5, 0.25)};
+  EXPECT_NEAR(BoundOfAllRuns(runs).known, GaussianAucBound(0.25), kDigits);
+  EXPECT_NEAR(BoundOfAllRuns(runs).possible, GaussianAucBound(0.5), kDigits);
+  EXPECT_THAT(BoundOfAllRuns(runs).doubt, HasSubstr("is not recorded"));
+}
+
+TEST(AllRunsTest, WhetherTwoTablesHaveTheSameLabelsIsOftenUnknown) {
+  const RunRow run = Gaussian("a", 10, 0.5, 0).run;
+  const auto with = [&](const std::string& data, const std::string& label_set, const std::string& account) {
+    RunRow other = run;
+    other.data_sha256 = data;
+    other.label_set = label_set;
+    other.account = account;
+    return AreOnSameLabels(other, run);
+  };
+  EXPECT_EQ(with("ab", "", ""), SameLabels::kYes);
+  EXPECT_EQ(with("cd", "clicks", "a"), SameLabels::kNo);  // The account counts each example.
+  EXPECT_EQ(with("cd", "clicks", "b"), SameLabels::kUnknown);
+  EXPECT_EQ(with("cd", "purchases", "b"), SameLabels::kNo);
+  EXPECT_EQ(with("cd", "", ""), SameLabels::kUnknown);
+  EXPECT_EQ(with("", "clicks", "a"), SameLabels::kUnknown);
+  LabelRun other = Flips(1);
+  other.run.data_sha256 = "cd";
+  const std::vector<LabelRun> runs = {other, Flips(1)};
+  EXPECT_NEAR(BoundOfAllRuns(runs).known, ComposedAucBound(0, {1}), kDigits);
+  EXPECT_NEAR(BoundOfAllRuns(runs).possible, ComposedAucBound(0, {1, 1}), kDigits);
+  EXPECT_THAT(BoundOfAllRuns(runs).doubt, HasSubstr("may have the same examples"));
+}
+
+TEST(AllRunsTest, TheLimitIsTheLeastOfTheAccounts) {
+  LabelRun strict = Gaussian("a", 10, 0.5, 0.25);
+  strict.run.max_lifetime_auc_bound = 0.7;
+  EXPECT_EQ(BoundOfAllRuns(std::vector<LabelRun>{strict, Flips(1)}).limit, 0.7);
+  EXPECT_EQ(BoundOfAllRuns(std::vector<LabelRun>{Flips(1)}).limit, 1);
+}
+
+// What its checkpoint counted is in the account's figure, whoever counted it first.
+TEST(AllRunsTest, ARunThatResumesFromAnotherAccountsCountsItOnce) {
+  LabelRun second = Gaussian("b", 10, 0.5, 0.5);
+  second.run.resumed_from = "a10";
+  EXPECT_NEAR(Known({Gaussian("a", 10, 0.5, 0.25), second}), GaussianAucBound(0.5), kDigits);
+  EXPECT_NEAR(Known({second}), GaussianAucBound(0.5), kDigits);
+}
+
+TEST(AllRunsTest, AnEarlierRunThatIsInNoLedgerIsInDoubt) {
+  LabelRun second = Marvell(0.3);
+  second.run.resumed_from = "first";
+  EXPECT_FALSE(BoundOfAllRuns(std::vector<LabelRun>{second}).has_earlier);
+  EXPECT_EQ(BoundOfAllRuns(std::vector<LabelRun>{second}).possible, 1);
+  LabelRun first = Marvell(0.4);
+  first.run.run_id = "first";
+  EXPECT_TRUE(BoundOfAllRuns(std::vector<LabelRun>{first, second}).has_earlier);
+  EXPECT_NEAR(BoundOfAllRuns(std::vector<LabelRun>{first, second}).possible, GaussianAucBound(0.7), kDigits);
+}
+
+}  // namespace
+}  // namespace splitveil

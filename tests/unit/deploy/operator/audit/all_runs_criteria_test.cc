@@ -1,0 +1,170 @@
+// What several runs released of the same labels is held to the limits together, whichever account counted them.
+#include <algorithm>
+#include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "deploy/operator/audit/audit_report.h"
+
+#include "common/config/text_config.h"
+#include "common/leakage/bounds.h"
+#include "tests/unit/deploy/operator/audit/recorded_run.h"
+
+namespace splitveil {
+namespace {
+
+using ::testing::HasSubstr;
+
+class AllRunsCriteriaTest : public ::testing::Test {
+ protected:
+  // A run on one table that meets everything; its accountant's figure is `auc_bound`.
+  PartyRecords& Add(const std::string& protection, double auc_bound) {
+    LedgerRun run = RecordedRun();
+    RunRow& row = run.parties.front().record.run;
+    row.run_id = absl::StrCat("run-", runs_.size());
+    row.protection = protection;
+    row.data_sha256 = "ab";
+    for (EpochLeakRow& leak : run.parties.front().epoch_leaks) {
+      leak.gaussian_auc_bound = auc_bound;
+      leak.auc = leak.auc_low = leak.auc_high = 0.5;
+    }
+    runs_.push_back(run);
+    return runs_.back().parties.front();
+  }
+  PartyRecords& AddGaussian(const std::string& account, int64_t sigma_units, double mu) {
+    PartyRecords& party = Add("gaussian_label_dp(sigma=2)", GaussianAucBound(mu * mu));
+    party.record.run.account = account;
+    party.record.run.label_set = "clicks";
+    party.label_releases = {{"gaussian", sigma_units, 1, mu}};
+    party.all_runs = AllRunsRow{account, 100, GaussianAucBound(mu * mu)};
+    return party;
+  }
+  PartyRecords& AddFlips(double epsilon) {
+    PartyRecords& party = Add("label_dp(epsilon=1)", 0.7516);
+    party.label_releases = {{"flip", 0, 1, epsilon}};
+    return party;
+  }
+
+  // Of the last run.
+  Finding Judge(const std::string& policy, const std::string& criterion = "bound per run") {
+    v1::AuditPolicy parsed;
+    EXPECT_TRUE(ParseTextConfig(policy, "policy", parsed).ok());
+    SetListDefaults(parsed);
+    verdicts_ = JudgeRuns(runs_, parsed);
+    for (const Finding& finding : verdicts_.back().findings) {
+      if (finding.criterion.rfind(criterion, 0) == 0) {
+        return finding;
+      }
+    }
+    return {Outcome::kNotMeasured, "", "", "no such criterion", ""};
+  }
+
+  std::vector<LedgerRun> runs_;
+  std::vector<RunVerdict> verdicts_;
+};
+
+TEST_F(AllRunsCriteriaTest, ALostAccountDoesNotMakeASecondRunPass) {
+  AddGaussian("0123456789", 10, 0.36);
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.61").outcome, Outcome::kMet);
+  AddGaussian("abcdefabcd", 10, 0.36);  // 0.600 each, 0.641 together.
+  const Finding finding = Judge("max_run_auc_bound: 0.61");
+  EXPECT_EQ(finding.outcome, Outcome::kNotMet);
+  EXPECT_EQ(finding.found, "0.641");
+  EXPECT_EQ(finding.where,
+            "all releases of 2 runs on these labels up to this one, by privacy accounts 01234567, abcdefab");
+  EXPECT_THAT(finding.remedy, HasSubstr("one privacy account"));
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.65").outcome, Outcome::kMet);
+  EXPECT_THAT(VerdictText(verdicts_), HasSubstr("policy met"));
+}
+
+TEST_F(AllRunsCriteriaTest, ACopiedAccountDoesNotMakeASecondRunPass) {
+  AddGaussian("a", 10, 0.36);
+  AddGaussian("a", 9, 0.4);  // Whose account does not know of the first.
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.62").outcome, Outcome::kNotMet);
+  runs_.pop_back();
+  AddGaussian("a", 10, 0.36);  // The same bits once more.
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.62").outcome, Outcome::kMet);
+}
+
+TEST_F(AllRunsCriteriaTest, TwoLabelSetsOnOneTableAddUp) {
+  AddGaussian("a", 10, 0.36);
+  AddGaussian("b", 10, 0.36).record.run.label_set = "purchases";
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.61").outcome, Outcome::kNotMet);
+}
+
+TEST_F(AllRunsCriteriaTest, RunsOfLabelDpAddUp) {
+  AddFlips(1);
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.76").outcome, Outcome::kMet);
+  for (const char* const found : {"0.822", "0.876", "0.911"}) {
+    AddFlips(1);
+    const Finding finding = Judge("max_run_auc_bound: 0.76");
+    EXPECT_EQ(finding.outcome, Outcome::kNotMet);
+    EXPECT_EQ(finding.found, found);
+  }
+}
+
+TEST_F(AllRunsCriteriaTest, MixedMethodsAddUp) {
+  Add("marvell(s=4)", 0.6);
+  AddFlips(0.5);
+  AddGaussian("a", 10, 0.36);
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.67").outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.75").outcome, Outcome::kMet);
+}
+
+TEST_F(AllRunsCriteriaTest, AMethodWithoutABoundLeavesTheSumOpen) {
+  PartyRecords& party = Add("none", 0);
+  for (EpochLeakRow& row : party.epoch_leaks) {
+    row.gaussian_auc_bound = std::nan("");
+  }
+  AddGaussian("a", 10, 0.36);
+  const Finding finding =
+      Judge("max_run_auc_bound: 0.61 allowed_protections: [\"none\", \"marvell\", \"gaussian_label_dp\"]");
+  EXPECT_EQ(finding.outcome, Outcome::kOpen);
+  EXPECT_EQ(finding.found, "0.600 or more: nothing bounds what run run-0 (none) released of the same labels");
+  EXPECT_THAT(VerdictText(verdicts_), HasSubstr("OPEN  bound per run (proved)"));
+  EXPECT_FALSE(PolicyMet(verdicts_));
+  EXPECT_FALSE(verdicts_.back().failed());
+  // More than the limit by what is known fails whatever is open.
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.59").outcome, Outcome::kNotMet);
+}
+
+TEST_F(AllRunsCriteriaTest, AnotherTableMayHaveTheSameLabels) {
+  AddFlips(1).record.run.data_sha256 = "cd";
+  AddFlips(1);
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.76").outcome, Outcome::kOpen);
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.76").found,
+            "0.752 or up to 0.822: the table of run run-0 (label_dp(epsilon=1)) may have the same examples");
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.83").outcome, Outcome::kMet);
+}
+
+// Whatever the policy says.
+TEST_F(AllRunsCriteriaTest, TheAccountsOwnLimitHoldsForTheSum) {
+  const std::string criterion = "bound of all runs on these labels";
+  AddGaussian("a", 10, 0.36).record.run.max_lifetime_auc_bound = 0.62;
+  EXPECT_EQ(Judge("", criterion).outcome, Outcome::kMet);
+  PartyRecords& second = AddGaussian("b", 10, 0.36);
+  second.events.push_back({"", "new_account", "account b; the same labels were counted by a"});
+  const Finding finding = Judge("", criterion);
+  EXPECT_EQ(finding.outcome, Outcome::kNotMet);
+  EXPECT_EQ(finding.limit, "at most 0.62");
+  EXPECT_EQ(finding.where,
+            "all releases of 2 runs on these labels up to this one, by privacy accounts a, b; a new account, by the "
+            "operator's new_account; limit: max_lifetime_auc_bound");
+  // A run without an account is held to it, too.
+  runs_.pop_back();
+  AddFlips(1);
+  EXPECT_EQ(Judge("", criterion).outcome, Outcome::kNotMet);
+}
+
+TEST_F(AllRunsCriteriaTest, ThePromiseIsOfAllRuns) {
+  AddGaussian("a", 10, 0.36);
+  AddGaussian("b", 10, 0.36);
+  Judge("");
+  EXPECT_NEAR(*verdicts_.back().figures.all_runs_auc_bound, GaussianAucBound(2 * 0.36 * 0.36), 1e-12);
+}
+
+}  // namespace
+}  // namespace splitveil
