@@ -88,8 +88,7 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> ReadAccount(const LabelPartyPlan
   SPLITVEIL_RETURN_IF_ERROR(account.status());
   RunRow row;
   DescribeLabels(plan.config, data, *account == nullptr ? "" : (*account)->id(), row);
-  SPLITVEIL_RETURN_IF_ERROR(
-      CheckSameAccount(ResolvePath(plan.config_path, plan.config.party().ledger_path()), row, config.new_account()));
+  SPLITVEIL_RETURN_IF_ERROR(CheckSameAccount(plan.config.party().ledger_path(), row, config.new_account()));
   return account;
 }
 
