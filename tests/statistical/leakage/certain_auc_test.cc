@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/leakage/bounds.h"
+#include "common/leakage/certain_auc.h"
 #include "common/leakage/leak_auc.h"
 #include "common/privacy/mu_lower_bound.h"
 
