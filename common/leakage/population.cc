@@ -157,36 +157,27 @@ Population::Class Resolved(const Population::Class& own, const Population::Class
   return {own.mean, std::max(own.along, least), std::max(own.across, least), own.spread};
 }
 
-// The noise on the population's line, and the mean across it, of noise along another line.
-NoiseVariances AboutLineOf(const Population& population, const NoiseVariances& noise,
-                           absl::Span<const float> direction) {
-  if (direction.empty()) {
-    return noise;
-  }
-  const double cosine = InnerProduct(population.direction, direction);
-  const double turned = (noise.along - noise.across) * (1 - cosine * cosine);
-  const double axes_across = std::max(1.0, static_cast<double>(direction.size()) - 1);
-  return {noise.along - turned, noise.across + turned / axes_across};
-}
-
 }  // namespace
 
 absl::StatusOr<Population> EstimatePopulation(ConstMatrixView clean, ConstMatrixView released,
-                                              absl::Span<const uint8_t> labels) {
+                                              absl::Span<const uint8_t> labels, absl::Span<const float> line) {
   SPLITVEIL_RETURN_IF_ERROR(CheckClasses(clean, released, labels));
   const std::array<std::vector<double>, 2> means = ClassMeans(clean, labels);
-  double squared = 0;
+  double squared = 0, on_line = 0;
   for (int64_t k = 0; k < clean.cols(); ++k) {
     squared += (means[1][k] - means[0][k]) * (means[1][k] - means[0][k]);
+    on_line += line.empty() ? 0 : (means[1][k] - means[0][k]) * line[k];
   }
+  const double distance = line.empty() ? std::sqrt(squared) : std::abs(on_line);
   // Without a difference there is no direction; written so that NaN fails too.
-  if (!(squared > 0 && std::isfinite(squared))) {
+  if (!(distance > 0 && std::isfinite(distance))) {
     return absl::FailedPreconditionError("population: expected finite class means that differ");
   }
   Population population;
-  population.distance = std::sqrt(squared);
+  population.distance = distance;
   for (int64_t k = 0; k < clean.cols(); ++k) {
-    population.direction.push_back(static_cast<float>((means[1][k] - means[0][k]) / population.distance));
+    population.direction.push_back(line.empty() ? static_cast<float>((means[1][k] - means[0][k]) / distance)
+                                                : std::copysign(1.0F, static_cast<float>(on_line)) * line[k]);
     population.origin.push_back(static_cast<float>(means[0][k]));
   }
   const std::vector<Offset> offsets = Frame(population).OffsetsOf(released);
@@ -198,7 +189,7 @@ absl::StatusOr<Population> EstimatePopulation(ConstMatrixView clean, ConstMatrix
 absl::StatusOr<Population> PopulationEstimator::Next(ConstMatrixView clean, ConstMatrixView released,
                                                      absl::Span<const uint8_t> labels,
                                                      const StatedNoise& stated_noise) {
-  absl::StatusOr<Population> batch = EstimatePopulation(clean, released, labels);
+  absl::StatusOr<Population> batch = EstimatePopulation(clean, released, labels, stated_noise.direction);
   if (!batch.ok()) {
     return batch;
   }
@@ -207,15 +198,14 @@ absl::StatusOr<Population> PopulationEstimator::Next(ConstMatrixView clean, Cons
   Population population = *batch;
   Population::Class* const modelled[2] = {&population.negative, &population.positive};
   Population::Class* const measured[2] = {&population.measured_negative, &population.measured_positive};
-  const NoiseVariances stated[2] = {AboutLineOf(population, stated_noise.negative, stated_noise.direction),
-                                    AboutLineOf(population, stated_noise.positive, stated_noise.direction)};
+  const NoiseVariances* const stated[2] = {&stated_noise.negative, &stated_noise.positive};
   for (int c : {0, 1}) {
     // What the noise states is exact. Only where it states nothing is its size taken from earlier batches.
-    const bool states = std::isfinite(stated[c].along) && std::isfinite(stated[c].across);
+    const bool states = std::isfinite(stated[c]->along) && std::isfinite(stated[c]->across);
     const Averages& earlier = averages_[c];
     modelled[c]->mean = measured[c]->mean = c == 0 ? 0 : distance;
-    modelled[c]->along = modelled[c]->spread + (states ? stated[c].along : earlier.noise.along * dg_squared);
-    modelled[c]->across = modelled[c]->spread + (states ? stated[c].across : earlier.noise.across * dg_squared);
+    modelled[c]->along = modelled[c]->spread + (states ? stated[c]->along : earlier.noise.along * dg_squared);
+    modelled[c]->across = modelled[c]->spread + (states ? stated[c]->across : earlier.noise.across * dg_squared);
     measured[c]->along = earlier.measured.along * dg_squared;
     measured[c]->across = earlier.measured.across * dg_squared;
     population.modelled = population.modelled && (states || batches_ > 0);

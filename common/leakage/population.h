@@ -28,9 +28,9 @@ struct Population {
       archive(mean, along, across, spread);
     }
   };
-  std::vector<float> direction;  // Unit vector, [d]: difference of the clean class means.
+  std::vector<float> direction;  // Unit vector, [d]: difference of the clean class means, or the line of the noise.
   std::vector<float> origin;     // [d]: clean mean of the negatives.
-  double distance = 0;           // ||dg||, from there to that of the positives.
+  double distance = 0;           // Along it, from there to that of the positives.
   // As the paper models them, and as the bounds do: the clean spread of a class is the same in every direction (u and
   // v, section 4.2), and the noise adds to it.
   Class negative, positive;
@@ -48,10 +48,11 @@ struct Population {
 // The moments of one batch: direction and origin from the clean gradients, the variances from the clean rows and their
 // difference to the released ones, the measured ones from the rows as released. A score of these same rows by these
 // moments knows a little of the rows themselves, much where a class has few of them: PopulationEstimator scores
-// without. Both [batch, d]. Errors: FailedPrecondition where a class is absent or the clean means coincide;
-// InvalidArgument for shapes that differ.
+// without. `line`: of the noise, a unit vector, [d], which is then the direction: the class means lie along it up to
+// sampling, and what is across it is told from noise along it. Both matrices [batch, d]. Errors: FailedPrecondition
+// where a class is absent or the clean means coincide; InvalidArgument for shapes that differ.
 absl::StatusOr<Population> EstimatePopulation(ConstMatrixView clean, ConstMatrixView released,
-                                              absl::Span<const uint8_t> labels);
+                                              absl::Span<const uint8_t> labels, absl::Span<const float> line = {});
 
 // Variances of the noise of a class: on one line, and on each direction across it. NaN where they are not known.
 struct NoiseVariances {
