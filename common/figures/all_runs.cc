@@ -16,7 +16,7 @@ namespace {
 class Sum {
  public:
   void Add(const LabelRun& run) {
-    if (run.releases.empty()) {
+    if (run.releases.empty() && !run.counted.has_value()) {  // Else the account's figure is about the same releases.
       is_bounded_ = is_bounded_ && run.sum_kl.has_value();
       sum_kl_ += run.sum_kl.value_or(0);
     }

@@ -11,6 +11,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
@@ -201,6 +203,9 @@ ON CONFLICT (run_id, method, gate) DO UPDATE SET
   worst_sum_kl = max(worst_sum_kl, excluded.worst_sum_kl)
 )sql"};
 
+constexpr int kAttempts = 500;
+constexpr absl::Duration kPause = absl::Milliseconds(10);
+
 constexpr size_t kMaxOrigin = 100;  // Anyone may have written the file.
 
 // What wrote a ledger of another version, as far as its latest run says: " (its latest run: 0.1.0, 2026-01-31)". Both
@@ -230,6 +235,21 @@ absl::StatusOr<bool> IsLedger(SqliteDatabase& database) {
                                                        : found.content == SqliteContent::kApplication;
 }
 
+// WAL lets others read while the run writes; SQLite answers with the mode it could set.
+absl::Status SetWriteAheadLog(SqliteDatabase& database) {
+  absl::StatusOr<std::string> journal = database.QueryText("PRAGMA journal_mode = WAL");
+  // For this change SQLite does not wait for another process that makes the same file.
+  for (int attempt = 0; attempt < kAttempts && absl::StrContains(journal.status().message(), "is locked"); ++attempt) {
+    absl::SleepFor(kPause);
+    journal = database.QueryText("PRAGMA journal_mode = WAL");
+  }
+  if (journal.ok() && *journal != "wal") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("journal mode: expected wal, found ", *journal, " (a network file system?)"));
+  }
+  return journal.status();
+}
+
 absl::Status MakeLedger(SqliteDatabase& database) {
   SPLITVEIL_RETURN_IF_ERROR(CreateTables(database));
   SPLITVEIL_RETURN_IF_ERROR(SignApplication(database, kLedger));
@@ -245,12 +265,7 @@ absl::Status CreateSchema(SqliteDatabase& database) {
   if (!is_ledger.ok() || *is_ledger) {
     return is_ledger.status();
   }
-  // WAL lets others read while the run writes; SQLite answers with the mode it could set.
-  SPLITVEIL_ASSIGN_OR_RETURN(std::string journal, database.QueryText("PRAGMA journal_mode = WAL"));
-  if (journal != "wal") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("journal mode: expected wal, found ", journal, " (a network file system?)"));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(SetWriteAheadLog(database));
   // A second process may make the same file at this moment.
   SPLITVEIL_RETURN_IF_ERROR(database.Execute("BEGIN IMMEDIATE"));
   is_ledger = IsLedger(database);  // Now under the lock: another process may have been first.

@@ -24,9 +24,12 @@
 namespace splitveil {
 
 absl::StatusOr<SqliteFinding> FindApplication(SqliteDatabase& database, const SqliteApplication& application) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t id, database.QueryInt64("PRAGMA application_id"));
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t version, database.QueryInt64("PRAGMA user_version"));
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t objects, database.QueryInt64("SELECT count(*) FROM sqlite_schema"));
+  // One statement sees one state: another process that makes the same file between two would look like another program.
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement facts,
+                             database.Prepare("SELECT application_id, user_version, count(name) FROM "
+                                              "pragma_application_id, pragma_user_version LEFT JOIN sqlite_schema"));
+  SPLITVEIL_RETURN_IF_ERROR(facts.Next().status());
+  const int64_t id = facts.Int64(0), version = facts.Int64(1), objects = facts.Int64(2);
   if (id == 0 && version == 0 && objects == 0) {
     return SqliteFinding();
   }
