@@ -376,6 +376,9 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
     TellOf(*end, plan.config.party().ledger_path());
     return absl::OkStatus();
   }
+  // Of a run that its peer may still take up, to hear how it ended.
+  const std::optional<UntoldEnd> earlier =
+      plan.config.party().restart() ? std::nullopt : FindUntoldEnd(plan.config.party().ledger_path(), plan.agreement);
   LabelPartyPlan part = plan;
   RetryLimits allowed;
   while (true) {
@@ -383,6 +386,11 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
     absl::Status outcome = ServeRun(part, allowed);
     if (!absl::IsAborted(outcome)) {
       ForgetUntoldEnd(plan.config.party().ledger_path());
+      // Nobody came: the peer had heard, and what is left is to tell it here.
+      if (absl::IsUnavailable(outcome) && earlier.has_value()) {
+        TellOf(*earlier, plan.config.party().ledger_path());
+        return absl::OkStatus();
+      }
       return outcome;
     }
     LogInfo(outcome.message());
