@@ -200,6 +200,8 @@ absl::StatusOr<Population> PopulationEstimator::Next(ConstMatrixView clean, Cons
   Population::Class* const measured[2] = {&population.measured_negative, &population.measured_positive};
   const NoiseVariances* const stated[2] = {&stated_noise.negative, &stated_noise.positive};
   for (int c : {0, 1}) {
+    const double spread = c == 0 ? stated_noise.spread_negative : stated_noise.spread_positive;
+    modelled[c]->spread = std::isfinite(spread) ? spread : modelled[c]->spread;
     // What the noise states is exact. Only where it states nothing is its size taken from earlier batches.
     const bool states = std::isfinite(stated[c]->along) && std::isfinite(stated[c]->across);
     const Averages& earlier = averages_[c];

@@ -69,6 +69,9 @@ struct NoiseVariances {
 struct StatedNoise {
   NoiseVariances negative, positive;
   absl::Span<const float> direction = {};  // Of `along`, a unit vector, [d]; empty where along and across are one.
+  // The spread of each class that it was made for, u and v; NaN: that of the clean rows counts.
+  double spread_negative = std::numeric_limits<double>::quiet_NaN();
+  double spread_positive = std::numeric_limits<double>::quiet_NaN();
 };
 
 // The population of each batch of a run, with nothing in it of the noise of the batch itself: direction, means and

@@ -91,6 +91,7 @@ void ClaimChecker::Add(const ReleasedBatch& batch, const ReleaseEvidence& eviden
   }
   claimed_sum_kl_ = std::isnan(evidence.run_sum_kl) ? evidence.accumulated_sum_kl : evidence.run_sum_kl;
   releases_repeat_ = evidence.releases_repeat;
+  is_scatter_exact_ = is_scatter_exact_ && evidence.label_directions.cols() <= evidence.released.cols();
   const std::vector<LabelResidual> residuals =
       LabelResiduals(evidence.released, head, on_gradients ? 0 : std::sqrt(evidence.sum_kl));
   for (size_t j = 0; j < residuals.size(); ++j) {
@@ -202,7 +203,7 @@ std::optional<ClaimCheckRow> ClaimChecker::Finish() const {
   if (row.test.empty()) {
     return std::nullopt;
   }
-  if (separations_ > 0) {
+  if (separations_ > 0 && is_scatter_exact_) {
     for (const uint8_t label : {0, 1}) {
       AddNoiseTest(tests[0].second.scores, tests[0].second.labels, label, row);
     }

@@ -62,7 +62,7 @@ class ClaimChecker {
   template <typename Archive>
   void serialize(Archive& archive) {
     archive(claimed_sum_kl_, releases_repeat_, first_epoch_, seen_epoch_, seen_sum_kl_, squared_separations_,
-            separations_, labels_, own_, neighbour_, first_, latest_);
+            separations_, is_scatter_exact_, labels_, own_, neighbour_, first_, latest_);
   }
 
   // Each example's sum of evidence, and that sum's variance; of a mean, how many it is of. [examples]
@@ -98,7 +98,10 @@ class ClaimChecker {
   double seen_sum_kl_ = 0;
   double squared_separations_ = 0;  // Of the candidates of noised labels that are known: their sum,
   int64_t separations_ = 0;         // and of how many releases.
-  std::vector<uint8_t> labels_;     // [examples]; of those released.
+  // Whether residuals scatter as the noise does: not where those of several outputs are told apart with a ridge, which
+  // shrinks what lies along nearly dependent directions.
+  bool is_scatter_exact_ = true;
+  std::vector<uint8_t> labels_;  // [examples]; of those released.
   Sums own_, neighbour_;
   std::vector<float> first_, latest_;  // [examples]: residuals; NaN before there is one.
 };

@@ -187,7 +187,8 @@ LabelSideAudit::LabelSideAudit(const v1::LabelSideAudit& config, int64_t example
 absl::Status LabelSideAudit::EstimateNext(const ReleasedBatch& batch, const ReleaseEvidence& evidence) {
   absl::StatusOr<Population> population =
       estimator_.Next(evidence.clean, evidence.released, batch.labels,
-                      {evidence.noise_negative, evidence.noise_positive, evidence.noise_direction});
+                      {evidence.noise_negative, evidence.noise_positive, evidence.noise_direction,
+                       evidence.spread_negative, evidence.spread_positive});
   if (population.ok()) {
     population_ = *std::move(population);
     // FailedPrecondition: the first batches do not know both classes yet.

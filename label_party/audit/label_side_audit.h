@@ -112,6 +112,8 @@ struct ReleaseEvidence {
   bool releases_posterior = false;
   // What leaves is made of labels with Gaussian noise, the mu of which is sqrt(sum_kl).
   bool has_label_noise = false;
+  double spread_negative = std::numeric_limits<double>::quiet_NaN();  // Of the classes that the noise was made for.
+  double spread_positive = std::numeric_limits<double>::quiet_NaN();
   absl::Span<const float> noise_direction = {};  // ReleasingHead's, as is
   double longest = 0;
   // Of all that the run may release of an example, where that is known beforehand: what it claims. NaN: what has been

@@ -364,6 +364,8 @@ absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
   const ProtectionReport& report = batch.plan.report;
   evidence.noise_negative = {report.lambda1_neg, report.lambda2_neg};
   evidence.noise_positive = {report.lambda1_pos, report.lambda2_pos};
+  evidence.spread_negative = report.u;
+  evidence.spread_positive = report.v;
   if (const auto* const noise = std::get_if<GaussianNoise>(&batch.plan.change); noise != nullptr) {
     evidence.noise_direction = noise->direction;
   } else if (const auto* const lengths = std::get_if<EvenLengths>(&batch.plan.change); lengths != nullptr) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,6 +16,7 @@
 #include "absl/strings/string_view.h"
 
 #include "common/config/agreement.h"
+#include "common/dataset/dataset.h"
 #include "common/schedule/joint_seed.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/session/label_session.h"
@@ -239,7 +241,16 @@ class FuzzedSession {
     request.set_run_id(run_id_);
     return request;
   }
-  v1::OpenRequest OpenRequest() const { return testing::OpenRequestOf(run_.agreement, *seed_); }
+  v1::OpenRequest OpenRequest() const {
+    // Every run has the same tables.
+    static const auto* digests = new std::vector<std::string>(AttributeValueDigests(
+        run_.nonlabel_data.Store()->preprocessing(), run_.agreement.attribute_audit().attributes()));
+    v1::OpenRequest request = testing::OpenRequestOf(run_.agreement, *seed_);
+    for (const std::string& digest : *digests) {
+      request.add_attribute_values_sha256(digest);
+    }
+    return request;
+  }
   v1::StartRequest StartRequest() const {
     v1::StartRequest request = testing::StartRequestOf(run_id_, aligned_, *seed_);
     request.set_in_flight_batches(run_.agreement.in_flight_batches() == 0 ? 1 : 0);
