@@ -94,8 +94,8 @@ TEST(NoProtectionTest, LeavesEveryBitAsItIsAndStatesNoDivergence) {
 // What holds for every method that adds noise.
 class NoisyProtectionTest : public ::testing::TestWithParam<const char*> {
  protected:
-  // Whether every row that the report gives noise is changed, and finite: a class to which Marvell's optimum gives none,
-  // and the longest row of max_norm, leave as they are.
+  // Whether every row that the report gives noise is changed, and finite: a class to which Marvell's optimum gives
+  // none, and the longest row of max_norm, leave as they are.
   static void ExpectRowsChanged(const LabelledBatch& batch, const ProtectionReport& report, const Matrix& out) {
     ASSERT_EQ(out.rows(), batch.gradients.rows());
     ASSERT_EQ(out.cols(), batch.gradients.cols());
