@@ -102,6 +102,22 @@ absl::StatusOr<LinkFigures> MeasureLink(RunPeer& peer, const std::string& run_id
   return link;
 }
 
+// What does not depend on earlier runs.
+v1::OpenRequest OpeningOf(const NonLabelSessionOptions& options, const std::string& seed_commitment) {
+  v1::OpenRequest request;
+  // The whole agreement beside its digest, so that a mismatch can be explained field by field.
+  *request.mutable_agreement() = options.agreement;
+  request.set_agreement_sha256(std::string(AsBytes(AgreementSha256(options.agreement))));
+  request.set_seed_commitment(seed_commitment);
+  request.set_nonce(OpenNonce());
+  request.set_version(Version());
+  for (std::string& values :
+       AttributeValueDigests(options.data->preprocessing(), options.agreement.attribute_audit().attributes())) {
+    request.add_attribute_values_sha256(std::move(values));
+  }
+  return request;
+}
+
 }  // namespace
 
 absl::Status NonLabelRunLifecycle::Prepare() const {
@@ -115,18 +131,7 @@ absl::Status NonLabelRunLifecycle::Open() {
       SeedExchange seed,
       SeedExchange::Create(SeedRole::kNonLabelParty,
                            SeedContribution(SeedRole::kNonLabelParty, options_.config.party().reproducible_seed())));
-  // The whole agreement beside its digest, so that a mismatch can be explained field by field.
-  const Digest digest = AgreementSha256(options_.agreement);
-  v1::OpenRequest request;
-  *request.mutable_agreement() = options_.agreement;
-  request.set_agreement_sha256(std::string(AsBytes(digest)));
-  request.set_seed_commitment(seed.commitment());
-  request.set_nonce(OpenNonce());
-  request.set_version(Version());
-  for (std::string& digest :
-       AttributeValueDigests(options_.data->preprocessing(), options_.agreement.attribute_audit().attributes())) {
-    request.add_attribute_values_sha256(std::move(digest));
-  }
+  v1::OpenRequest request = OpeningOf(options_, seed.commitment());
   CheckpointPlan& checkpoints = options_.checkpoints;
   request.set_resumed_from(checkpoints.resumes() ? checkpoints.resumed_from()->name() : "");
   for (const std::shared_ptr<const Checkpoint>& unfinished : checkpoints.unfinished) {
