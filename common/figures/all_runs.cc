@@ -34,7 +34,7 @@ class Sum {
     }
     if (run.counted.has_value() && run.run.resumed_from.empty()) {
       account.sum_kl = std::max(account.sum_kl, SumKlOfGaussianAuc(run.counted->auc_bound));
-    } else if (run.counted.has_value()) {  // With what the runs released that it resumes from, whoever counted these.
+    } else if (run.counted.has_value()) {  // With what the runs released that it resumes from, by any account.
       at_least_ = std::max(at_least_, run.counted->auc_bound);
     }
   }

@@ -41,7 +41,7 @@ absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength,
 
 // Row j of class c becomes g_j + sqrt(lambda1_c - lambda2_c) z_j dg/||dg|| + sqrt(lambda2_c) eta_j, with the lambdas of
 // SolveMarvell for the moments that the batch is expected to have (ClassMoments). The paper takes those of the labels
-// that are there: direction and size of the noise on all other rows would then tell a single label to whoever knows
+// that are there: direction and size of the noise on all other rows would then tell a single label to one who knows
 // theirs, at an AUC of 0.99 for a few positives. A batch of many rows has the same moments up to sampling.
 //
 // Protects the label of every row from who sees the perturbed gradients of one step: no score has an AUC above

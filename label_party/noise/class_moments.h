@@ -16,7 +16,7 @@ inline constexpr int kClasses = 2;
 
 // Class shares, means and variances of Marvell's first step (Li et al., ICLR 2022, Algorithm 1), with each row a
 // positive to the extent p and a negative to the extent 1 - p in place of its label: the moments that labels drawn from
-// the model's own predictions have. A law of noise made of the labels themselves would tell each of them to whoever
+// the model's own predictions have. A law of noise made of the labels themselves would tell each of them to a peer that
 // knows the others. The algorithm's first line divides by d in print.
 struct ClassMoments {
   double p = 0;                         // Expected share of positives, in (0, 1).
