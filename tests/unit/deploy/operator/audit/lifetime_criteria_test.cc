@@ -16,7 +16,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 double AucBoundOf(double sum_of_squares) { return GaussianPrivacy::FromMu(std::sqrt(sum_of_squares))->AucBound(); }
 
