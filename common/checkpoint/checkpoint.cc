@@ -19,6 +19,9 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "big-endian hosts need 
 constexpr char kHeader[] = "header";
 constexpr char kProgress[] = "progress";
 constexpr char kStatePrefix[] = "state/";
+constexpr char kKeptPrefix[] = "kept/";
+
+using ListedSections = google::protobuf::RepeatedPtrField<v1::CheckpointHeader::Section>;
 
 absl::Status NoCheckpoint(const std::string& path, absl::string_view found) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": expected a checkpoint of a party, found ", found));
@@ -30,12 +33,30 @@ bool AllFinite(const std::vector<float>& values) {
 }
 
 // Sections as the header has them, of the sizes it says.
-absl::Status CheckSections(const SectionFile& file, const v1::CheckpointHeader& header) {
-  for (const v1::CheckpointHeader::Section& section : header.sections()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view bytes, file.section(absl::StrCat(kStatePrefix, section.name())));
+absl::Status CheckSections(const SectionFile& file, const char* prefix, const ListedSections& listed) {
+  for (const v1::CheckpointHeader::Section& section : listed) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view bytes, file.section(absl::StrCat(prefix, section.name())));
     if (bytes.size() % sizeof(float) != 0 || bytes.size() / sizeof(float) != section.values()) {
       return NoCheckpoint(file.path(), absl::StrCat("a section of another size than its header says"));
     }
+  }
+  return absl::OkStatus();
+}
+
+// Lists them in the header, too. `sections` borrows the values.
+absl::Status AddSections(const std::string& path, const char* prefix, const NamedParameters& parameters,
+                         std::vector<NamedSection>& sections, ListedSections& listed) {
+  listed.Clear();
+  for (const auto& [name, values] : parameters) {
+    if (!AllFinite(values)) {  // Not to be read again, in place of one that can.
+      return absl::InternalError(
+          absl::StrCat(path, ": expected finite numbers in ", name, ": the training has diverged"));
+    }
+    v1::CheckpointHeader::Section& section = *listed.Add();
+    section.set_name(name);
+    section.set_values(values.size());
+    sections.emplace_back(absl::StrCat(prefix, name), absl::string_view(reinterpret_cast<const char*>(values.data()),
+                                                                        values.size() * sizeof(float)));
   }
   return absl::OkStatus();
 }
@@ -56,8 +77,9 @@ absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& 
   if (header.run_id().empty()) {
     return NoCheckpoint(path, "a header without a run");
   }
-  // Sizes are checked once here, so that State can copy without a further check.
-  SPLITVEIL_RETURN_IF_ERROR(CheckSections(*file, header));
+  // Sizes are checked once here, so that Copied can copy without a further check.
+  SPLITVEIL_RETURN_IF_ERROR(CheckSections(*file, kStatePrefix, header.sections()));
+  SPLITVEIL_RETURN_IF_ERROR(CheckSections(*file, kKeptPrefix, header.kept()));
   const absl::StatusOr<absl::string_view> progress = file->section(kProgress);
   if (!progress.ok()) {
     return NoCheckpoint(path, "a file without the run's progress");
@@ -66,22 +88,11 @@ absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& 
 }
 
 absl::Status Checkpoint::Write(const std::string& path, v1::CheckpointHeader header, const NamedParameters& state,
-                               absl::string_view progress) {
+                               absl::string_view progress, const NamedParameters& kept) {
   header.set_version(Version());
-  header.clear_sections();
   std::vector<NamedSection> sections(2);
-  for (const auto& [name, values] : state) {
-    if (!AllFinite(values)) {  // Not to be read again, in place of one that can.
-      return absl::InternalError(
-          absl::StrCat(path, ": expected finite numbers in ", name, ": the training has diverged"));
-    }
-    v1::CheckpointHeader::Section& section = *header.add_sections();
-    section.set_name(name);
-    section.set_values(values.size());
-    sections.emplace_back(
-        absl::StrCat(kStatePrefix, name),
-        absl::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(AddSections(path, kStatePrefix, state, sections, *header.mutable_sections()));
+  SPLITVEIL_RETURN_IF_ERROR(AddSections(path, kKeptPrefix, kept, sections, *header.mutable_kept()));
   // After the sections are listed in it.
   const std::string header_bytes = header.SerializeAsString();
   sections[0] = {kHeader, header_bytes};
@@ -94,11 +105,12 @@ std::string Checkpoint::name() const {
                       header_.batches() > 0 ? absl::StrCat("+", header_.batches()) : "");
 }
 
-absl::StatusOr<NamedParameters> Checkpoint::State() const {
+absl::StatusOr<NamedParameters> Checkpoint::Copied(Part part) const {
   NamedParameters state;
-  for (const v1::CheckpointHeader::Section& section : header_.sections()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view bytes,
-                               file_->section(absl::StrCat(kStatePrefix, section.name())));
+  for (const v1::CheckpointHeader::Section& section : part == kState ? header_.sections() : header_.kept()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        const absl::string_view bytes,
+        file_->section(absl::StrCat(part == kState ? kStatePrefix : kKeptPrefix, section.name())));
     std::vector<float> values(section.values());
     if (!values.empty()) {  // Else there is no memory to point to.
       std::memcpy(values.data(), bytes.data(), bytes.size());

@@ -197,7 +197,7 @@ absl::Status CheckpointPlan::UseData(const Dataset& data, const v1::RunAgreement
 }
 
 absl::Status CheckpointPlan::Write(const v1::CheckpointHeader& place, const NamedParameters& state,
-                                   absl::string_view progress) const {
+                                   absl::string_view progress, const NamedParameters& kept) const {
   if (path.empty()) {
     return absl::OkStatus();
   }
@@ -206,7 +206,7 @@ absl::Status CheckpointPlan::Write(const v1::CheckpointHeader& place, const Name
   // The new one is whole before an earlier one is touched; whatever happens in between, the latest whole one has one of
   // the three names.
   const std::string fresh = path + ".new";
-  SPLITVEIL_RETURN_IF_ERROR(Checkpoint::Write(fresh, std::move(header), state, progress));
+  SPLITVEIL_RETURN_IF_ERROR(Checkpoint::Write(fresh, std::move(header), state, progress, kept));
   SPLITVEIL_RETURN_IF_ERROR(Rename(path + kSuffixes[1], path + kSuffixes[2]));
   SPLITVEIL_RETURN_IF_ERROR(Rename(path, path + kSuffixes[1]));
   SPLITVEIL_RETURN_IF_ERROR(Rename(fresh, path));

@@ -68,7 +68,8 @@ struct CheckpointPlan {
   // Writes `path`; nothing without one. The last three are kept, the earlier ones as PATH.1 and PATH.2: a crash may
   // leave the parties two apart (CheckpointWriter). `place`: run_id, epochs, batches and label_party; the rest are the
   // facts. Errors: Checkpoint::Write.
-  absl::Status Write(const v1::CheckpointHeader& place, const NamedParameters& state, absl::string_view progress) const;
+  absl::Status Write(const v1::CheckpointHeader& place, const NamedParameters& state, absl::string_view progress,
+                     const NamedParameters& kept = {}) const;
 
   // For a run that resumes from `chosen`, one of `unfinished`: makes it the latest at `path`. Those beyond it go: the
   // ledger no longer has their rows, and as they are written again they would push out the one that both parties have.

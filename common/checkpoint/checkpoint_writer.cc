@@ -62,6 +62,7 @@ absl::Status CheckpointWriter::WriteNow(const Gathered& gathered, Priority prior
   header.set_run_id(place.run_id);
   header.set_epochs(place.epochs);
   header.set_batches(place.batches);
+  header.set_kept_epochs(place.kept_epochs);
   if (place.label_party.has_value()) {
     *header.mutable_label_party() = *place.label_party;
   }
@@ -72,7 +73,8 @@ absl::Status CheckpointWriter::WriteNow(const Gathered& gathered, Priority prior
     position.set_peer_epochs(place.peer_epochs);
     position.set_last_event(gathered.last_event);
   }
-  SPLITVEIL_RETURN_IF_ERROR(plan_->Write(header, gathered.model, gathered.progress));
+  SPLITVEIL_RETURN_IF_ERROR(
+      plan_->Write(header, gathered.model, gathered.progress, place.kept == nullptr ? NamedParameters() : *place.kept));
   return ledger_->RecordEvent("checkpoint", Detail(place, SecondsSince(gathered.since)));
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -38,6 +39,8 @@ class CheckpointWriter {
     int64_t steps = 0;
     uint32_t peer_epochs = 0;                        // As LedgerPosition's.
     std::optional<v1::LabelPartyState> label_party;  // Of the label party.
+    uint32_t kept_epochs = 0;                        // As KeptModel's.
+    std::shared_ptr<const NamedParameters> kept;     // KeptModel::Beside.
   };
   // What the party holds there; `since`: when it began to gather it, after Wait, so that a slow disk never makes it
   // hold two. The first, and one between two epochs, is on the disk and recorded as an event when this returns. Another

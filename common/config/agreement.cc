@@ -203,8 +203,9 @@ constexpr absl::string_view kAgreementOfTraining[] = {"epochs",
                                                       "test_after",
                                                       "max_in_flight_batches"};
 constexpr absl::string_view kPartyOfTraining[] = {"checkpoint_path", "export_dir", "restart"};
-constexpr absl::string_view kLabelPartyOfTraining[] = {"release",        "label_side_audit", "clip_cut_gradients",
-                                                       "early_stopping", "privacy_account",  "attribute_attack"};
+constexpr absl::string_view kLabelPartyOfTraining[] = {
+    "release", "label_side_audit", "clip_cut_gradients", "early_stopping", "privacy_account", "attribute_attack",
+    "keep"};
 
 // Whether `message` sets the field; an empty string counts as unset, since paths are resolved in place.
 bool IsSet(const google::protobuf::Message& message, absl::string_view name) {

@@ -130,12 +130,12 @@ struct RunFigures {
   std::optional<double> seconds;               // In training steps.
   int64_t bytes_sent = 0, bytes_received = 0;  // In training steps.
 
-  // The model: of the best epoch, of the last one, and of the best one on the validation part.
+  // The model: of the epoch that is kept, of the last one, and of the kept one on the validation part.
   ModelFigures test, final_test, validation;
   std::optional<double> train_log_loss;
-  int64_t best_epoch = 0;  // From 1; 0: before the first.
+  int64_t best_epoch = 0;  // The one that is kept, from 1; 0: before the first.
   bool evaluated = false;
-  bool best_on_validation = false;  // Chosen by the validation part; otherwise on the test part itself.
+  std::string kept_by;  // What chose it: "validation", "test" (the part itself), or "last"; empty: not evaluated.
   bool several_classes = false;
 
   // What was released. Steps by decision of the gate; those after the bottom model was frozen: FREEZE_BOTTOM.

@@ -248,11 +248,13 @@ struct EvaluationRow {
   // a regression.
   double log_loss = 0, auc = 0, accuracy = 0, calibration_error = 0;
   double rmse = std::numeric_limits<double>::quiet_NaN(), r_squared = std::numeric_limits<double>::quiet_NaN();
+  // What chose these weights as those that the run keeps so far: "validation", "test", "last"; empty: they are not.
+  std::string kept = "last";
 
   static constexpr char kTable[] = "evaluation";
   template <typename Archive>
   void serialize(Archive& archive) {
-    archive(step, split, log_loss, auc, accuracy, calibration_error, rmse, r_squared);
+    archive(step, split, log_loss, auc, accuracy, calibration_error, rmse, r_squared, kept);
   }
 };
 

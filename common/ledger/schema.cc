@@ -87,6 +87,7 @@ CREATE TABLE evaluation(
   run_id TEXT NOT NULL REFERENCES run(run_id),
   step INTEGER NOT NULL, split TEXT NOT NULL,
   log_loss REAL, auc REAL, accuracy REAL, calibration_error REAL, rmse REAL, r_squared REAL,
+  kept TEXT NOT NULL,
   PRIMARY KEY (run_id, step, split)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE claim_check(

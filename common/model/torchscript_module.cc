@@ -176,11 +176,13 @@ struct TorchScriptModule::State {
 
   std::vector<NamedTensor> Tensors(Part part) {
     std::vector<NamedTensor> tensors;
-    for (const auto& [name, tensor] : StateOf(module)) {
+    for (const auto& named_state : StateOf(module)) {
+      const at::Tensor& tensor = named_state.second;
       const auto trained =
           std::find_if(parameters.begin(), parameters.end(), [&](const auto& own) { return own.is_same(tensor); });
       const bool averaged = part == Part::kPrediction && trained != parameters.end() && !averages.empty();
-      tensors.push_back({options.name_prefix + name, averaged ? averages[trained - parameters.begin()] : tensor,
+      tensors.push_back({options.name_prefix + named_state.first,
+                         averaged ? averages[trained - parameters.begin()] : tensor,
                          /*is_exact=*/trained == parameters.end()});
     }
     for (size_t i = 0; part == Part::kTraining && i < parameters.size(); ++i) {

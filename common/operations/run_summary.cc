@@ -70,13 +70,14 @@ std::string Training(const RunFigures& figures) {
   return text;
 }
 
-// The figure of the best epoch, with what chose it.
-std::string BestAndLast(const RunFigures& figures, double best, const std::optional<double>& last) {
-  std::string text = absl::StrFormat("%.4f", best);
-  if (figures.best_epoch > 0 && last.has_value()) {
-    absl::StrAppendFormat(&text, " (%s, after epoch %d; last %.4f)",
-                          figures.best_on_validation ? "best by validation" : "best, chosen on the test part itself",
-                          figures.best_epoch, *last);
+// The figure of the epoch that is kept, with what chose it.
+std::string KeptAndLast(const RunFigures& figures, double kept, const std::optional<double>& last) {
+  std::string text = absl::StrFormat("%.4f", kept);
+  if (figures.best_epoch > 0 && last.has_value() && figures.kept_by != "last") {
+    absl::StrAppendFormat(
+        &text, " (%s, after epoch %d, which is kept; last %.4f)",
+        figures.kept_by == "validation" ? "best by validation" : "best, chosen on the test part itself",
+        figures.best_epoch, *last);
   }
   return text;
 }
@@ -95,7 +96,7 @@ void AddQuality(const RunFigures& figures, Table& table, bool verbose) {
     table.Add(absl::StrCat(of, test.is_regression()      ? "R^2"
                                : figures.several_classes ? "macro AUC"
                                                          : "AUC"),
-              BestAndLast(figures, *quality, figures.final_test.quality()));
+              KeptAndLast(figures, *quality, figures.final_test.quality()));
   }
   add("RMSE", test.rmse, "  (of targets scaled to 0 to 1)");
   add("log loss", test.log_loss);

@@ -86,7 +86,7 @@ void SetEnvironmentOfLibraries(int /*argc*/, char** argv, char** environment) {
 }
 
 // The loader calls these before it starts any library. From main it would cost twice the time of starting LibTorch.
-__attribute__((section(".preinit_array"), used)) void (*const before_libraries)(int, char**,
+__attribute__((section(".preinit_array"), used)) void (*const kBeforeLibraries)(int, char**,
                                                                                 char**) = SetEnvironmentOfLibraries;
 
 }  // namespace

@@ -154,6 +154,19 @@ absl::Status ValidateAttributeAttack(const v1::LabelPartyConfig& config, const v
 
 }  // namespace
 
+const char* KeepName(KeepBy by) { return by == KeepBy::kLast ? "last" : by == KeepBy::kTest ? "test" : "validation"; }
+
+KeepBy KeepByOf(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement) {
+  // Whose bound covers all that the peer learns of labels: the best epoch is chosen by them.
+  const bool guaranteed = config.protection().has_gaussian_label_dp() || config.protection().has_label_dp();
+  if (config.keep() == v1::LabelPartyConfig::LAST || guaranteed || agreement.progressive_validation()) {
+    return KeepBy::kLast;
+  }
+  return agreement.validation_fraction() > 0 ? KeepBy::kValidation
+         : HasTestPart(agreement)            ? KeepBy::kTest
+                                             : KeepBy::kLast;
+}
+
 absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement) {
   SPLITVEIL_RETURN_IF_ERROR(CheckFitsMode(agreement, config));
   if (config.protection().has_distance_correlation() && agreement.batch_size() > kMaxDistanceCorrelationBatch) {
@@ -163,6 +176,13 @@ absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::R
   }
   if (config.has_early_stopping() && agreement.validation_fraction() == 0 && !HasTestPart(agreement)) {
     return Unfit("early_stopping", "an agreement with a validation_fraction or a test_fraction above 0", "0");
+  }
+  if (config.keep() == v1::LabelPartyConfig::BEST && KeepByOf(config, agreement) == KeepBy::kLast) {
+    return Unfit(
+        "keep",
+        "LAST: which epoch is best depends on labels, which a guarantee must cover, and is not known without a "
+        "validation or test part that is evaluated after each epoch",
+        "BEST");
   }
   if (config.has_privacy_account() != config.protection().has_gaussian_label_dp()) {
     return config.has_privacy_account()

@@ -26,28 +26,19 @@ ModelFigures ModelFiguresOf(const TestMetrics& metrics) {
           Finite(metrics.calibration_error), Finite(metrics.rmse), Finite(metrics.r_squared)};
 }
 
-// The best epoch by the validation part, or without one by the test part, with the figures of both.
+// Of the epoch that is kept, and of the last.
 void AddModel(const RunResult& result, RunFigures& figures) {
   figures.evaluated = !result.tests.empty();
-  figures.best_on_validation = !result.validations.empty();
   if (!figures.evaluated) {
     return;
   }
+  const auto kept = static_cast<size_t>(result.kept.index());
+  figures.kept_by = KeepName(result.kept.by());
   figures.final_test = ModelFiguresOf(result.tests.back());
-  const std::vector<TestMetrics>& choosing = result.choosing();
-  size_t best = 0;
-  std::optional<double> most;
-  for (size_t i = 0; i < choosing.size(); ++i) {
-    const std::optional<double> quality = ModelFiguresOf(choosing[i]).quality();
-    if (quality > most) {  // nullopt is less than any number.
-      best = i;
-      most = quality;
-    }
-  }
-  figures.best_epoch = result.tests[best].epoch + 1;
-  figures.test = ModelFiguresOf(result.tests[best]);
-  if (figures.best_on_validation) {
-    figures.validation = ModelFiguresOf(result.validations[best]);
+  figures.best_epoch = result.tests[kept].epoch + 1;
+  figures.test = ModelFiguresOf(result.tests[kept]);
+  if (!result.validations.empty()) {
+    figures.validation = ModelFiguresOf(result.validations[kept]);
   }
 }
 
@@ -119,7 +110,7 @@ Json RunJson(const RunFigures& figures) {
     json["validation_r2"] = ExactJson(figures.validation.r_squared);
   }
   json["best_epoch"] = figures.best_epoch;
-  json["best_epoch_chosen_on"] = !figures.evaluated ? Json() : Json(figures.best_on_validation ? "validation" : "test");
+  json["best_epoch_chosen_on"] = !figures.evaluated ? Json() : Json(figures.kept_by);
   json["validation_auc"] = ExactJson(figures.validation.auc);
   json["validation_log_loss"] = ExactJson(figures.validation.log_loss);
   json["final_test_auc"] = ExactJson(figures.final_test.auc);

@@ -32,9 +32,13 @@ absl::StatusOr<std::unique_ptr<RunTraining>> RunTraining::Create(Run* run, Train
   auto auditor = std::make_unique<LeakAuditor>(run->context.agreement, run->context.config.label_side_audit(),
                                                static_cast<int64_t>(inputs.rows.size()), inputs.ledger);
   inputs.auditor = auditor.get();
-  const bool is_continued = inputs.is_continued;
+  const std::shared_ptr<const Checkpoint> continued = inputs.is_continued ? inputs.resumed : nullptr;
   SPLITVEIL_ASSIGN_OR_RETURN(Training training, MakeTraining(std::move(inputs)));
-  return std::unique_ptr<RunTraining>(new RunTraining(run, std::move(auditor), std::move(training), is_continued));
+  std::unique_ptr<RunTraining> made(
+      new RunTraining(run, std::move(auditor), std::move(training), /*is_continued=*/continued != nullptr));
+  SPLITVEIL_RETURN_IF_ERROR(continued == nullptr ? absl::OkStatus()
+                                                 : made->kept_model_.Resume(*continued, *made->training_.model));
+  return made;
 }
 
 RunTraining::RunTraining(Run* run, std::unique_ptr<LeakAuditor> auditor, Training training, bool is_continued)
@@ -140,8 +144,9 @@ absl::StatusOr<v1::EvaluateResponse> RunTraining::FinishEvaluation(const TestEva
   SPLITVEIL_RETURN_IF_ERROR(
       training_.order->CheckEvaluation(evaluation.epoch, training_.evaluator->examples(evaluation)));
   const bool before_training = run_->context.agreement.progressive_validation();
-  // Whether training stops depends on labels: only one evaluation of an epoch may get that answer, even after a crash.
-  if (early_stopper_ != nullptr && !before_training) {
+  // Whether training stops, and what is kept, depend on labels: only one evaluation of an epoch may get that answer,
+  // even after a crash.
+  if (!before_training && (early_stopper_ != nullptr || training_.result().kept.by() != KeepBy::kLast)) {
     SPLITVEIL_RETURN_IF_ERROR(JournalEvaluation(evaluation));
   }
   SPLITVEIL_RETURN_IF_ERROR(
@@ -164,6 +169,7 @@ v1::EvaluateResponse RunTraining::EvaluationAnswer() const {
   v1::EvaluateResponse response;
   response.set_examples(static_cast<uint64_t>(training_.source->test_examples()));
   response.set_stop_training(training_.order->stopped_early());
+  response.set_kept(training_.result().kept.answer());
   return response;
 }
 
@@ -173,6 +179,7 @@ absl::Status RunTraining::AfterEvaluation() {
   if (stops && !training_.order->trained()) {
     status = StopEarly();
   }
+  status.Update(KeepModel());
   checkpoint_due_ = true;
   // Before the answer: this party is never behind the other one, whose checkpoint follows it and, where attributes are
   // attacked now, the guesses at them.
@@ -191,6 +198,19 @@ absl::Status RunTraining::StopEarly() {
   return run_->records.ledger()->RecordEvent("early_stopping", detail);
 }
 
+absl::Status RunTraining::KeepModel() {
+  switch (training_.result().kept.answer()) {
+    case v1::EvaluateResponse::THESE:
+      kept_model_.Keep(training_.order->epoch(), *training_.model);
+      break;
+    case v1::EvaluateResponse::EARLIER:
+      break;
+    default:
+      kept_model_.Drop();
+  }
+  return training_.order->trained() ? kept_model_.Restore(*training_.model) : absl::OkStatus();
+}
+
 absl::Status RunTraining::WriteDueCheckpoint() {
   if (!std::exchange(checkpoint_due_, false) || !run_->records.writes_checkpoints()) {
     return absl::OkStatus();
@@ -201,7 +221,7 @@ absl::Status RunTraining::WriteDueCheckpoint() {
   const TrainingOrder& order = *training_.order;
   return run_->records.checkpoint_writer()->Write(
       {training_.result().run_id, order.epoch(), order.batch(), training_.result().steps, auditor_->peer_epochs(),
-       ToProto(training_.state())},
+       ToProto(training_.state()), kept_model_.epochs(), kept_model_.Beside(order.epoch(), order.batch())},
       training_.model->TrainingState(), training_.Progress(*auditor_), since);
 }
 

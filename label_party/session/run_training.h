@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "common/checkpoint/kept_model.h"
 #include "common/model/model_state.h"
 #include "common/operations/run_progress.h"
 #include "label_party/audit/completion_audit.h"
@@ -22,6 +23,7 @@
 #include "label_party/session/run.h"
 #include "label_party/session/run_work.h"
 #include "label_party/training/attribute_audit.h"
+#include "label_party/training/epoch_choice.h"
 #include "label_party/training/gradients_message.h"
 #include "label_party/training/step_recorder.h"
 #include "label_party/training/training.h"
@@ -136,9 +138,11 @@ class RunTraining final : public RunWork {
   absl::Status JournalEvaluation(const TestEvaluation& evaluation) const;
   // To an evaluation that has counted.
   v1::EvaluateResponse EvaluationAnswer() const;
-  // After an epoch's evaluation: early stopping; the checkpoint, unless guesses at attributes are due before it.
+  // After an epoch's evaluation: early stopping; the weights to keep, and after the last epoch to end with; the
+  // checkpoint, unless guesses at attributes are due before it.
   absl::Status AfterEvaluation();
   absl::Status StopEarly();
+  absl::Status KeepModel();
   // Between steps: all scores of the steps before have been judged, for a peer that leaves a checkpoint itself has
   // waited for that before it goes on.
   absl::Status WriteDueCheckpoint();
@@ -152,7 +156,8 @@ class RunTraining final : public RunWork {
   Training training_;
   ReplayCache replay_;
   std::unique_ptr<EarlyStopper> early_stopper_;  // Null: not configured.
-  bool checkpoint_due_;                          // Before the next batch.
+  KeptModel kept_model_;
+  bool checkpoint_due_;  // Before the next batch.
   std::optional<TrainingProgress> progress_;
   std::unique_ptr<CompletionAudit> completion_;  // From the first AuxiliaryLabels on.
 };

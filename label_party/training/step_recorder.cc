@@ -1,5 +1,6 @@
 #include "label_party/training/step_recorder.h"
 
+#include <cmath>
 #include <limits>
 #include <string>
 #include <utility>
@@ -35,6 +36,17 @@ absl::StatusOr<Evaluation> EvaluateTask(const Task& task, absl::Span<const float
   return task.kind == Task::Kind::kBinary
              ? Evaluate(outputs, classes)
              : EvaluateClasses({outputs.data(), static_cast<int64_t>(labels.size()), task.outputs()}, classes);
+}
+
+// NaNs where there is none to measure: figures are found by epoch, and an epoch without any would shift the rest.
+absl::StatusOr<TestMetrics> MetricsOf(int64_t epoch, const Task& task, const StepRecorder::Predictions& of_part) {
+  if (of_part.labels.empty()) {
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+    return TestMetrics{epoch, kNone, kNone, kNone, kNone};
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const Evaluation found, EvaluateTask(task, of_part.outputs, of_part.labels));
+  return TestMetrics{epoch,          found.log_loss, found.auc,      found.calibration_error,
+                     found.accuracy, found.rmse,     found.r_squared};
 }
 
 }  // namespace
@@ -138,26 +150,20 @@ absl::Status StepRecorder::RecordAccount(int64_t epoch) {
   return ledger_->RecordEvent("accountant", account);
 }
 
-absl::Status StepRecorder::RecordPart(const char* part, int64_t epoch, const Task& task, const Predictions& of_part,
-                                      std::vector<TestMetrics>& metrics) {
-  // A row all the same: figures are found by epoch, and an epoch without one would shift the rest.
-  if (of_part.labels.empty()) {
-    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-    metrics.push_back({epoch, kNone, kNone, kNone, kNone});
+absl::Status StepRecorder::RecordPart(const char* part, const TestMetrics& metrics, const char* kept) {
+  if (std::isnan(metrics.log_loss) && std::isnan(metrics.rmse)) {
     return absl::OkStatus();
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const Evaluation found, EvaluateTask(task, of_part.outputs, of_part.labels));
-  metrics.push_back(
-      {epoch, found.log_loss, found.auc, found.calibration_error, found.accuracy, found.rmse, found.r_squared});
   EvaluationRow row;
   row.step = step();
   row.split = part;
-  row.log_loss = found.log_loss;
-  row.auc = found.auc;
-  row.accuracy = found.accuracy;
-  row.calibration_error = found.calibration_error;
-  row.rmse = found.rmse;
-  row.r_squared = found.r_squared;
+  row.log_loss = metrics.log_loss;
+  row.auc = metrics.auc;
+  row.accuracy = metrics.accuracy;
+  row.calibration_error = metrics.calibration_error;
+  row.rmse = metrics.rmse;
+  row.r_squared = metrics.r_squared;
+  row.kept = kept;
   return ledger_->Record(row);
 }
 
@@ -166,13 +172,26 @@ absl::Status StepRecorder::RecordEvaluation(int64_t epoch, const Task& task, con
   // Test examples come first, then those of validation (TrainTestSplit::Evaluated).
   const size_t tests = evaluated.labels.size() - static_cast<size_t>(validation_examples);
   const size_t test_outputs = tests * static_cast<size_t>(task.outputs());
-  SPLITVEIL_RETURN_IF_ERROR(RecordPart(
-      "test", epoch, task, {evaluated.outputs.first(test_outputs), evaluated.labels.first(tests)}, result_.tests));
-  return validation_examples == 0
-             ? absl::OkStatus()
-             : RecordPart("validation", epoch, task,
-                          {evaluated.outputs.subspan(test_outputs), evaluated.labels.subspan(tests)},
-                          result_.validations);
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const TestMetrics test,
+      MetricsOf(epoch, task, {evaluated.outputs.first(test_outputs), evaluated.labels.first(tests)}));
+  result_.tests.push_back(test);
+  if (validation_examples > 0) {
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        const TestMetrics validation,
+        MetricsOf(epoch, task, {evaluated.outputs.subspan(test_outputs), evaluated.labels.subspan(tests)}));
+    result_.validations.push_back(validation);
+  }
+  result_.kept.Take(result_.choosing().back());
+  const char* const kept = result_.kept.answer() == v1::EvaluateResponse::EARLIER ? "" : KeepName(result_.kept.by());
+  SPLITVEIL_RETURN_IF_ERROR(RecordPart("test", test, kept));
+  return validation_examples == 0 ? absl::OkStatus() : RecordPart("validation", result_.validations.back(), kept);
+}
+
+absl::Status StepRecorder::RecordOwnFeatures(const Task& task, const Predictions& tested) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const TestMetrics metrics, MetricsOf(-1, task, tested));
+  result_.own_features.push_back(metrics);
+  return RecordPart("own_features", metrics, "");
 }
 
 absl::StatusOr<Matrix> TestEvaluator::Read(const v1::CutActivations& request, const TestEvaluation& evaluation) const {

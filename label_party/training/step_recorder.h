@@ -25,22 +25,11 @@
 #include "label_party/protection/gradient_protection.h"
 #include "label_party/top/top_model.h"
 #include "label_party/training/batch_source.h"
+#include "label_party/training/epoch_choice.h"
 
 #include "splitveil/v1/split_training.pb.h"
 
 namespace splitveil {
-
-struct TestMetrics {
-  int64_t epoch = -1;  // From 0; -1: before the first (RunAgreement.progressive_validation).
-  // NaN where the task has no such figure.
-  double log_loss = 0, auc = 0, calibration_error = 0, accuracy = 0;
-  double rmse = std::numeric_limits<double>::quiet_NaN(), r_squared = rmse;
-
-  template <typename Archive>
-  void serialize(Archive& archive) {
-    archive(epoch, log_loss, auc, calibration_error, accuracy, rmse, r_squared);
-  }
-};
 
 // Steps by what the release gate decided.
 using GateCounts = std::map<v1::GateAction, int64_t>;
@@ -73,6 +62,8 @@ struct RunResult {
   std::vector<TestMetrics> validations;   // Of the validation part, likewise; empty where there is none.
   std::vector<TestMetrics> own_features;  // Of the test part by own features alone (own_features.h); one, or none.
 
+  KeptEpoch kept;  // Which of them.
+
   // By what epochs are chosen: the validation part, or without one the test part, which then flatters the choice.
   const std::vector<TestMetrics>& choosing() const { return validations.empty() ? tests : validations; }
 
@@ -81,7 +72,7 @@ struct RunResult {
   void serialize(Archive& archive) {
     archive(resumed_from, epochs, steps, trained_examples, epoch_loss_sum, epoch_examples, train_log_loss,
             train_seconds, bytes_sent, bytes_received, total_sum_kl, latest_sum_kl, auc_bounds, step_auc_bounds,
-            cumulative_sum_kl, earlier_sum_kl, gate, frozen_after_epoch, tests, validations, own_features);
+            cumulative_sum_kl, earlier_sum_kl, gate, frozen_after_epoch, tests, validations, own_features, kept);
   }
 };
 
@@ -131,9 +122,7 @@ class StepRecorder {
                                 int64_t validation_examples);
 
   // What own features alone tell of the test part. Before the first step.
-  absl::Status RecordOwnFeatures(const Task& task, const Predictions& tested) {
-    return RecordPart("own_features", -1, task, tested, result_.own_features);
-  }
+  absl::Status RecordOwnFeatures(const Task& task, const Predictions& tested);
 
   RunResult& result() { return result_; }
 
@@ -149,9 +138,8 @@ class StepRecorder {
 
   void Count(const StepRecord& record);
   absl::Status RecordAccount(int64_t epoch);
-  // `part`: as the ledger names it; adds to `metrics`, NaNs where it is empty.
-  absl::Status RecordPart(const char* part, int64_t epoch, const Task& task, const Predictions& of_part,
-                          std::vector<TestMetrics>& metrics);
+  // `part`: as the ledger names it; one that is empty has no row.
+  absl::Status RecordPart(const char* part, const TestMetrics& metrics, const char* kept);
 
   RunResult result_;
   Ledger* const ledger_;

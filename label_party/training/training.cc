@@ -202,6 +202,7 @@ RunResult Beginnings(const TrainingInputs& inputs, double earlier_sum_kl,
   result.epochs = inputs.agreement.epochs();
   result.resumed_from = inputs.resumed == nullptr ? "" : inputs.resumed->name();  // Of a continued run: its own.
   result.earlier_sum_kl = earlier_sum_kl;
+  result.kept = {KeepByOf(inputs.config, inputs.agreement), inputs.config.early_stopping().metric()};
   if (accounted) {
     result.cumulative_sum_kl = accounted->run_sum_kl;  // Before the first row of it is sent.
   }

@@ -1,17 +1,11 @@
-// Which batch and which evaluation are due in the training of a run, and when training has stopped to help.
+// Which batch and which evaluation are due in the training of a run.
 #ifndef SPLITVEIL_LABEL_PARTY_TRAINING_TRAINING_ORDER_H_
 #define SPLITVEIL_LABEL_PARTY_TRAINING_TRAINING_ORDER_H_
 
 #include <cereal/access.hpp>
 #include <cstdint>
-#include <string>
-#include <utility>
 
 #include "absl/status/status.h"
-
-#include "label_party/training/step_recorder.h"
-
-#include "splitveil/v1/party.pb.h"
 
 namespace splitveil {
 
@@ -91,29 +85,6 @@ class TrainingOrder {
   bool begun_ = false;
   uint32_t evaluated_epochs_ = 0;
   bool predicted_ = false;  // Under progressive_validation: the evaluation before the first batch is done.
-};
-
-// Watches the metric of the validation part, or of the test part where there is no other, epoch after epoch (Prechelt,
-// Early Stopping - But When?, 1998, section 2.1). Not thread-safe.
-class EarlyStopper {
- public:
-  // `part`: whose metrics it is given, "validation" or "test".
-  EarlyStopper(const v1::EarlyStopping& config, std::string part) : config_(config), part_(std::move(part)) {}
-
-  // Takes the next epoch's metrics. True once `patience` epochs in a row have not improved on the best before them by
-  // more than `min_delta`; a metric that is no number is no improvement.
-  bool ShouldStop(const TestMetrics& metrics);
-
-  // Why, for the ledger: "validation AUC 0.7012 of epoch 4 not bettered for 2 epochs".
-  std::string Reason() const;
-
- private:
-  double MetricOf(const TestMetrics& metrics) const;
-
-  const v1::EarlyStopping config_;
-  const std::string part_;
-  TestMetrics best_;
-  int epochs_without_ = 0;
 };
 
 }  // namespace splitveil

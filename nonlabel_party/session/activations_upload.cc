@@ -55,15 +55,13 @@ absl::StatusOr<v1::CutActivations> ActivationsMessage(const std::string& run_id,
   return message;
 }
 
-absl::StatusOr<bool> EvaluateExamples(TrainingPeer& peer, const ActivationsSource& source,
-                                      absl::Span<const uint32_t> positions, uint32_t epoch) {
+absl::StatusOr<v1::EvaluateResponse> EvaluateExamples(TrainingPeer& peer, const ActivationsSource& source,
+                                                      absl::Span<const uint32_t> positions, uint32_t epoch) {
   if (positions.empty()) {
-    return false;
+    return v1::EvaluateResponse();
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<EvaluationStream> stream, peer.Evaluate());
-  SPLITVEIL_ASSIGN_OR_RETURN(const v1::EvaluateResponse response,
-                             Upload(ActivationAccount::Stream::kEvaluation, source, positions, epoch, *stream));
-  return response.stop_training();
+  return Upload(ActivationAccount::Stream::kEvaluation, source, positions, epoch, *stream);
 }
 
 absl::Status EmbedExamples(AttributeAuditPeer& peer, const ActivationsSource& source,

@@ -40,10 +40,9 @@ struct ActivationsSource {
 // `epoch`. The whole may be repeated until it succeeds. Errors: StoppedOnRequest; the label party's; a refusal if it
 // has counted a different number of examples; Internal for activations that overflow.
 //
-// For evaluation, and in a run that predicts. True: the label party wants no further epoch. Nothing is sent without
-// positions.
-absl::StatusOr<bool> EvaluateExamples(TrainingPeer& peer, const ActivationsSource& source,
-                                      absl::Span<const uint32_t> positions, uint32_t epoch);
+// For evaluation, and in a run that predicts. Nothing is sent without positions, and the answer is then an empty one.
+absl::StatusOr<v1::EvaluateResponse> EvaluateExamples(TrainingPeer& peer, const ActivationsSource& source,
+                                                      absl::Span<const uint32_t> positions, uint32_t epoch);
 // For the label party's attacks on attributes.
 absl::Status EmbedExamples(AttributeAuditPeer& peer, const ActivationsSource& source,
                            absl::Span<const uint32_t> positions, uint32_t epoch);

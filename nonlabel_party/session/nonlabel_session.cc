@@ -94,7 +94,7 @@ absl::Status NonLabelSession::Predict() {
 absl::Status NonLabelSession::Train() {
   SPLITVEIL_RETURN_IF_ERROR(Start());
   if (options_.agreement.progressive_validation()) {
-    SPLITVEIL_RETURN_IF_ERROR(Evaluate(0).status());
+    SPLITVEIL_RETURN_IF_ERROR(Evaluate(0));
   }
   SPLITVEIL_RETURN_IF_ERROR(TrainEpochs());
   SPLITVEIL_RETURN_IF_ERROR(CompleteModel());
@@ -170,6 +170,7 @@ absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
   // After all parts are made: a resumed run loads its progress into each of them.
   SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Checkpoint> continued, lifecycle_.Resume(*model_));
   if (continued != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(kept_model_.Resume(*continued, *model_));
     SPLITVEIL_RETURN_IF_ERROR(LoadProgress(continued->progress(), stopped_early_, *attacks_, *recorder_, *step_,
                                            *protected_model_, *attribute_audit_, account_));
     return CountReleases(SentPositions(), /*steps=*/std::nullopt);
@@ -190,7 +191,15 @@ absl::Status NonLabelSession::WriteCheckpoint(uint32_t epochs, uint32_t batches)
   SPLITVEIL_RETURN_IF_ERROR(account_.Sync());
   const SteadyTime since = SteadyNow();
   return writer->Write(
-      {lifecycle_.run_id(), epochs, batches, recorder_->totals().steps, epochs, {}}, model_->TrainingState(),
+      {lifecycle_.run_id(),
+       epochs,
+       batches,
+       recorder_->totals().steps,
+       epochs,
+       {},
+       kept_model_.epochs(),
+       kept_model_.Beside(epochs, batches)},
+      model_->TrainingState(),
       SaveProgress(stopped_early_, *attacks_, *recorder_, *step_, *protected_model_, *attribute_audit_, account_),
       since);
 }
@@ -258,9 +267,11 @@ absl::Status NonLabelSession::TrainEpochs() {
       return StoppedOnRequest();
     }
     if (!options_.agreement.progressive_validation()) {
-      SPLITVEIL_ASSIGN_OR_RETURN(stopped_early_, Evaluate(epoch));
-      SPLITVEIL_RETURN_IF_ERROR(stopped_early_ ? lifecycle_.RecordEarlyStop(epoch + 1) : absl::OkStatus());
+      SPLITVEIL_RETURN_IF_ERROR(Evaluate(epoch));
       SPLITVEIL_RETURN_IF_ERROR(AuditAttributes(epoch));
+    }
+    if (stopped_early_ || epoch + 1 == options_.agreement.epochs()) {
+      SPLITVEIL_RETURN_IF_ERROR(kept_model_.Restore(*model_));
     }
     // After the evaluation, whose verdict (early stopping) is part of the progress.
     SPLITVEIL_RETURN_IF_ERROR(WriteCheckpoint(epoch + 1, 0));
@@ -322,15 +333,34 @@ absl::Status NonLabelSession::TrainBatches(uint32_t epoch, uint32_t first, uint3
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> NonLabelSession::Evaluate(uint32_t epoch) {
-  const std::vector<uint32_t> examples =
-      options_.agreement.progressive_validation() ? split_.train : split_.Evaluated();
-  SPLITVEIL_ASSIGN_OR_RETURN(const bool enough, reconnector_.Persist([&] {
+absl::Status NonLabelSession::Evaluate(uint32_t epoch) {
+  const bool before_training = options_.agreement.progressive_validation();
+  const std::vector<uint32_t> examples = before_training ? split_.train : split_.Evaluated();
+  SPLITVEIL_ASSIGN_OR_RETURN(const v1::EvaluateResponse response, reconnector_.Persist([&] {
     return EvaluateExamples(*options_.peer, Source(), examples, epoch);
   }));
   SPLITVEIL_RETURN_IF_ERROR(RecordPredicted("evaluated", epoch));
-  SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(enough ? Answer::kEnough : Answer::kEvaluated));
-  return enough;
+  SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(response.stop_training() ? Answer::kEnough : Answer::kEvaluated));
+  if (before_training) {
+    return absl::OkStatus();
+  }
+  stopped_early_ = response.stop_training();
+  SPLITVEIL_RETURN_IF_ERROR(stopped_early_ ? lifecycle_.RecordEarlyStop(epoch + 1) : absl::OkStatus());
+  return KeepModel(epoch, response.kept());
+}
+
+absl::Status NonLabelSession::KeepModel(uint32_t epoch, v1::EvaluateResponse::Kept kept) {
+  if (kept == v1::EvaluateResponse::THESE) {
+    kept_model_.Keep(epoch + 1, *model_);
+    return lifecycle_.ledger()->RecordEvent("kept", absl::StrCat("the weights of epoch ", epoch + 1, " so far"));
+  }
+  if (kept == v1::EvaluateResponse::LATEST) {
+    kept_model_.Drop();
+    return absl::OkStatus();
+  }
+  return kept == v1::EvaluateResponse::EARLIER && kept_model_.epochs() > 0
+             ? absl::OkStatus()
+             : AsRefusal(absl::InvalidArgumentError("Evaluate: the label party keeps an epoch that it never named"));
 }
 
 absl::Status NonLabelSession::AuditAttributes(uint32_t epoch) {

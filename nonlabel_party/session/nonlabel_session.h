@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 
+#include "common/checkpoint/kept_model.h"
 #include "common/dataset/feature_table.h"
 #include "common/figures/run_figures.h"
 #include "common/schedule/schedule.h"
@@ -92,6 +93,7 @@ class NonLabelSession {
   absl::StatusOr<int64_t> BeginProtection();
   // Of the split, all that is ever sent.
   std::vector<uint32_t> SentPositions() const;
+  // Ends with the weights that the run keeps.
   absl::Status TrainEpochs();
   // Trains the batches of the epoch from `first` on over one stream. OK, too, if a stop was asked for
   // (StopRequest::seen): answers to batches under way are still taken, so that the run ends between steps. Errors: what
@@ -102,7 +104,9 @@ class NonLabelSession {
   absl::Status TrainBatches(uint32_t epoch, uint32_t first, uint32_t end, TrainingStream& stream);
   // After so many epochs, and batches of the next one; nothing is in flight.
   absl::Status WriteCheckpoint(uint32_t epochs, uint32_t batches);
-  absl::StatusOr<bool> Evaluate(uint32_t epoch);
+  // Then, where it has judged trained weights, keeps what the label party says.
+  absl::Status Evaluate(uint32_t epoch);
+  absl::Status KeepModel(uint32_t epoch, v1::EvaluateResponse::Kept kept);
   // The label party's attacks on attributes, if they are due.
   absl::Status AuditAttributes(uint32_t epoch);
   // The largest privacy losses of what has been evaluated or embedded, if the protection has a threshold.
@@ -131,6 +135,7 @@ class NonLabelSession {
   std::unique_ptr<NonLabelStepRecorder> recorder_;
   std::unique_ptr<NonLabelTrainingStep> step_;
   std::unique_ptr<AttributeAuditRunner> attribute_audit_;
+  KeptModel kept_model_;
   bool stopped_early_ = false;  // The label party wants no further epoch.
 };
 

@@ -111,6 +111,10 @@ TEST_F(HeldOutPartsTest, TheBestEpochIsChosenByValidationAndMeasuredOnTheTestPar
   EXPECT_NEAR(result["validation_auc"].get<double>(),
               std::stod(Query("SELECT max(auc) FROM evaluation WHERE split = 'validation'")), 2e-6);
   EXPECT_THAT(run_.label->Errors(), HasSubstr("best by validation, after epoch"));
+  EXPECT_NEAR(result["test_auc"].get<double>(),
+              std::stod(Query("SELECT round(auc, 6) FROM evaluation WHERE split = 'test' AND kept = 'validation' "
+                              "ORDER BY step DESC LIMIT 1")),
+              2e-6);
 }
 
 TEST_F(HeldOutPartsTest, TrainingStopsByTheValidationPart) {

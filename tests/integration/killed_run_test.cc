@@ -75,6 +75,9 @@ TEST_P(KilledRunTest, GoesOnToTheSameParametersAndRecordsToTheBit) {
   const std::unique_ptr<InterruptedRun> quiet = MakeRun();
   quiet->Start();
   const Remains expected = quiet->Finish();
+  if (GetParam().name == std::string("an_earlier_epoch_is_kept")) {
+    EXPECT_EQ(quiet->Label("SELECT kept FROM evaluation ORDER BY step DESC LIMIT 1"), "");
+  }
   const int64_t bytes = std::stoll(quiet->Label("SELECT sum(bytes_sent) + sum(bytes_received) FROM step"));
   int continued = 0;
   for (unsigned seed = 1; seed <= Runs(); ++seed) {
@@ -107,6 +110,10 @@ INSTANTIATE_TEST_SUITE_P(Methods, KilledRunTest,
                          ::testing::Values(Setting{"none", "protection { none {} }"},
                                            Setting{"marvell", "protection { marvell { s: 4 } }", 1, 3},
                                            Setting{"label_dp", "protection { label_dp { epsilon: 1 } }", 1, 3},
+                                           Setting{"an_earlier_epoch_is_kept",
+                                                   "protection { none {} } party { optimizer { learning_rate: 0.3 } } "
+                                                   "early_stopping { metric: LOG_LOSS patience: 9 }",
+                                                   1, 3, "party { optimizer { learning_rate: 0.3 } }"},
                                            Setting{"in_flight", "protection { iso { t: 1 } }", 3, 4},
                                            Setting{
                                                "one_draw",

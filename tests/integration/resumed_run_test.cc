@@ -12,6 +12,7 @@
 
 #include "common/evaluation/evaluation.h"
 #include "common/process/exit_code.h"
+#include "common/schedule/train_test_split.h"
 #include "tests/testing/local_label_party.h"
 #include "tests/testing/small_run.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"
@@ -52,14 +53,17 @@ class ResumedRunTest : public ::testing::Test {
     return LedgerValue(run_.files.File("nonlabel_party.db"), query);
   }
 
-  // What the trained halves say of all common examples, apart from any session.
-  Evaluation OwnPredictions() {
-    std::vector<uint32_t> rows(kExamples);
-    std::vector<uint8_t> labels(kExamples);
+  // What the trained halves say of all common examples, or of the test part, apart from any session.
+  Evaluation OwnPredictions(bool only_test = false) {
+    const SplitRule rule(run_.agreement);
+    std::vector<uint32_t> rows;
+    std::vector<uint8_t> labels;
     for (uint32_t i = 0; i < kExamples; ++i) {  // The first rows of both parties, in the same order.
-      rows[i] = i;
-      labels[i] = run_.label_data.labels[i];
       EXPECT_EQ(run_.label_data.ids[i], run_.nonlabel_data.ids[i]);
+      if (!only_test || rule.IsTest(run_.label_data.ids[i])) {
+        rows.push_back(i);
+        labels.push_back(static_cast<uint8_t>(run_.label_data.labels[i]));
+      }
     }
     const std::shared_ptr<const Dataset> own = run_.LabelDataset();
     TopModelOptions options;
@@ -174,8 +178,48 @@ TEST_F(ResumedRunTest, StopsEarlyOnBothSides) {
   }
   EXPECT_THAT(NonLabel("SELECT detail FROM event WHERE kind = 'early_stopping'"), ::testing::Not(HasSubstr("AUC")));
   EXPECT_EQ(NonLabel("SELECT status FROM run"), "completed");
-  EXPECT_EQ((*Checkpoint::Open(nonlabel_path_))->header().epochs(), 3);  // The last, not the best.
+  EXPECT_EQ((*Checkpoint::Open(nonlabel_path_))->header().epochs(), 3);  // As many were trained.
   EXPECT_EQ((*Checkpoint::Open(label_path_))->header().epochs(), 3);
+}
+
+// What the halves say at the end is what was measured in the best epoch.
+TEST_F(ResumedRunTest, KeepsTheWeightsOfTheBestEpochAtBothParties) {
+  run_.agreement.set_epochs(7);
+  for (v1::PartyCommon* party : {run_.label_config.mutable_party(), run_.nonlabel_config.mutable_party()}) {
+    party->mutable_optimizer()->set_learning_rate(0.5);  // Up and down.
+  }
+  LeaveCheckpoints();
+  ASSERT_TRUE(Run().ok());
+  const int best = std::stoi(Label("SELECT count(*) FROM evaluation WHERE split = 'test' AND step <= "
+                                   "(SELECT step FROM evaluation ORDER BY auc DESC, step LIMIT 1)"));
+  ASSERT_LT(best, 7) << "the last is the best";
+  EXPECT_THAT(ResultJson(*label_->figures()), HasSubstr(absl::StrCat("\"best_epoch\":", best, ",")));
+  EXPECT_EQ(NonLabel("SELECT detail FROM event WHERE kind = 'kept' ORDER BY rowid DESC LIMIT 1"),
+            absl::StrCat("the weights of epoch ", best, " so far"));
+  const Evaluation kept = OwnPredictions(/*only_test=*/true);
+  EXPECT_NEAR(kept.auc, Number(Label("SELECT max(auc) FROM evaluation")), 1e-6);
+  EXPECT_NEAR(kept.log_loss, Number(Label("SELECT log_loss FROM evaluation ORDER BY auc DESC, step LIMIT 1")), 1e-5);
+  for (const std::string& path : {label_path_, nonlabel_path_}) {
+    const std::unique_ptr<Checkpoint> checkpoint = *Checkpoint::Open(path);
+    EXPECT_EQ(checkpoint->header().kept_epochs(), best);
+    EXPECT_TRUE(checkpoint->header().kept().empty());
+    EXPECT_EQ(checkpoint->header().epochs(), 7);
+    EXPECT_EQ(*checkpoint->State(),
+              path == label_path_ ? label_->model()->TrainingState() : nonlabel_->model()->TrainingState());
+  }
+}
+
+TEST_F(ResumedRunTest, KeepsTheLastEpochWhereItIsToldTo) {
+  run_.agreement.set_epochs(7);
+  for (v1::PartyCommon* party : {run_.label_config.mutable_party(), run_.nonlabel_config.mutable_party()}) {
+    party->mutable_optimizer()->set_learning_rate(0.5);
+  }
+  run_.label_config.set_keep(v1::LabelPartyConfig::LAST);
+  LeaveCheckpoints();
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(ResultJson(*label_->figures()), HasSubstr("\"best_epoch\":7,\"best_epoch_chosen_on\":\"last\""));
+  EXPECT_EQ(Label("SELECT group_concat(kept) FROM evaluation"), "last,last,last,last,last,last,last");
+  EXPECT_EQ(NonLabel("SELECT count(*) FROM event WHERE kind = 'kept'"), "0");
 }
 
 }  // namespace

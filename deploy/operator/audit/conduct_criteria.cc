@@ -165,15 +165,13 @@ Finding FinalTestAuc(const LedgerRun& run, double least) {
   if (party == nullptr) {
     return finding;
   }
-  for (const EvaluationRow& row : party->evaluations) {  // In step order: the last one stays.
-    if (row.split == "test" && std::isfinite(row.rmse)) {
-      finding.found = "not measured: numbers are predicted, which have no AUC";
-    }
-    if (row.split == "test" && std::isfinite(row.auc)) {
-      finding.outcome = row.auc >= least ? Outcome::kMet : Outcome::kNotMet;
-      finding.found = absl::StrFormat("%.3f", row.auc);
-      finding.where = absl::StrCat("after ", row.step, " steps");
-    }
+  const EvaluationRow* const kept = KeptTest(party->evaluations);
+  if (kept != nullptr && std::isfinite(kept->rmse)) {
+    finding.found = "not measured: numbers are predicted, which have no AUC";
+  } else if (kept != nullptr) {
+    finding.outcome = kept->auc >= least ? Outcome::kMet : Outcome::kNotMet;
+    finding.found = absl::StrFormat("%.3f", kept->auc);
+    finding.where = absl::StrCat("after ", kept->step, " steps");
   }
   return finding;
 }

@@ -128,6 +128,7 @@ absl::Status Point(const PredictOptions& options, v1::LabelPartyConfig& config) 
   config.clear_release();
   config.clear_label_side_audit();
   config.clear_early_stopping();
+  config.clear_keep();
   config.clear_attribute_attack();
   return absl::OkStatus();
 }

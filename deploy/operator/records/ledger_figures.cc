@@ -118,11 +118,6 @@ std::optional<double> ShareOfPositives(const LedgerRun& run) {
   return count > 0 ? std::optional(sum / static_cast<double>(count)) : std::nullopt;
 }
 
-bool IsValidated(const std::vector<EvaluationRow>& evaluations) {
-  return std::any_of(evaluations.begin(), evaluations.end(),
-                     [](const EvaluationRow& row) { return row.split == "validation"; });
-}
-
 AttackLeak& Entry(std::vector<AttackLeak>& leaks, const std::string& layer, const std::string& attack,
                   const std::string& observer) {
   const auto found = std::find_if(leaks.begin(), leaks.end(), [&](const AttackLeak& leak) {
@@ -145,22 +140,12 @@ ModelFigures ModelFiguresOf(const EvaluationRow& row) {
           Finite(row.calibration_error), Finite(row.rmse), Finite(row.r_squared)};
 }
 
-const EvaluationRow* BestTest(const std::vector<EvaluationRow>& evaluations) {
-  const char* const choosing = IsValidated(evaluations) ? "validation" : "test";
-  const EvaluationRow* best = nullptr;
-  std::optional<double> most;
-  for (const EvaluationRow& row : evaluations) {
-    if (const std::optional<double> quality = ModelFiguresOf(row).quality(); row.split == choosing && quality > most) {
-      best = &row;
-      most = quality;
-    }
+const EvaluationRow* KeptTest(const std::vector<EvaluationRow>& evaluations) {
+  const EvaluationRow* kept = nullptr;
+  for (const EvaluationRow& row : evaluations) {  // In step order.
+    kept = row.split == "test" && !row.kept.empty() && ModelFiguresOf(row).quality() ? &row : kept;
   }
-  for (const EvaluationRow& row : evaluations) {
-    if (best != nullptr && row.split == "test" && row.step == best->step && ModelFiguresOf(row).quality()) {
-      return &row;
-    }
-  }
-  return nullptr;
+  return kept;
 }
 
 const EvaluationRow* LastTest(const std::vector<EvaluationRow>& evaluations) {
@@ -190,9 +175,9 @@ RunFigures FiguresOf(const LedgerRun& run) {
     figures.epochs = std::max(figures.epochs, row.last_epoch + 1);
   }
   figures.evaluated = LastTest(run.evaluations()) != nullptr;
-  figures.best_on_validation = IsValidated(run.evaluations());
-  if (const EvaluationRow* const best = BestTest(run.evaluations()); best != nullptr) {
-    figures.test = ModelFiguresOf(*best);
+  if (const EvaluationRow* const kept = KeptTest(run.evaluations()); kept != nullptr) {
+    figures.test = ModelFiguresOf(*kept);
+    figures.kept_by = kept->kept;
     figures.final_test = ModelFiguresOf(*LastTest(run.evaluations()));
   }
   for (AttackLeak& leak : AttackLeaks(run)) {  // The strongest first.

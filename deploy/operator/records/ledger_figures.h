@@ -17,10 +17,9 @@ RunFigures FiguresOf(const LedgerRun& run);
 
 ModelFigures ModelFiguresOf(const EvaluationRow& row);
 
-// The evaluation of the test split in the epoch with the best quality (ModelFigures) on the validation split, or if
-// there is none on the test split; null without one.
-const EvaluationRow* BestTest(const std::vector<EvaluationRow>& evaluations);
-// The last of them; null without one.
+// The evaluation of the test split after the epoch that the run keeps; null without one.
+const EvaluationRow* KeptTest(const std::vector<EvaluationRow>& evaluations);
+// After the last one; null without one.
 const EvaluationRow* LastTest(const std::vector<EvaluationRow>& evaluations);
 
 // What runs are ranked by, the verdict, what is proved, what the worst case was measured to read and what a partner can

@@ -31,7 +31,7 @@ bool StatesRunBound(const RunFigures& figures) {
 
 // Of the best epoch; NaN: not evaluated.
 double TestQuality(const LedgerRun* run) {
-  const EvaluationRow* best = run == nullptr ? nullptr : BestTest(run->evaluations());
+  const EvaluationRow* best = run == nullptr ? nullptr : KeptTest(run->evaluations());
   return best == nullptr ? kNone : ModelFiguresOf(*best).quality().value_or(kNone);
 }
 

@@ -273,11 +273,6 @@ bool IsOfSeveralClasses(const EvaluationRow& row) {
   return std::isfinite(row.auc) && std::isfinite(row.accuracy) && !std::isfinite(row.calibration_error);
 }
 
-bool IsValidated(const std::vector<EvaluationRow>& evaluations) {
-  return std::any_of(evaluations.begin(), evaluations.end(),
-                     [](const EvaluationRow& row) { return row.split == "validation"; });
-}
-
 }  // namespace
 
 std::string QualityName(const std::vector<EvaluationRow>& evaluations) {
@@ -301,19 +296,20 @@ std::string DescribeTask(const std::vector<EvaluationRow>& evaluations) {
 }
 
 std::string DescribeModel(const std::vector<EvaluationRow>& evaluations) {
-  const EvaluationRow* best = BestTest(evaluations);
-  if (best == nullptr) {
+  const EvaluationRow* const kept = KeptTest(evaluations);
+  if (kept == nullptr) {
     return "";
   }
   const auto tests = std::count_if(evaluations.begin(), evaluations.end(),
                                    [](const EvaluationRow& row) { return row.split == "test"; });
-  return absl::StrCat(
-      "Test ", QualityName(evaluations), " of the model: ", AucText(*ModelFiguresOf(*best).quality()),
-      tests > 1 ? absl::StrCat(IsValidated(evaluations) ? " (of " : " (best of ", tests,
-                               IsValidated(evaluations) ? " evaluations that of the best validation; last "
-                                                        : " evaluations, chosen on the test part itself; last ",
-                               AucText(*ModelFiguresOf(*LastTest(evaluations)).quality()), ").")
-                : std::string("."));
+  const std::string by = kept->kept == "validation" ? "kept by the validation part"
+                         : kept->kept == "test"     ? "chosen on the test part itself"
+                                                    : "";
+  return absl::StrCat("Test ", QualityName(evaluations), " of the model: ", AucText(*ModelFiguresOf(*kept).quality()),
+                      tests > 1 && !by.empty()
+                          ? absl::StrCat(" (of ", tests, " epochs the one ", by, "; last ",
+                                         AucText(*ModelFiguresOf(*LastTest(evaluations)).quality()), ").")
+                          : std::string("."));
 }
 
 }  // namespace splitveil

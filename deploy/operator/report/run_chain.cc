@@ -20,7 +20,7 @@ std::string Predecessor(const LedgerRun& run) {
   return run.only_predicts() ? "" : run.parties.front().record.run.resumed_from;
 }
 
-// Of the examples as the model met them, else of the best epoch; null where nothing was evaluated.
+// Of the examples as the model met them, else of the epoch that is kept; null where nothing was evaluated.
 const EvaluationRow* QualityOf(const LedgerRun& run) {
   for (const EvaluationRow& row : run.evaluations()) {
     // Evaluated before its first step, the model has not seen the day: the honest figure.
@@ -28,7 +28,7 @@ const EvaluationRow* QualityOf(const LedgerRun& run) {
       return &row;
     }
   }
-  return BestTest(run.evaluations());
+  return KeptTest(run.evaluations());
 }
 
 Json MeanLeak(const std::vector<AttackLeak>& leaks, const std::string& layer, const std::string& attack) {

@@ -152,10 +152,8 @@ SweptRun ReadSweptRun(const Cell& cell, const SweepOptions& options) {
   swept.recorded = FiguresOf(runs->back());
   // The ledger has every attack in full; the result file has rounded summaries.
   swept.figures.attacks = swept.recorded.attacks;
-  for (const EvaluationRow& row : runs->back().evaluations()) {  // In step order: the last one stays.
-    if (row.split == "test") {
-      swept.test_accuracy = row.accuracy;
-    }
+  if (const EvaluationRow* const kept = KeptTest(runs->back().evaluations()); kept != nullptr) {
+    swept.test_accuracy = kept->accuracy;
   }
   const std::string others =
       absl::StrCat(RunFolder(options, cell.run), "/", cell.run.nonlabel_config.party().ledger_path());

@@ -30,8 +30,8 @@ class CheckpointWriterTest : public ::testing::Test {
   }
 
   absl::Status Write(CheckpointWriter& writer, uint32_t epochs, uint32_t batches, float bias) {
-    return writer.Write({"run", epochs, batches, /*steps=*/7, /*peer_epochs=*/1, {}}, {{"bias", {bias}}}, "progress",
-                        SteadyNow());
+    return writer.Write({"run", epochs, batches, /*steps=*/7, /*peer_epochs=*/1, {}, /*kept_epochs=*/0, nullptr},
+                        {{"bias", {bias}}}, "progress", SteadyNow());
   }
   std::unique_ptr<Checkpoint> Latest() const { return *Checkpoint::Open(plan_.path); }
   int64_t Recorded() { return *ledger_->CountEvents("checkpoint"); }

@@ -42,6 +42,7 @@ RunFigures LabelFigures() {
   figures.test.auc = 0.74312;
   figures.test.log_loss = 0.4512;
   figures.best_epoch = 4;
+  figures.kept_by = "test";
   figures.final_test.auc = 0.7425;
   figures.run_auc_bound = 0.786;
   figures.bound_tested = true;
@@ -73,7 +74,7 @@ TEST(RunSummaryTest, AnswersFirstInTwelveLines) {
       "  worst case      0.741 measured over all epochs, held against the bound: "
       "cumulative_conditional_likelihood_ratio\n"
       "  practical       0.700 measured, no side information: norm at cut\n"
-      "  test AUC        0.7431 (best, chosen on the test part itself, after epoch 4; last 0.7425)\n"
+      "  test AUC        0.7431 (best, chosen on the test part itself, after epoch 4, which is kept; last 0.7425)\n"
       "  test log loss   0.4512\n"
       "  protection      marvell(s=4)\n"
       "  training        5 epochs, 680 steps, 696320 examples in 23.2 s (30014 per second)\n"
@@ -142,19 +143,21 @@ TEST(RunSummaryTest, HasTheFiguresOfItsTask) {
   figures.test.accuracy = 0.9375;
   EXPECT_THAT(RunSummaryTable(figures, "", true), Not(HasSubstr("accuracy")));
   figures.several_classes = true;
-  EXPECT_THAT(RunSummaryTable(figures, "", true),
-              HasSubstr("  test macro AUC  0.7431 (best, chosen on the test part itself, after epoch 4; last 0.7425)\n"
-                        "  test log loss   0.4512\n"
-                        "  test accuracy   0.9375\n"));
+  EXPECT_THAT(
+      RunSummaryTable(figures, "", true),
+      HasSubstr(
+          "  test macro AUC  0.7431 (best, chosen on the test part itself, after epoch 4, which is kept; last 0.7425)\n"
+          "  test log loss   0.4512\n"
+          "  test accuracy   0.9375\n"));
   figures.several_classes = false;
   figures.test = figures.final_test = {};
   figures.test.rmse = 0.0625;
   figures.test.r_squared = 0.75;
   figures.final_test.r_squared = 0.6875;
-  figures.best_on_validation = true;
+  figures.kept_by = "validation";
   EXPECT_THAT(RunSummaryTable(figures, "", true),
               HasSubstr("norm at cut\n"
-                        "  test R^2        0.7500 (best by validation, after epoch 4; last "
+                        "  test R^2        0.7500 (best by validation, after epoch 4, which is kept; last "
                         "0.6875)\n"
                         "  test RMSE       0.0625  (of targets scaled to 0 to 1)\n"));
   figures.test = {};  // No test examples.

@@ -120,6 +120,36 @@ TEST(ValidateLabelConfigTest, RefusesEarlyStoppingWithoutTestExamples) {
             "early_stopping: expected an agreement with a validation_fraction or a test_fraction above 0, found 0");
 }
 
+TEST(ValidateLabelConfigTest, KeepsTheBestEpochWhereNothingGuaranteedTellsOfIt) {
+  const std::string guaranteed =
+      "protection { gaussian_label_dp { sigma: 2 } } privacy_account { path: 'a.db' label_set: 'clicks' } ";
+  const auto kept = [](const std::string& text, const v1::RunAgreement& agreement = {}) {
+    v1::LabelPartyConfig config;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config));
+    return std::string(KeepName(KeepByOf(config, agreement)));
+  };
+  EXPECT_EQ(kept("protection { marvell {} }"), "validation");
+  EXPECT_EQ(kept("protection { none {} } keep: BEST"), "validation");
+  EXPECT_EQ(kept("protection { none {} } keep: LAST"), "last");
+  EXPECT_EQ(kept(guaranteed), "last");
+  EXPECT_EQ(kept("protection { label_dp {} }"), "last");
+  v1::RunAgreement agreement;
+  agreement.set_validation_fraction(0);
+  EXPECT_EQ(kept("protection { none {} }", agreement), "test");
+  agreement.set_test_fraction(0);
+  EXPECT_EQ(kept("protection { none {} }", agreement), "last");
+  v1::LabelPartyConfig config;
+  config.set_keep(v1::LabelPartyConfig::BEST);
+  EXPECT_THAT(std::string(ValidateLabelConfig(config, agreement).message()), HasSubstr("keep: expected LAST"));
+  agreement = {};
+  agreement.set_progressive_validation(true);
+  EXPECT_EQ(kept("protection { none {} }", agreement), "last");
+  EXPECT_TRUE(Verdict("keep: BEST").ok());
+  EXPECT_THAT(std::string(Verdict(guaranteed + "keep: BEST").message()), HasSubstr("keep: expected LAST"));
+  EXPECT_THAT(std::string(Verdict("protection { label_dp {} } keep: BEST").message()),
+              HasSubstr("keep: expected LAST"));
+}
+
 // Whatever else would let true labels move what the peer receives.
 TEST(ValidateLabelConfigTest, GaussianLabelDpLeavesNoSideDoor) {
   const std::string protection =

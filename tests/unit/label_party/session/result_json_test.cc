@@ -25,6 +25,14 @@ namespace {
 using Json = nlohmann::json;
 
 // A run of one audited batch of two positives and two negatives.
+KeptEpoch KeptAmong(KeepBy by, const std::vector<TestMetrics>& evaluated) {
+  KeptEpoch kept(by, v1::EarlyStopping::AUC);
+  for (const TestMetrics& metrics : evaluated) {
+    kept.Take(metrics);
+  }
+  return kept;
+}
+
 class ResultJsonTest : public ::testing::Test {
  protected:
   ResultJsonTest() {
@@ -222,8 +230,8 @@ TEST_F(ResultJsonTest, TheFileHasTheThreeFiguresAndTheVerdict) {
 
 TEST_F(ResultJsonTest, TheFiguresOfTheTableAreTheSame) {
   Judge({{v1::NORM, {1, 2, 3, 0}}, {v1::COSINE, {1, 1, 1, 1}}, {v1::SPECTRAL, {3, 2, 1, 0}}});
-  result_.tests.push_back({0, 0.5, 0.7, 0.1, 0.8});
-  result_.tests.push_back({1, 0.6, 0.6, 0.1, 0.8});
+  result_.tests = {{0, 0.5, 0.7, 0.1, 0.8}, {1, 0.6, 0.6, 0.1, 0.8}};
+  result_.kept = KeptAmong(KeepBy::kTest, result_.tests);
   result_.gate[v1::WARN] = 2;
   const RunFigures figures = FiguresOf(result_, *auditor_);
   EXPECT_EQ(figures.ended, "completed");
@@ -240,10 +248,12 @@ TEST_F(ResultJsonTest, TheBestEpochIsThatOfTheValidationPartWhereThereIsOne) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(Line()["best_epoch_chosen_on"].is_null());
   result_.tests = {{0, 0.5, 0.7, 0.1, 0.8}, {1, 0.6, 0.6, 0.1, 0.8}, {2, 0.7, 0.65, 0.1, 0.8}};
+  result_.kept = KeptAmong(KeepBy::kTest, result_.tests);
   EXPECT_EQ(Line()["best_epoch_chosen_on"], "test");
   EXPECT_EQ(Line()["best_epoch"], 1);
   EXPECT_TRUE(Line()["validation_auc"].is_null());
   result_.validations = {{0, 0.4, nan, 0.1, 0.8}, {1, 0.5, 0.71, 0.1, 0.8}, {2, 0.6, 0.72, 0.1, 0.8}};
+  result_.kept = KeptAmong(KeepBy::kValidation, result_.validations);
   const Json line = Line();
   EXPECT_EQ(line["best_epoch_chosen_on"], "validation");
   EXPECT_EQ(line["best_epoch"], 3);
@@ -252,7 +262,10 @@ TEST_F(ResultJsonTest, TheBestEpochIsThatOfTheValidationPartWhereThereIsOne) {
   EXPECT_EQ(line["validation_auc"], 0.72);
   EXPECT_EQ(line["validation_log_loss"], 0.6);
   EXPECT_EQ(line["final_test_auc"], 0.65);
-  EXPECT_TRUE(FiguresOf(result_, *auditor_).best_on_validation);
+  EXPECT_EQ(FiguresOf(result_, *auditor_).kept_by, "validation");
+  result_.kept = KeptAmong(KeepBy::kLast, result_.tests);
+  EXPECT_EQ(Line()["best_epoch_chosen_on"], "last");
+  EXPECT_EQ(Line()["best_epoch"], 3);
 }
 
 }  // namespace

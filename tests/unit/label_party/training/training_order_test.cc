@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -156,67 +155,6 @@ TEST(TrainingOrderTest, WhereNothingIsHeldOutNoEvaluationIsMissed) {
   EXPECT_FALSE(order.CheckComplete().ok());
   TrainEpoch(order);
   EXPECT_TRUE(order.CheckComplete().ok());
-}
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-// Epochs trained until the stopper says so, with these metrics after each; 0: never.
-int StopsAfter(const v1::EarlyStopping& config, const std::vector<double>& values) {
-  EarlyStopper stopper(config, "test");
-  for (size_t epoch = 0; epoch < values.size(); ++epoch) {
-    TestMetrics metrics;
-    metrics.epoch = static_cast<int64_t>(epoch);
-    (config.metric() == v1::EarlyStopping::LOG_LOSS ? metrics.log_loss : metrics.auc) = values[epoch];
-    if (stopper.ShouldStop(metrics)) {
-      return static_cast<int>(epoch) + 1;
-    }
-  }
-  return 0;
-}
-
-v1::EarlyStopping Config(int patience, double min_delta = 0,
-                         v1::EarlyStopping::Metric metric = v1::EarlyStopping::AUC) {
-  v1::EarlyStopping config;
-  config.set_patience(patience);
-  config.set_min_delta(min_delta);
-  config.set_metric(metric);
-  return config;
-}
-
-TEST(EarlyStopperTest, WaitsForPatienceEpochsInARow) {
-  EXPECT_EQ(StopsAfter(Config(2), {0.6, 0.7, 0.69, 0.71, 0.70, 0.705, 0.72}), 6);
-  EXPECT_EQ(StopsAfter(Config(1), {0.6, 0.5}), 2);
-  EXPECT_EQ(StopsAfter(Config(3), {0.6, 0.5, 0.5}), 0);
-}
-
-TEST(EarlyStopperTest, ImprovesOnlyByMoreThanMinDelta) {
-  EXPECT_EQ(StopsAfter(Config(1, 0.25), {0.25, 0.5}), 2);  // By as much exactly.
-  EXPECT_EQ(StopsAfter(Config(1, 0.125), {0.25, 0.5}), 0);
-  EXPECT_EQ(StopsAfter(Config(1), {0.5, 0.5}), 2);
-}
-
-TEST(EarlyStopperTest, SmallStepsAddUpAgainstTheBest) {
-  EXPECT_EQ(StopsAfter(Config(2, 0.05), {0.60, 0.63, 0.66, 0.69, 0.70}), 5);
-}
-
-TEST(EarlyStopperTest, LogLossImprovesDownwards) {
-  EXPECT_EQ(StopsAfter(Config(1, 0, v1::EarlyStopping::LOG_LOSS), {0.6, 0.5, 0.4, 0.45}), 4);
-}
-
-TEST(EarlyStopperTest, WhatIsNoNumberIsNoImprovement) {
-  EXPECT_EQ(StopsAfter(Config(2), {kNan, kNan}), 2);
-  EXPECT_EQ(StopsAfter(Config(2), {kNan, 0.5, kNan, 0.6, kNan, kNan}), 6);
-}
-
-TEST(EarlyStopperTest, SaysWhy) {
-  EarlyStopper stopper(Config(1), "validation");
-  TestMetrics metrics;
-  metrics.epoch = 3;
-  metrics.auc = 0.70125;
-  EXPECT_FALSE(stopper.ShouldStop(metrics));
-  metrics.epoch = 4;
-  EXPECT_TRUE(stopper.ShouldStop(metrics));
-  EXPECT_EQ(stopper.Reason(), "validation AUC 0.7013 of epoch 4 not bettered for 1 epochs");
 }
 
 }  // namespace

@@ -65,6 +65,18 @@ TEST_F(NonLabelSessionRefusalsTest, RefusesAnAnswerThatIsNotToTheQuestion) {
          peer.alter_evaluation = [](v1::EvaluateResponse& response) { response.set_examples(1); };
        },
        "evaluation"},
+      {[](LocalLabelParty& peer) {
+         peer.alter_evaluation = [](v1::EvaluateResponse& response) {
+           response.set_kept(v1::EvaluateResponse::EARLIER);
+         };
+       },
+       "keeps an epoch that it never named"},
+      {[](LocalLabelParty& peer) {
+         peer.alter_evaluation = [](v1::EvaluateResponse& response) {
+           response.set_kept(static_cast<v1::EvaluateResponse::Kept>(7));
+         };
+       },
+       "keeps an epoch that it never named"},
       {Gradients([](v1::CutGradients& message) { message.set_batch(9); }), "gradients"},
       {Gradients([](v1::CutGradients& message) {
          const float enormous = 1e30f;  // Finite, but not once an optimiser has squared it.

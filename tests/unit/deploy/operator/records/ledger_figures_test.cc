@@ -260,18 +260,21 @@ TEST_F(LedgerFiguresTest, GuessingIsThatOfTheMeanBatchWithTheShareOfTheEpochsBef
   EXPECT_FALSE(FiguresOf(run_).guessing.has_value());
 }
 
-TEST_F(LedgerFiguresTest, TheModelIsThatOfTheBestEpochAndOfTheLast) {
+TEST_F(LedgerFiguresTest, TheModelIsThatOfTheEpochThatIsKeptAndOfTheLast) {
   EXPECT_FALSE(FiguresOf(run_).evaluated);
-  party().evaluations = {{2, "test", 0.5, 0.7, 0.8, 0.1}, {4, "test", 0.6, 0.6, 0.8, 0.1}};
-  EXPECT_FALSE(FiguresOf(run_).own_features.has_value());
-  party().evaluations.insert(party().evaluations.begin(), {0, "own_features", 0.7, 0.62, 0.8, 0.1});
+  party().evaluations = {{0, "own_features", 0.7, 0.62, 0.8, 0.1}, {2, "test", 0.5, 0.7, 0.8, 0.1},
+                         {2, "validation", 0.6, 0.65, 0.8, 0.1},   {4, "test", 0.6, 0.72, 0.8, 0.1},
+                         {4, "validation", 0.6, 0.64, 0.8, 0.1},   {6, "test", 0.6, 0.6, 0.8, 0.1}};
   EXPECT_EQ(FiguresOf(run_).own_features, 0.62);
+  EXPECT_EQ(FiguresOf(run_).test.auc, 0.6);
+  EXPECT_EQ(FiguresOf(run_).kept_by, "last");
+  for (EvaluationRow& row : party().evaluations) {
+    row.kept = row.step == 2 ? "validation" : "";
+  }
   EXPECT_EQ(FiguresOf(run_).test.auc, 0.7);
   EXPECT_EQ(FiguresOf(run_).test.log_loss, 0.5);
   EXPECT_EQ(FiguresOf(run_).final_test.auc, 0.6);
-  party().evaluations.push_back({4, "validation", 0.6, 0.65, 0.8, 0.1});
-  EXPECT_TRUE(FiguresOf(run_).best_on_validation);
-  EXPECT_EQ(FiguresOf(run_).test.auc, 0.6);
+  EXPECT_EQ(FiguresOf(run_).kept_by, "validation");
 }
 
 }  // namespace

@@ -149,32 +149,30 @@ TEST(ReportTextTest, SaysWhatThePracticalAttackReadsBesideFeatures) {
   EXPECT_EQ(DescribeBaseline(figures), "The practical attack is 0.120 below Features alone, AUC 0.720.");
 }
 
-TEST(ReportTextTest, TellsTheBestTestAuc) {
-  const std::vector<EvaluationRow> rows = {{10, "test", 0.5, 0.7421, 0.8, 0.01}, {20, "test", 0.49, 0.74, 0.8, 0.01}};
-  EXPECT_THAT(
-      DescribeModel(rows),
-      HasSubstr("Test AUC of the model: 0.742 (best of 2 evaluations, chosen on the test part itself; last 0.740)."));
+TEST(ReportTextTest, TellsTheTestAucOfTheEpochThatIsKept) {
+  std::vector<EvaluationRow> rows = {{10, "test", 0.5, 0.7421, 0.8, 0.01}, {20, "test", 0.49, 0.74, 0.8, 0.01}};
+  EXPECT_EQ(KeptTest(rows), &rows[1]);
+  EXPECT_EQ(DescribeModel(rows), "Test AUC of the model: 0.740.");
+  rows[0].kept = "test";
+  rows[1].kept = "";
+  EXPECT_EQ(KeptTest(rows), &rows[0]);
+  EXPECT_EQ(DescribeModel(rows),
+            "Test AUC of the model: 0.742 (of 2 epochs the one chosen on the test part itself; last 0.740).");
+  rows[0].kept = "validation";
+  EXPECT_EQ(DescribeModel(rows),
+            "Test AUC of the model: 0.742 (of 2 epochs the one kept by the validation part; last 0.740).");
 }
 
-TEST(ReportTextTest, TellsTheTestAucOfTheBestValidation) {
-  const std::vector<EvaluationRow> rows = {{10, "test", 0.5, 0.7421},
-                                           {10, "validation", 0.5, 0.71},
-                                           {20, "test", 0.49, 0.735},
-                                           {20, "validation", 0.5, 0.72}};
-  EXPECT_EQ(BestTest(rows), &rows[2]);
-  EXPECT_THAT(DescribeModel(rows), HasSubstr("Test AUC of the model: 0.735 (of 2 evaluations that of the best "
-                                             "validation; last 0.735)."));
-}
-
-TEST(ReportTextTest, TellsTheBestShareThatARegressionExplains) {
+TEST(ReportTextTest, TellsTheShareThatARegressionExplains) {
   const double nan = std::nan("");
-  const std::vector<EvaluationRow> rows = {{10, "test", nan, nan, nan, nan, 0.12, -0.5},
-                                           {20, "test", nan, nan, nan, nan, 0.1, 0.7},
-                                           {30, "test", nan, nan, nan, nan, 0.11, 0.65}};
-  EXPECT_THAT(DescribeModel(rows),
-              HasSubstr("Test R² of the model: 0.700 (best of 3 evaluations, chosen on the test part itself; last "
-                        "0.650)."));
-  EXPECT_EQ(BestTest(rows), &rows[1]);
+  std::vector<EvaluationRow> rows = {{10, "test", nan, nan, nan, nan, 0.12, -0.5},
+                                     {20, "test", nan, nan, nan, nan, 0.1, 0.7},
+                                     {30, "test", nan, nan, nan, nan, 0.11, 0.65}};
+  rows[1].kept = "test";
+  rows[2].kept = "";
+  EXPECT_EQ(DescribeModel(rows),
+            "Test R² of the model: 0.700 (of 3 epochs the one chosen on the test part itself; last 0.650).");
+  EXPECT_EQ(KeptTest(rows), &rows[1]);
   EXPECT_EQ(LastTest(rows), &rows[2]);
 }
 

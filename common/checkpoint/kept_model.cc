@@ -1,0 +1,42 @@
+#include "common/checkpoint/kept_model.h"
+
+#include <utility>
+
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+
+void KeptModel::Keep(uint32_t epochs, const ModelState& model) {
+  state_.reset();  // Before the copy: never two of them.
+  state_ = std::make_shared<const NamedParameters>(model.TrainingState());
+  epochs_ = epochs;
+}
+
+void KeptModel::Drop() {
+  state_.reset();
+  epochs_ = 0;
+}
+
+absl::Status KeptModel::Restore(ModelState& model) {
+  const std::shared_ptr<const NamedParameters> state = std::exchange(state_, nullptr);
+  return state == nullptr ? absl::OkStatus() : model.SetTrainingState(*state);
+}
+
+std::shared_ptr<const NamedParameters> KeptModel::Beside(uint32_t epochs, uint32_t batches) const {
+  return epochs == epochs_ && batches == 0 ? nullptr : state_;
+}
+
+absl::Status KeptModel::Resume(const Checkpoint& checkpoint, const ModelState& model) {
+  if (checkpoint.header().kept_epochs() == 0) {
+    Drop();
+  } else if (checkpoint.header().kept().empty()) {
+    Keep(checkpoint.header().kept_epochs(), model);
+  } else {
+    SPLITVEIL_ASSIGN_OR_RETURN(NamedParameters kept, checkpoint.Kept());
+    state_ = std::make_shared<const NamedParameters>(std::move(kept));
+    epochs_ = checkpoint.header().kept_epochs();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace splitveil
