@@ -19,7 +19,7 @@
 #include "common/status/status_macros.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/top/top_model.h"
-#include "label_party/training/training_order.h"
+#include "label_party/training/epoch_choice.h"
 #include "nonlabel_party/bottom/bottom_model.h"
 #include "tests/bench/centralized_baseline/joined_data.h"
 
