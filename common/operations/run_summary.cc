@@ -73,12 +73,15 @@ std::string Training(const RunFigures& figures) {
 // The figure of the epoch that is kept, with what chose it.
 std::string KeptAndLast(const RunFigures& figures, double kept, const std::optional<double>& last) {
   std::string text = absl::StrFormat("%.4f", kept);
-  if (figures.best_epoch > 0 && last.has_value() && figures.kept_by != "last") {
-    absl::StrAppendFormat(
-        &text, " (%s, after epoch %d, which is kept; last %.4f)",
-        figures.kept_by == "validation" ? "best by validation" : "best, chosen on the test part itself",
-        figures.best_epoch, *last);
+  if (figures.best_epoch == 0 || !last.has_value()) {
+    return text;
   }
+  if (figures.kept_by == "last") {
+    return text + " (of the last epoch, which is kept)";
+  }
+  absl::StrAppendFormat(&text, " (%s, after epoch %d, which is kept; last %.4f)",
+                        figures.kept_by == "validation" ? "best by validation" : "best, chosen on the test part itself",
+                        figures.best_epoch, *last);
   return text;
 }
 

@@ -152,6 +152,7 @@ class BringYourOwnTest : public ::testing::Test {
   void Configure(const std::string& kind) {
     ASSERT_NO_FATAL_FAILURE(Python({"make", kind, run_.files.path()}));
     run_.agreement.set_epochs(3);
+    run_.label_config.set_keep(v1::LabelPartyConfig::LAST);  // As in Python.
     v1::ModelSpec& bottom = *run_.nonlabel_config.mutable_model();
     bottom.clear_layers();
     bottom.set_torchscript_path(run_.files.File("bottom.pt"));
@@ -490,6 +491,7 @@ TEST_F(BringYourOwnTest, ConvolutionalHalfTrainsOnWholeBatchesAgainstATopModelOf
   run_.nonlabel_config.mutable_model()->set_torchscript_path(run_.files.File("bottom.pt"));
   run_.agreement.set_batch_size(400);
   run_.agreement.set_epochs(12);
+  run_.label_config.set_keep(v1::LabelPartyConfig::LAST);
   run_.agreement.mutable_audit()->set_layers(1, "features.0");
   for (v1::PartyCommon* party : {run_.label_config.mutable_party(), run_.nonlabel_config.mutable_party()}) {
     party->mutable_optimizer()->set_learning_rate(0.01);

@@ -55,6 +55,7 @@ class CentralizedBaselineTest : public ::testing::Test {
   // Trains both ways for so many epochs of 6 or 7 batches and compares the weights.
   void ExpectSameWeights(int epochs, double tolerance = 1e-6) {
     run_.agreement.set_epochs(epochs);
+    run_.label_config.set_keep(v1::LabelPartyConfig::LAST);
     absl::StatusOr<std::unique_ptr<LabelSession>> label = LabelSession::Create(run_.LabelOptions());
     ASSERT_TRUE(label.ok()) << label.status();
     LocalLabelParty peer(label->get());

@@ -68,8 +68,8 @@ TEST_F(LedgerTest, StoresEveryTable) {
   EXPECT_EQ(Sql("SELECT * FROM step_time"), "run-1|7|1.0|2.0|3.0|4.0|5.0|6.0|7.0|8.0|9.5");
   EXPECT_EQ(Sql("SELECT * FROM protection"), "run-1|7|marvell|1.0|2.0|3.0|0.25|4.0|5.0|6.0|7.0|8.0|0.5|0.75|release");
   EXPECT_EQ(Sql("SELECT * FROM leak"), "run-1|7|nonlabel_party|cut|norm|0.625|127");
-  EXPECT_EQ(Sql("SELECT * FROM evaluation WHERE step = 7"), "run-1|7|test|0.5|0.75|0.875|0.0625|NULL|NULL");
-  EXPECT_EQ(Sql("SELECT * FROM evaluation WHERE step = 8"), "run-1|8|test|NULL|NULL|NULL|NULL|0.125|-0.25");
+  EXPECT_EQ(Sql("SELECT * FROM evaluation WHERE step = 7"), "run-1|7|test|0.5|0.75|0.875|0.0625|NULL|NULL|last");
+  EXPECT_EQ(Sql("SELECT * FROM evaluation WHERE step = 8"), "run-1|8|test|NULL|NULL|NULL|NULL|0.125|-0.25|last");
   EXPECT_EQ(Sql("SELECT run_id, kind, detail FROM event"), "run-1|disclosure|oracle");
   EXPECT_EQ(Sql("SELECT run_id, role, agreement_sha256, protection, status, config_json FROM run"),
             "run-1|label_party|ab12|marvell(s=4)|completed|{\"batch_size\":128}");
