@@ -113,10 +113,14 @@ Json FiguresJson(const LedgerRun& run, const RunFigures& figures, const Referenc
   Json told = Json::array();
   // A run that sent nothing has nothing to promise and nothing to attack: its quality is all that is told.
   if (figures.verdict() != PrivacyVerdict::kNothingReleased) {
-    told.push_back(Figure("promised", IsPromised(figures)
-                                          ? absl::StrCat("at most ", BoundCertainty(*figures.run_auc_bound))
-                                      : figures.verdict() == PrivacyVerdict::kNotKnown ? "not known"
-                                                                                       : "nothing"));
+    told.push_back(Figure("promised",
+                          IsPromised(figures) ? absl::StrCat("at most ", BoundCertainty(*figures.run_auc_bound))
+                          : figures.verdict() == PrivacyVerdict::kNotKnown ? "not known"
+                                                                           : "nothing",
+                          IsPromised(figures) && figures.own_features.has_value()
+                              ? absl::StrFormat("beyond what features tell: own features alone reach %s %s",
+                                                QualityName(run.evaluations()), AucText(*figures.own_features))
+                              : ""));
     const AttackFigure* const measured = HeldAgainstBound(figures);
     told.push_back(measured == nullptr ? Figure("worst attack measured", "none")
                                        : Figure("worst attack measured", MeasuredCertainty(measured->auc()),

@@ -246,6 +246,13 @@ absl::Status WriteDistributions(const PlausibleRun& run, int64_t epoch, Ledger& 
 }
 
 absl::Status WriteEvaluation(const PlausibleRun& run, int64_t epoch, Ledger& ledger) {
+  if (epoch == 0 && run.own_features_auc > 0) {
+    EvaluationRow own{0, "own_features", 0.6, run.own_features_auc, 0.75, 0.02};
+    own.kept = "";
+    if (const absl::Status recorded = ledger.Record(own); !recorded.ok()) {
+      return recorded;
+    }
+  }
   const double progress = 1 - std::exp(-1.3 * static_cast<double>(epoch + 1));
   const double overfit = 0.004 * std::max<double>(0, static_cast<double>(epoch) - 3);
   const double auc = 0.5 + (run.best_test_auc - 0.5) * progress - overfit;

@@ -34,10 +34,11 @@ struct PlausibleRun {
   double sum_kl = 1.1;  // 0: no protection, so nothing was solved.
   double best_test_auc = 0.742;
   std::string disclosure = "ROUNDED";
-  std::string resumed_from;    // Run it continues; empty: none.
-  double predicted_auc = 0;    // Of its examples before the first step, instead of a test after each epoch; 0: not so.
-  double mu_lower = 0;         // What its own scores refute of mu = sqrt(epochs sum_kl); 0: the run claims no mu.
-  bool exceeds_bound = false;  // In the last epoch the likelihood ratio reads more than the noise allows.
+  std::string resumed_from;     // Run it continues; empty: none.
+  double predicted_auc = 0;     // Of its examples before the first step, instead of a test after each epoch; 0: not so.
+  double mu_lower = 0;          // What its own scores refute of mu = sqrt(epochs sum_kl); 0: the run claims no mu.
+  double own_features_auc = 0;  // Of the label party's own features alone; 0: it has none.
+  bool exceeds_bound = false;   // In the last epoch the likelihood ratio reads more than the noise allows.
 };
 
 // Appends the run to the label party's ledger at `path`. Deterministic for the same run but for the time of day.

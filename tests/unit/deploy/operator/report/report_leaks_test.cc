@@ -161,6 +161,10 @@ TEST_F(ReportLeaksTest, AProvedBoundIsPromisedAndHeldAgainstTheWorstCaseAlone) {
   EXPECT_TRUE(report["runs"][0]["features"]["with_gradient"].is_object());
   EXPECT_THAT(answer["sentence"], Not(HasSubstr("Gaussian")));
   EXPECT_THAT(answer["sentence"], ::testing::ContainsRegex("hatever the partner does .* at most [0-9.]+% certainty"));
+  EXPECT_EQ(answer["figures"][0]["note"], "");
+  run_.own_features_auc = 0.62;
+  EXPECT_EQ(Report()["runs"][0]["answer"]["figures"][0]["note"],
+            "beyond what features tell: own features alone reach AUC 0.620");
 }
 
 // What chance may have added stands beside the limit that it is held against.
