@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kBucketValues = 18;
 constexpr double kLargeIndex = 0.25, kLargeMove = 0.05;
 // Of a column that is gone: the most that is left, and how much more training had.
-constexpr double kLeft = 0.01, kTimesMore = 10;
+constexpr double kLeft = 0.0101, kTimesMore = 10;
 // Once in a million: with a hundred columns, one false warning in ten thousand predictions.
 constexpr double kChance = 1e-6, kChanceDeviations = 4.75;
 
@@ -48,7 +48,7 @@ bool HasMoved(double training, double here, int64_t training_rows, int64_t rows)
 bool IsGone(const ColumnDrift& drift, int64_t training_rows, int64_t rows) {
   const double without = drift.here.missing + drift.here.outside;
   const double training_without = drift.training.missing + drift.training.outside;
-  return 1 - without <= kLeft && 1 - training_without >= kTimesMore * (1 - without) &&
+  return 1 - without < kLeft && 1 - training_without >= kTimesMore * (1 - without) &&
          HasMoved(training_without, without, training_rows, rows);
 }
 
@@ -69,8 +69,8 @@ std::string Moves(const ColumnDrift& drift, int64_t training_rows, int64_t rows)
   return text;
 }
 
-// The bucket whose share moved most, with both figures. Names no category.
-std::string MostMoved(const v1::NumericScaling& column, size_t bucket) {
+// What the rows of a bucket have. Names no category.
+std::string InBucket(const v1::NumericScaling& column, size_t bucket) {
   const auto& edges = column.bucket_edges();
   const auto edge = [&](size_t i) {
     return i < static_cast<size_t>(edges.size()) ? edges[static_cast<int>(i)] : column.maximum();
@@ -79,7 +79,7 @@ std::string MostMoved(const v1::NumericScaling& column, size_t bucket) {
                     : absl::StrFormat("from %.5g to %.5g", edge(bucket - 2), edge(bucket - 1));
 }
 
-std::string MostMoved(const v1::CategoryIndex& column, size_t bucket) {
+std::string InBucket(const v1::CategoryIndex& column, size_t bucket) {
   return static_cast<int>(bucket) > column.bucket_rows_size()
              ? "have a rarer value"
              : absl::StrCat("have the value that is number ", bucket, " by frequency");
@@ -111,11 +111,11 @@ ColumnDrift Compare(const Column& column, const std::vector<int>& outside, bool 
   drift.training = shares(training, training_rows);
   drift.index = PopulationStabilityIndex(training, here);
   int64_t used = 0;
-  size_t most_moved = 0;
-  const auto move = [&](size_t i) { return std::abs(Share(here[i], rows) - Share(training[i], training_rows)); };
+  size_t grown = 0;
+  const auto growth = [&](size_t i) { return Share(here[i], rows) - Share(training[i], training_rows); };
   for (size_t i = 0; i < here.size(); ++i) {
     used += here[i] > 0 || training[i] > 0 ? 1 : 0;
-    most_moved = move(i) > move(most_moved) ? i : most_moved;
+    grown = growth(i) > growth(grown) ? i : grown;
   }
   drift.chance_index = used > 1 ? ChanceIndex(training_rows, rows, used) : 0;
   drift.verdict = ColumnDrift::Verdict::kSame;
@@ -127,8 +127,8 @@ ColumnDrift Compare(const Column& column, const std::vector<int>& outside, bool 
   if (drift.verdict != ColumnDrift::Verdict::kSame) {
     drift.what = Moves(drift, training_rows, rows);
     if (drift.what.empty()) {
-      drift.what = absl::StrFormat("%.1f%% %s, in the training %.1f%%", 100 * Share(here[most_moved], rows),
-                                   MostMoved(column, most_moved), 100 * Share(training[most_moved], training_rows));
+      drift.what = absl::StrFormat("%.1f%% %s, in the training %.1f%%", 100 * Share(here[grown], rows),
+                                   InBucket(column, grown), 100 * Share(training[grown], training_rows));
     }
   }
   return drift;

@@ -28,7 +28,8 @@ void CountCategories(absl::Span<const uint32_t> rows, int64_t first_new_row, v1:
 double PopulationStabilityIndex(absl::Span<const int64_t> training, absl::Span<const int64_t> here);
 // Where the index of `training` and `here` rows of one distribution over `buckets`, at least 2, lies once in a million:
 // it is (1/training + 1/here) chi-squared with buckets - 1 degrees of freedom (Yurdakul, "Statistical properties of
-// population stability index", 2018); the quantile is that of Wilson and Hilferty, 1931.
+// population stability index", 2018); the quantile is that of Wilson and Hilferty, 1931, which is up to a sixth too
+// high.
 double ChanceIndex(int64_t training, int64_t here, int64_t buckets);
 
 // How a column of data that were encoded as earlier ones differs from the training part of these. Shares are in [0, 1].
@@ -50,7 +51,8 @@ struct ColumnDrift {
   double chance_index = 0;
   Shares training, here;
   int64_t rewritten = 0;  // Rows whose category is a number in another writing.
-  // Of a column that shifted or is gone: both figures, such as "100.0% missing, in the training 0.2%".
+  // Of a column that shifted or is gone: both figures, such as "100.0% missing, in the training 0.2%"; if no such share
+  // moved, those of the bucket that grew most.
   std::string what;
 };
 

@@ -63,8 +63,9 @@ std::vector<double> ColumnSample::Percentiles() const {
     const double rank = static_cast<double>(i * (sorted.size() - 1)) / kPercentiles;
     const auto below = static_cast<size_t>(rank);
     const double beyond = rank - static_cast<double>(below);
-    // Weighted, because the difference of two doubles may overflow.
-    percentiles[i] = beyond > 0 ? sorted[below] * (1 - beyond) + sorted[below + 1] * beyond : sorted[below];
+    // Weighted, because the difference of two doubles may overflow; clamped, because equal ones must stay equal.
+    const double low = sorted[below], high = sorted[std::min(below + 1, sorted.size() - 1)];
+    percentiles[i] = std::clamp(low * (1 - beyond) + high * beyond, low, high);
   }
   percentiles.front() = least_;
   percentiles.back() = greatest_;
@@ -120,14 +121,16 @@ double Rank(const Knots& knots, double number) {
 
 }  // namespace
 
-v1::TableSchema::Scaling ProposedScaling(absl::Span<const double> percentiles) {
-  const double from = percentiles[1], to = percentiles[kPercentiles - 1];
+v1::TableSchema::Scaling ProposedScaling(absl::FunctionRef<double(double)> quantile) {
+  const double from = quantile(ColumnSample::kLowerQuantile), to = quantile(ColumnSample::kUpperQuantile);
   std::vector<double> inside;
-  std::copy_if(percentiles.begin(), percentiles.end(), std::back_inserter(inside),
-               [&](double number) { return from < number && number < to; });
   size_t distinct = 0;
-  for (size_t i = 0; i < inside.size(); ++i) {
-    distinct += i == 0 || inside[i] != inside[i - 1] ? 1 : 0;
+  for (size_t i = 1; i < kPercentiles; ++i) {
+    const double number = quantile(static_cast<double>(i) / kPercentiles);
+    if (from < number && number < to) {
+      distinct += inside.empty() || inside.back() != number ? 1 : 0;
+      inside.push_back(number);
+    }
   }
   if (distinct < kLeastDistinct) {
     return v1::TableSchema::ROBUST;

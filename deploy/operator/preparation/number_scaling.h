@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/types/span.h"
+#include "absl/functional/function_ref.h"
 #include "deploy/operator/preparation/seeded_draws.h"
 
 #include "splitveil/v1/preprocessing.pb.h"
@@ -55,10 +55,11 @@ class ColumnSample {
   std::vector<double> sample_;
 };
 
-// What spreads numbers with these 101 percentiles over [0, 1]. ROBUST, unless their median lies in the outer eighth of
-// the range from 1% to 99%: then LOG. QUANTILE if the middle half of them would fill less than a tenth of [0, 1] even
-// so. Only the numbers between the ends of the range count, and fewer than ten different ones are left at ROBUST.
-v1::TableSchema::Scaling ProposedScaling(absl::Span<const double> percentiles);
+// What spreads a column's numbers over [0, 1]. `quantile` gives theirs at a share in [0, 1]. ROBUST, unless their
+// median lies in the outer eighth of the range from 1% to 99%: then LOG. QUANTILE if the middle half of them would fill
+// less than a tenth of [0, 1] even so. Only the numbers between the ends of the range count, and fewer than ten
+// different ones are left at ROBUST.
+v1::TableSchema::Scaling ProposedScaling(absl::FunctionRef<double(double)> quantile);
 
 // Fills in all that encoding and comparing numbers needs but their counts. `sample`: of the training part; may be
 // empty. With MIN_MAX the range is already there.
