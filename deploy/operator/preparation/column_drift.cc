@@ -75,8 +75,11 @@ std::string InBucket(const v1::NumericScaling& column, size_t bucket) {
   const auto edge = [&](size_t i) {
     return i < static_cast<size_t>(edges.size()) ? edges[static_cast<int>(i)] : column.maximum();
   };
-  return bucket < 2 ? absl::StrFormat("at or below %.5g", edge(0))
-                    : absl::StrFormat("from %.5g to %.5g", edge(bucket - 2), edge(bucket - 1));
+  if (bucket < 2) {
+    return absl::StrFormat("at %.5g", edge(0));
+  }
+  const std::string from = absl::StrFormat("%.5g", edge(bucket - 2)), to = absl::StrFormat("%.5g", edge(bucket - 1));
+  return from == to ? absl::StrCat("at ", to) : absl::StrCat("from ", from, " to ", to);
 }
 
 std::string InBucket(const v1::CategoryIndex& column, size_t bucket) {

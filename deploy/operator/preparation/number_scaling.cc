@@ -176,10 +176,14 @@ void FitScaling(const ColumnSample& sample, v1::TableSchema::Scaling kind, v1::N
   scaling.set_median(summary.median);
   scaling.set_upper_quantile(summary.upper_quantile);
   scaling.set_greatest(summary.greatest);
-  // The least number of the range is an edge, so that a frequent one there has a bucket of its own.
-  std::vector<double> edges = {from};
+  // Frequent numbers, and both ends of the range, have a bucket of their own, so that a flag of 1 is not one of 0.001.
+  const auto before = [](double number) { return std::nextafter(number, -std::numeric_limits<double>::infinity()); };
+  std::vector<double> edges = {from, before(to)};
   for (size_t i = 10; i < kPercentiles; i += 10) {
     edges.push_back(percentiles[i]);
+    if (percentiles[i] == percentiles[i - 10]) {
+      edges.push_back(before(percentiles[i]));
+    }
   }
   std::sort(edges.begin(), edges.end());
   for (const double edge : edges) {

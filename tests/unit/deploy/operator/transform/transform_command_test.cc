@@ -221,8 +221,8 @@ TEST_F(ChangedTableTest, EachColumnMissingAbsentRenamedRescaledOrRetypedIsSeen) 
 TEST_F(ChangedTableTest, AnotherUnitIsAnErrorOrAWarning) {
   for (const char* const column : {"income", "balance", "age", "flag"}) {
     for (const double factor : {0.001, 0.01, 0.45, 2.54, 12.0, 100.0, 1000.0}) {
-      if (factor < 1 && absl::string_view(column) == "flag") {
-        continue;  // Scaled as before, since a flag set has no rows beyond it: the next test.
+      if (factor > 0.4 && factor < 3 && column == kColumns[2]) {
+        continue;  // The balances' own spread is wider, a factor of e^2.5.
       }
       Write(column, [&](const std::string& cell) {
         double number = 0;
