@@ -146,6 +146,15 @@ v1::TableSchema::Scaling ProposedScaling(absl::FunctionRef<double(double)> quant
   return spread < kLeastSpread ? v1::TableSchema::QUANTILE : skewed ? v1::TableSchema::LOG : v1::TableSchema::ROBUST;
 }
 
+v1::TableSchema::Scaling ProposedScaling(const ColumnSample& sample) {
+  if (sample.empty()) {
+    return v1::TableSchema::ROBUST;
+  }
+  const std::vector<double> percentiles = sample.Percentiles();
+  return ProposedScaling(
+      [&](double share) { return percentiles[static_cast<size_t>(std::lround(share * kPercentiles))]; });
+}
+
 void FitScaling(const ColumnSample& sample, v1::TableSchema::Scaling kind, v1::NumericScaling& scaling) {
   scaling.set_scaling(kind);
   const NumberSummary summary = sample.empty() ? NumberSummary() : sample.Summarize();

@@ -60,6 +60,7 @@ class ColumnSample {
 // less than a tenth of [0, 1] even so. Only the numbers between the ends of the range count, and fewer than ten
 // different ones are left at ROBUST.
 v1::TableSchema::Scaling ProposedScaling(absl::FunctionRef<double(double)> quantile);
+v1::TableSchema::Scaling ProposedScaling(const ColumnSample& sample);  // ROBUST of an empty one.
 
 // Fills in all that encoding and comparing numbers needs but their counts. `sample`: of the training part; may be
 // empty. With MIN_MAX the range is already there.
