@@ -32,6 +32,8 @@ const char* VerdictWord(Verdict verdict) {
       return "not compared";
     case Verdict::kSame:
       return "same";
+    case Verdict::kMoved:
+      return "moved";
     case Verdict::kShifted:
       return "shifted";
     case Verdict::kGone:
@@ -60,9 +62,10 @@ std::string DriftText(const std::vector<ColumnDrift>& drifts) {
                     Percent(true, drift.here.outside) + (drift.is_number ? " clipped" : " unseen"),
                     Percent(known, drift.training.outside)});
     chance = std::max(chance, drift.chance_index);
-    if (drift.verdict == Verdict::kShifted || drift.verdict == Verdict::kGone) {
-      absl::StrAppendFormat(&notes, "  WARNING: \"%s\" differs from the training: PSI %.2f; %s\n", name, drift.index,
-                            drift.what);
+    if (!drift.what.empty()) {
+      const bool moderate = drift.verdict == Verdict::kMoved;
+      absl::StrAppendFormat(&notes, "  %s: \"%s\" differs %sfrom the training: PSI %.2f; %s\n",
+                            moderate ? "NOTE" : "WARNING", name, moderate ? "somewhat " : "", drift.index, drift.what);
     }
     if (drift.rewritten > 0) {
       absl::StrAppend(&notes, "  \"", name, "\": ", drift.rewritten,

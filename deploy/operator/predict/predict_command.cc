@@ -306,8 +306,8 @@ absl::Status CompareWithTraining(const PredictOptions& options, const PredictPla
   if (drifts.empty()) {
     return absl::OkStatus();  // The rows of the training themselves.
   }
-  std::printf("%s: %lld rows, compared with the training\n%s", party.dataset().path().c_str(),
-              static_cast<long long>(data->preprocessing.rows()), DriftText(drifts).c_str());
+  std::printf("%s: %lld rows, compared with the training\n%s  as a table: %s\n", party.dataset().path().c_str(),
+              static_cast<long long>(data->preprocessing.rows()), DriftText(drifts).c_str(), DriftPath(party).c_str());
   std::fflush(stdout);  // Before the party's program writes to the same output.
   return WriteDriftTable(DriftPath(party), drifts);
 }

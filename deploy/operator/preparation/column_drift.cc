@@ -16,7 +16,7 @@ namespace {
 
 // The most frequent values of a column, each of which has a bucket of its own.
 constexpr size_t kBucketValues = 18;
-constexpr double kLargeIndex = 0.25, kLargeMove = 0.05;
+constexpr double kModerateIndex = 0.1, kLargeIndex = 0.25, kLargeMove = 0.05;
 // Of a column that is gone: the most that is left, and how much more training had.
 constexpr double kLeft = 0.0101, kTimesMore = 10;
 // Once in a million: with a hundred columns, one false warning in ten thousand predictions.
@@ -126,6 +126,8 @@ ColumnDrift Compare(const Column& column, const std::vector<int>& outside, bool 
     drift.verdict = ColumnDrift::Verdict::kGone;
   } else if (drift.index >= std::max(kLargeIndex, drift.chance_index) || !Moves(drift, training_rows, rows).empty()) {
     drift.verdict = ColumnDrift::Verdict::kShifted;
+  } else if (drift.index >= std::max(kModerateIndex, drift.chance_index)) {
+    drift.verdict = ColumnDrift::Verdict::kMoved;
   }
   if (drift.verdict != ColumnDrift::Verdict::kSame) {
     drift.what = Moves(drift, training_rows, rows);

@@ -37,6 +37,7 @@ struct ColumnDrift {
   enum class Verdict {
     kNotCompared,  // One of the two is of an older version.
     kSame,
+    kMoved,    // An index of 0.1 or more that chance does not explain.
     kShifted,  // An index of 0.25 or more, or a share that moved by 0.05 or more, if chance does not explain it.
     kGone,     // Hardly a row, at most 1%, has a value that the training knows, and chance does not explain it.
   };

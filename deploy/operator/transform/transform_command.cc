@@ -195,7 +195,7 @@ absl::StatusOr<ExitCode> Transform(const TransformFlags& flags) {
   SPLITVEIL_RETURN_IF_ERROR(WriteDriftTable(DriftPath(flags), drifts));
   std::printf("%s: %lld rows%s\n", party.path.c_str(), static_cast<long long>(party.preprocessing.rows()),
               party.preprocessing.unlabelled() ? ", without labels" : "");
-  std::printf("%s", DriftText(drifts).c_str());
+  std::printf("%s  as a table: %s\n", DriftText(drifts).c_str(), DriftPath(flags).c_str());
   return ExitCode::kDone;
 }
 

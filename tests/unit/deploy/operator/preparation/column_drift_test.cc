@@ -264,6 +264,14 @@ TEST_F(ColumnDriftTest, AShiftIsAWarningWithBothFigures) {
               HasSubstr("clipped, in the training 0.0%"));
 }
 
+TEST_F(ColumnDriftTest, AModerateShiftIsNoWarning) {
+  const ColumnDrift drift = CompareColumns(Changed([](size_t, Cells& row) { row.amount += 4; }, 4000))[0];
+  EXPECT_GT(drift.index, 0.1);
+  EXPECT_LT(drift.index, 0.25);
+  EXPECT_EQ(drift.verdict, Verdict::kMoved);
+  EXPECT_THAT(drift.what, HasSubstr("% from 62.725 to 74.388, in the training 9.0%"));
+}
+
 TEST_F(ColumnDriftTest, ANumberInAnotherWritingIsTheSameCategory) {
   const v1::Preprocessing floats = Changed([](size_t, Cells& row) { row.grade += ".0"; });
   EXPECT_THAT(Verdicts(floats), ::testing::Each(Verdict::kSame));
