@@ -278,8 +278,7 @@ bool HasSameEncoding(const Encoding& training, const Encoding& data) {
     }
     return text;
   };
-  return training.digest == data.digest || from == training.digest || training_from == data.digest ||
-         (!from.empty() && from == training_from) ||
+  return from == training.digest || training_from == data.digest || (!from.empty() && from == training_from) ||
          (scales(training) == scales(data) && training.vocabulary == data.vocabulary);
 }
 
@@ -289,8 +288,8 @@ absl::Status CompareWithTraining(const PredictOptions& options, const PredictPla
   const v1::PartyCommon& party = CommonOf(plan.config);
   std::optional<Encoding> data = ReadEncoding(party.dataset().path());
   const std::optional<Encoding> training = ReadEncoding(plan.training_data_path);
-  if (!data.has_value()) {
-    return absl::OkStatus();
+  if (!data.has_value() || (training.has_value() && training->digest == data->digest)) {
+    return absl::OkStatus();  // The rows of the training themselves, if there are any.
   }
   if (training.has_value() && !HasSameEncoding(*training, *data)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -304,7 +303,7 @@ absl::Status CompareWithTraining(const PredictOptions& options, const PredictPla
   SPLITVEIL_RETURN_IF_ERROR(CheckColumnsAreThere(party.dataset().path(), data->preprocessing));
   const std::vector<ColumnDrift> drifts = CompareColumns(data->preprocessing);
   if (drifts.empty()) {
-    return absl::OkStatus();  // The rows of the training themselves.
+    return absl::OkStatus();  // Encoded anew, and alike.
   }
   std::printf("%s: %lld rows, compared with the training\n%s  as a table: %s\n", party.dataset().path().c_str(),
               static_cast<long long>(data->preprocessing.rows()), DriftText(drifts).c_str(), DriftPath(party).c_str());

@@ -132,8 +132,12 @@ ColumnDrift Compare(const Column& column, const std::vector<int>& outside, bool 
   if (drift.verdict != ColumnDrift::Verdict::kSame) {
     drift.what = Moves(drift, training_rows, rows);
     if (drift.what.empty()) {
-      drift.what = absl::StrFormat("%.1f%% %s, in the training %.1f%%", 100 * Share(here[grown], rows),
-                                   InBucket(column, grown), 100 * Share(training[grown], training_rows));
+      const bool is_outside = std::find(outside.begin(), outside.end(), static_cast<int>(grown)) != outside.end();
+      const std::string have = grown + 1 == here.size() ? "missing"
+                               : is_outside             ? OutsideWord(drift)
+                                                        : InBucket(column, grown);
+      drift.what = absl::StrFormat("%.1f%% %s, in the training %.1f%%", 100 * Share(here[grown], rows), have,
+                                   100 * Share(training[grown], training_rows));
     }
   }
   return drift;

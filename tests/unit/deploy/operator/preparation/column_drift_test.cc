@@ -249,6 +249,11 @@ TEST_F(ColumnDriftTest, AShiftIsAWarningWithBothFigures) {
               "25.0% unseen, in the training 0.0%");
   EXPECT_THAT(drift(Changed([](size_t, Cells& row) { row.amount *= 1.3; }), 0).what,
               HasSubstr("clipped, in the training 2.0%"));
+  // A share too small to be told on its own: what grew most.
+  EXPECT_THAT(
+      CompareColumns(Changed([](size_t i, Cells& row) { row.amount = i % 25 == 0 ? kNone : row.amount; }, 4000))[0]
+          .what,
+      "4.0% missing, in the training 0.0%");
   // Inside the range: the bucket that grew most.
   const ColumnDrift narrow = drift(Changed([](size_t, Cells& row) { row.amount = 50 + (row.amount - 50) / 5; }), 0);
   EXPECT_THAT(narrow.what, ::testing::ContainsRegex("^[0-9.]+% from 4[0-9.]+ to [45][0-9.]+, in the training 10.0%$"));
@@ -285,6 +290,29 @@ TEST_F(ColumnDriftTest, ANumberInAnotherWritingIsTheSameCategory) {
     });
     EXPECT_EQ(CompareColumns(other)[3].verdict, Verdict::kGone) << form;
   }
+}
+
+// A hash knows no values, but its buckets are others.
+TEST_F(ColumnDriftTest, HashedCategoriesAreComparedByBucket) {
+  Preprocessor::Options options;
+  options.hash_buckets = 64;
+  Preprocessor hashed = *Preprocessor::Create(Columns(), options);
+  Fill(Table(4000, 1), hashed);
+  options.extends = Store(hashed.preprocessing(), hashed.vocabularies());
+  options.only_applies = true;
+  std::vector<Cells> table = Table(400, 2);
+  Preprocessor same = *Preprocessor::Create(Columns(), options);
+  Fill(table, same);
+  EXPECT_THAT(Verdicts(same.preprocessing()), ::testing::Each(Verdict::kSame));
+  for (Cells& row : table) {
+    row.grade += ".0";
+  }
+  Preprocessor changed = *Preprocessor::Create(Columns(), options);
+  Fill(table, changed);
+  const ColumnDrift grade = CompareColumns(changed.preprocessing())[3];
+  EXPECT_EQ(grade.verdict, Verdict::kShifted);
+  EXPECT_EQ(grade.here.outside, 0);
+  EXPECT_THAT(grade.what, HasSubstr("% have a rarer value, in the training 0.0%"));
 }
 
 // A training file as it was before there were counts: it is read, and nothing is claimed.
