@@ -1,6 +1,7 @@
 // What a few wrong or missing cells of a table cost the model that is trained on it: nothing to speak of. One table,
-// clean; with one row that has 1e6 in six columns; and with one cell of a hundred missing. Same ids, labels, split and
-// weights: the difference of test AUC is what the cells do. Figures: deploy/operator/preparation/README.md.
+// clean; with one row that has 1e6 in six columns; with one cell of a hundred missing; and with amounts over many
+// orders of magnitude, as they are and as logarithms. Same ids, labels, split and weights: the difference of test AUC
+// is what the cells do. Figures: deploy/operator/preparation/README.md.
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -12,8 +13,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 
 #include "tests/testing/process/child_process.h"
+#include "tests/testing/process/running_program.h"
 #include "tests/testing/process/temp_folder.h"
 
 namespace splitveil::testing {
@@ -37,7 +40,7 @@ constexpr char kLabelModel[] = R"(listen_address: "127.0.0.1:0" protection { non
 constexpr char kNonLabelModel[] = R"(listen_address: "127.0.0.1:0" peer_address: "127.0.0.1:1"
   model { layers { name: "first" units: 32 } layers { name: "second" units: 16 } })";
 
-enum class Dirt { kNone, kOutlierRow, kMissingCells };
+enum class Dirt { kNone, kOutlierRow, kMissingCells, kHeavyTails, kLogarithms };
 
 // Six columns as tables have them, all above 0 and some far from it: amounts, ages, years, counts.
 std::string Table(Dirt dirt) {
@@ -50,12 +53,16 @@ std::string Table(Dirt dirt) {
     for (double& value : z) {
       value = normal(random);
     }
-    const double numbers[kColumns] = {std::exp(10 + 0.4 * z[0]),
-                                      40 + 12 * z[1],
-                                      1985 + 10 * z[2],
-                                      std::floor(std::exp(1.5 + 0.5 * z[3])),
-                                      180 + 8 * z[4],
-                                      20 + 5 * z[5]};
+    double numbers[kColumns] = {std::exp(10 + 0.4 * z[0]),
+                                40 + 12 * z[1],
+                                1985 + 10 * z[2],
+                                std::floor(std::exp(1.5 + 0.5 * z[3])),
+                                180 + 8 * z[4],
+                                20 + 5 * z[5]};
+    for (int column = 0; column < kColumns && dirt >= Dirt::kHeavyTails; ++column) {
+      const double logarithm = 6 + 2.5 * z[column];
+      numbers[column] = dirt == Dirt::kLogarithms ? logarithm : std::exp(logarithm);
+    }
     const double logit = -0.5 + 0.8 * z[0] - 0.6 * z[1] + 0.6 * z[2] + 0.5 * z[3] - 0.4 * z[4] + 0.5 * z[1] * z[5];
     absl::StrAppend(&text, "id", i, ",", uniform(random) < 1 / (1 + std::exp(-logit)) ? 1 : 0);
     for (const double number : numbers) {
@@ -90,10 +97,20 @@ class DirtyTableTest : public ::testing::Test {
   double TestAuc(Dirt dirt, const std::string& scaling) {
     Write("table", Table(dirt));
     const std::string folder = files_.path();
-    const ChildResult prepared =
-        RunChild({BinDir() + "/splitveil", "prepare", "--format=table", "--schema=" + folder + "/schema",
-                  "--input=" + folder + "/table", "--out=" + folder + "/data", "--only_label_fraction=0",
-                  "--only_nonlabel_fraction=0", "--scaling=" + scaling});
+    std::vector<std::string> prepare = {BinDir() + "/splitveil",
+                                        "prepare",
+                                        "--format=table",
+                                        "--schema=" + folder + "/schema",
+                                        "--input=" + folder + "/table",
+                                        "--out=" + folder + "/data",
+                                        "--only_label_fraction=0",
+                                        "--only_nonlabel_fraction=0"};
+    if (scaling == "proposed") {
+      Write("schema", ProposedSchema());
+    } else {
+      prepare.push_back("--scaling=" + scaling);
+    }
+    const ChildResult prepared = RunChild(prepare);
     EXPECT_EQ(prepared.exit_code, 0) << prepared.err;
     double sum = 0;
     for (int seed = 1; seed <= 3; ++seed) {
@@ -114,6 +131,18 @@ class DirtyTableTest : public ::testing::Test {
     return sum / 3;
   }
 
+  // What `splitveil init` makes of the table, all columns of which the non-label party then holds.
+  std::string ProposedSchema() const {
+    const std::string folder = files_.path();
+    const ChildResult made =
+        RunChild({BinDir() + "/splitveil", "init", "--role=label_party", "--table=" + folder + "/table", "--id=id",
+                  "--label=bought", "--own_name=own.example", "--peer_name=peer.example",
+                  "--listen_address=127.0.0.1:1", "--protection=none", "--out=" + folder + "/own"});
+    EXPECT_EQ(made.exit_code, 0) << made.err;
+    return absl::StrReplaceAll(ReadWholeFile(folder + "/own/schema.textproto"),
+                               {{"kind: NUMERIC", "kind: NUMERIC holder: NONLABEL_PARTY"}});
+  }
+
   const TempFolder files_;
 };
 
@@ -129,6 +158,13 @@ TEST_F(DirtyTableTest, TheSameOutlierIsFeltByScalingFromLeastToGreatest) {
   const double clean = TestAuc(Dirt::kNone, "min_max");
   EXPECT_GT(TestAuc(Dirt::kNone, "robust"), clean - 0.003);
   EXPECT_LT(TestAuc(Dirt::kOutlierRow, "min_max"), clean - 0.003);
+}
+
+TEST_F(DirtyTableTest, TheProposedScalingOfHeavyTailsReachesTheLogarithm) {
+  const double logarithm = TestAuc(Dirt::kLogarithms, "robust");
+  EXPECT_NEAR(TestAuc(Dirt::kHeavyTails, "proposed"), logarithm, 0.01);
+  EXPECT_NEAR(TestAuc(Dirt::kHeavyTails, "quantile"), logarithm, 0.01);
+  EXPECT_LT(TestAuc(Dirt::kHeavyTails, "robust"), logarithm - 0.01);
 }
 
 }  // namespace

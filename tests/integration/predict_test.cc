@@ -246,6 +246,31 @@ TEST_F(PredictTest, OtherExamplesLeaveTheTrainingsAlignmentAlone) {
   }
   EXPECT_EQ(ReadWholeFile(run.folder + "/label_party.alignment"), kept[0]);
   EXPECT_EQ(ReadWholeFile(run.folder + "/nonlabel_party.alignment"), kept[1]);
+
+  // Each party was told how its columns differ, and of no column of the other.
+  for (const auto& [program, party] : {std::pair(label.get(), "label_party"), {nonlabel.get(), "nonlabel_party"}}) {
+    EXPECT_THAT(program->Output(), HasSubstr(" rows, compared with the training\n  column  shift (PSI)"));
+    const v1::Preprocessing prepared = (*Dataset::Open(absl::StrCat(data, "/", party, ".data")))->preprocessing();
+    const std::string drift = ReadWholeFile(absl::StrCat(run.folder, "/", party, ".prediction.drift.csv"));
+    EXPECT_EQ(std::count(drift.begin(), drift.end(), '\n'), 1 + prepared.numeric_size() + prepared.categorical_size());
+  }
+
+  // The same table prepared anew has scales and categories of its own, which the model does not know.
+  ASSERT_EQ(TwoPartyRun::Tool({"prepare", "--format=criteo", "--input=" + table, "--test_fraction=0",
+                               "--validation_fraction=0", "--seed=9", "--out=" + run.folder + "/anew"}),
+            0);
+  for (const char* const party : {"label_party", "nonlabel_party"}) {
+    std::vector<std::string> arguments = Arguments(party);
+    arguments.insert(arguments.begin(), BinDir() + "/splitveil");
+    arguments.push_back(absl::StrCat("--data=", run.folder, "/anew/", party, ".data"));
+    if (party == std::string("label_party")) {
+      arguments.push_back("--out=" + run.folder + "/anew.csv");
+    }
+    const ChildResult refused = RunChild(arguments);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.err,
+                HasSubstr("anew/" + std::string(party) + ".data: expected rows encoded as those of the training"));
+  }
 }
 
 TEST_F(PredictTest, AMistakeIsToldBeforeAnythingStarts) {

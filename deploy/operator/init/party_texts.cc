@@ -68,8 +68,10 @@ std::string SchemaFileText(const SchemaProposal& proposal) {
   std::string text =
       "# What the columns of the table mean, as `splitveil init` proposes it. Every field: table_schema.proto.\n";
   for (int i = 0; i < schema.columns_size(); ++i) {
-    absl::StrAppend(&text, "columns { name: ", Quoted(schema.columns(i).name()),
-                    " kind: ", Schema::Kind_Name(schema.columns(i).kind()), " }  # ", proposal.why[i], "\n");
+    const Schema::Column& column = schema.columns(i);
+    absl::StrAppend(&text, "columns { name: ", Quoted(column.name()), " kind: ", Schema::Kind_Name(column.kind()),
+                    column.has_scaling() ? absl::StrCat(" scaling: ", Schema::Scaling_Name(column.scaling())) : "",
+                    " }  # ", proposal.why[i], "\n");
   }
   absl::StrAppend(&text, "separator: ", Quoted(schema.separator()), "\nheader: ", schema.header() ? "true" : "false",
                   "\nquotes: ", schema.quotes() ? "true" : "false", "\ntrim: ", schema.trim() ? "true" : "false", "\n");

@@ -318,6 +318,16 @@ absl::StatusOr<std::string> AddFeature(const std::string& path, const ColumnSumm
                    : absl::StrCat("texts, ", distinct);
 }
 
+// Gives skewed numbers a scaling of their own; what is said of it.
+std::string ProposeScaling(const ColumnSummary& column, Schema::Column& into) {
+  const Schema::Scaling scaling = into.kind() == Schema::NUMERIC ? column.proposed_scaling() : Schema::ROBUST;
+  if (scaling == Schema::ROBUST) {
+    return "";
+  }
+  into.set_scaling(scaling);
+  return scaling == Schema::LOG ? ", skewed: scaled as logarithms" : ", some far out: scaled as ranks";
+}
+
 void SetLayout(const TableSample& sample, const SchemaFlags& flags, Schema& schema) {
   schema.set_separator(std::string(1, sample.layout.separator));
   schema.set_header(sample.layout.header);
@@ -357,6 +367,7 @@ absl::StatusOr<SchemaProposal> ProposeSchema(const std::string& path, const Tabl
       SPLITVEIL_ASSIGN_OR_RETURN(why, AddLabel(path, column, flags, proposal.schema, into));
     } else {
       SPLITVEIL_ASSIGN_OR_RETURN(why, AddFeature(path, column, flags, into));
+      absl::StrAppend(&why, ProposeScaling(column, into));
     }
     proposal.why.push_back(why);
     proposal.has_categories = proposal.has_categories || into.kind() == Schema::CATEGORICAL;

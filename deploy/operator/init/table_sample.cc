@@ -1,9 +1,11 @@
 #include "deploy/operator/init/table_sample.h"
 
+#include <cmath>
 #include <memory>
 
 #include "absl/hash/hash.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "deploy/operator/preparation/line_reader.h"
@@ -47,6 +49,9 @@ void ColumnSummary::Add(const std::string& cell, int64_t line) {
   }
   if (IsNumber(cell)) {
     ++numbers_;
+    if (double number = 0; absl::SimpleAtod(cell, &number) && std::isfinite(number)) {
+      sample_.Add(number);
+    }
     integers_ += cell.find_first_of(".eE") == std::string::npos ? 1 : 0;
     padded_ += cell.size() > 1 && cell[0] == '0' && absl::ascii_isdigit(cell[1]) ? 1 : 0;
   }

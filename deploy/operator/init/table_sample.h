@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "deploy/operator/init/table_layout.h"
+#include "deploy/operator/preparation/number_scaling.h"
 
 namespace splitveil {
 
@@ -22,7 +23,7 @@ struct Occurrences {
 };
 
 // Counts of a column's cells. Holds texts of the column: print counts, never them. Memory: 8 to 16 bytes per distinct
-// text, and kMaxTexts texts. Not thread-safe.
+// text, kMaxTexts texts, and a sample of the numbers. Not thread-safe.
 class ColumnSummary {
  public:
   // Distinct texts that are kept, with their counts; of a column with more, none is.
@@ -46,6 +47,7 @@ class ColumnSummary {
   int64_t marked() const;
   // Texts but the empty one and markers.
   int64_t texts() const { return rows_ - empty_ - marked(); }
+  v1::TableSchema::Scaling proposed_scaling() const { return ProposedScaling(sample_); }
   int64_t distinct() const { return static_cast<int64_t>(hashes_.size()); }
   // Whether every row has a text of its own.
   bool names_rows() const { return rows_ > 1 && distinct() == rows_; }
@@ -60,6 +62,7 @@ class ColumnSummary {
   int64_t integers_ = 0;
   int64_t padded_ = 0;
   int64_t dates_ = 0;
+  ColumnSample sample_{0};  // Of the numbers.
   std::map<std::string, int64_t> markers_;
   absl::flat_hash_set<uint64_t> hashes_;  // Of texts; two that share one count as one, once in 2^40 columns.
   std::map<std::string, Occurrences> counts_;

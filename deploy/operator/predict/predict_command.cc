@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -13,22 +14,27 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "deploy/operator/commands.h"
+#include "deploy/operator/drift/drift_table.h"
 #include "deploy/operator/local_run/local_programs.h"
 #include "deploy/operator/local_run/party_process.h"
 #include "deploy/operator/party_config/party_config.h"
+#include "deploy/operator/preparation/column_drift.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/text_format.h"
 
 #include "common/config/agreement.h"
 #include "common/config/config_paths.h"
+#include "common/crypto/digest.h"
 #include "common/operations/operator_server.h"
 #include "common/operations/run_summary.h"
 #include "common/process/file.h"
 #include "common/process/runtime.h"
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
+#include "common/storage/section_file.h"
 
 #include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/preprocessing.pb.h"
 
 namespace splitveil {
 namespace {
@@ -42,12 +48,14 @@ struct PredictOptions {
   std::string data_path;                    // Prepared, and fitted as the training's; empty: the configuration's.
   std::string checkpoint_path;              // Empty: the configuration's checkpoint_path.
   std::string out_path;                     // Of the label party alone, which needs one.
+  std::vector<std::string> allowed_changes;
 };
 
 struct PredictPlan {
   std::string role;
   v1::RunAgreement agreement;
   PartyConfig config;  // All paths absolute.
+  std::string training_data_path;
 };
 
 // Two of the shared examples are enough: nothing is learned from a batch.
@@ -63,6 +71,11 @@ v1::RunAgreement PredictionOf(const v1::RunAgreement& training) {
   return agreement;
 }
 
+// Beside the figures of the prediction, at either party.
+std::string DriftPath(const v1::PartyCommon& party) {
+  return std::filesystem::path(ResultPath(party.ledger_path(), /*only_predicts=*/true)).replace_extension(".drift.csv");
+}
+
 // That the predictions replace nothing that the training, or this run, reads or writes: what is there is no table, but
 // what is to be written may not be there yet. That nothing else is replaced, the party's program checks.
 absl::Status CheckOut(const PredictOptions& options, const v1::LabelPartyConfig& training) {
@@ -76,6 +89,7 @@ absl::Status CheckOut(const PredictOptions& options, const v1::LabelPartyConfig&
     paths.push_back(ResultPath(training.party().ledger_path(), only_predicts));
   }
   paths.push_back(StatusSocketPath(training.party()));
+  paths.push_back(DriftPath(training.party()));
   for (const std::string* path :
        {&options.agreement_path, &options.config_path, &options.data_path, &options.checkpoint_path}) {
     if (!path->empty()) {
@@ -142,6 +156,10 @@ absl::Status Point(const PredictOptions& options, v1::NonLabelPartyConfig& confi
   return PointParty(options, *config.mutable_party());
 }
 
+const v1::PartyCommon& CommonOf(const PartyConfig& config) {
+  return std::visit([](const auto& fields) -> const v1::PartyCommon& { return fields.party(); }, config);
+}
+
 // The agreement follows from that of the training alone, so that both parties come to the same one: mode PREDICT
 // and what that mode uses. Its run_name is that of the training with "-predict". Errors: those of
 // LoadAgreement and LoadPartyConfig; InvalidArgument with the flag that is missing, of the other party, or, of
@@ -153,6 +171,7 @@ absl::StatusOr<PredictPlan> PlanPrediction(const PredictOptions& options) {
   // The party reads them from a file in a folder of its own.
   std::visit([](auto& config) { MakePathsAbsolute(config); }, plan.config);
   plan.agreement = PredictionOf(training);
+  plan.training_data_path = CommonOf(plan.config).dataset().path();
   plan.role = std::holds_alternative<v1::LabelPartyConfig>(plan.config) ? kLabelPartyRole : kNonLabelPartyRole;
   SPLITVEIL_RETURN_IF_ERROR(std::visit([&](auto& config) { return Point(options, config); }, plan.config));
   return plan;
@@ -218,8 +237,83 @@ absl::StatusOr<ExitCode> RunParty(const PredictPlan& plan, const std::string& fo
   }
 }
 
+// How a file's rows were encoded.
+struct Encoding {
+  v1::Preprocessing preprocessing;
+  std::string digest;      // Of the file.
+  std::string vocabulary;  // All values, back to back, with their ends.
+};
+
+// Nullopt if the file is not there or not prepared data, which the party's program explains.
+std::optional<Encoding> ReadEncoding(const std::string& path) {
+  const absl::StatusOr<std::unique_ptr<SectionFile>> file = SectionFile::Open(path, SectionFile::Check::kStructure);
+  if (!file.ok()) {
+    return std::nullopt;
+  }
+  const absl::StatusOr<absl::string_view> bytes = (*file)->section("preprocessing"),
+                                          ends = (*file)->section("vocabulary_ends"),
+                                          values = (*file)->section("vocabulary");
+  Encoding encoding;
+  if (!bytes.ok() || !ends.ok() || !values.ok() || !encoding.preprocessing.ParseFromString(std::string(*bytes))) {
+    return std::nullopt;
+  }
+  encoding.digest = std::string(AsBytes((*file)->digest()));
+  encoding.vocabulary = absl::StrCat(*ends, *values);
+  return encoding;
+}
+
+// Whether the model reads `data` as it read the training: one of them took the other's encoding over, both took it from
+// a third, or both came to the same one.
+bool HasSameEncoding(const Encoding& training, const Encoding& data) {
+  const std::string &from = data.preprocessing.extends_sha256(),
+                    &training_from = training.preprocessing.extends_sha256();
+  const auto scales = [](const Encoding& encoding) {
+    std::string text;
+    for (v1::NumericScaling scaling : encoding.preprocessing.numeric()) {
+      for (const auto clear : {&v1::NumericScaling::clear_missing, &v1::NumericScaling::clear_clipped,
+                               &v1::NumericScaling::clear_counts, &v1::NumericScaling::clear_earlier_counts}) {
+        (scaling.*clear)();
+      }
+      absl::StrAppend(&text, scaling.SerializeAsString());
+    }
+    return text;
+  };
+  return from == training.digest || training_from == data.digest || (!from.empty() && from == training_from) ||
+         (scales(training) == scales(data) && training.vocabulary == data.vocabulary);
+}
+
+// Prints how this party's columns differ from the training, and writes it beside the figures of the prediction. Errors:
+// InvalidArgument if the model cannot read the data; those of WriteDriftTable.
+absl::Status CompareWithTraining(const PredictOptions& options, const PredictPlan& plan) {
+  const v1::PartyCommon& party = CommonOf(plan.config);
+  std::optional<Encoding> data = ReadEncoding(party.dataset().path());
+  const std::optional<Encoding> training = ReadEncoding(plan.training_data_path);
+  if (!data.has_value() || (training.has_value() && training->digest == data->digest)) {
+    return absl::OkStatus();  // The rows of the training themselves, if there are any.
+  }
+  if (training.has_value() && !HasSameEncoding(*training, *data)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        party.dataset().path(), ": expected rows encoded as those of the training, ", plan.training_data_path,
+        ", found other scales or categories: encode the table by splitveil transform, with the folder of these as "
+        "--fitted"));
+  }
+  for (const std::string& name : options.allowed_changes) {
+    data->preprocessing.add_allowed_changes(name);
+  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckColumnsAreThere(party.dataset().path(), data->preprocessing));
+  const std::vector<ColumnDrift> drifts = CompareColumns(data->preprocessing);
+  if (drifts.empty()) {
+    return absl::OkStatus();  // Encoded anew, and alike.
+  }
+  std::printf("%s: %lld rows, compared with the training\n%s  as a table: %s\n", party.dataset().path().c_str(),
+              static_cast<long long>(data->preprocessing.rows()), DriftText(drifts).c_str(), DriftPath(party).c_str());
+  std::fflush(stdout);  // Before the party's program writes to the same output.
+  return WriteDriftTable(DriftPath(party), drifts);
+}
+
 absl::StatusOr<ExitCode> Predict(const PredictOptions& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(const PredictPlan plan, PlanPrediction(options));
+  SPLITVEIL_RETURN_IF_ERROR(CompareWithTraining(options, plan));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PrivateFolder> folder, PrivateFolder::Create());
   return RunParty(plan, folder->path());
 }
@@ -246,6 +340,8 @@ void AddPredictCommand(CommandLine& line) {
   AddValue(command, "--checkpoint=FILE", options->checkpoint_path,
            "This party's checkpoint to predict with; both must be of the same run and epoch.")
       ->default_str("party.checkpoint_path of the configuration");
+  AddValue(command, "--allow_changed=COLUMN", options->allowed_changes,
+           "Column that may have nothing that the training knows, besides those allowed to splitveil transform.");
   AddValue(command, "--out=FILE", options->out_path,
            "At the label party: CSV file for ids and predictions, readable only by its owner. Overwrites only "
            "earlier predictions.");

@@ -10,6 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "deploy/operator/preparation/column_drift.h"
 #include "deploy/operator/preparation/dataset_writer.h"
 #include "deploy/operator/preparation/preprocessor.h"
 #include "deploy/operator/preparation/seeded_draws.h"
@@ -199,9 +200,9 @@ absl::Status Preparation::OpenParties() {
     Preprocessor::Options preprocessing;
     preprocessing.holder = role;
     preprocessing.only_applies = options_.only_applies;
+    preprocessing.allowed_changes = options_.rows.allowed_changes.value_or(std::vector<std::string>());
     preprocessing.hash_buckets = options_.hash_buckets;
-    preprocessing.scaling =
-        options_.scaling == Schema::SCALING_UNSPECIFIED ? options_.rows.schema.scaling() : options_.scaling;
+    preprocessing.scaling = options_.scaling;
     if (!options_.extend_dir.empty()) {
       const std::string earlier = std::filesystem::path(options_.extend_dir) / FileName(role);
       SPLITVEIL_RETURN_IF_ERROR(CheckStays(earlier, path));
@@ -342,13 +343,20 @@ absl::Status Preparation::Encode() {
     EncodedRow encoded;
     encoded.id = std::string(row.id);
     SPLITVEIL_ASSIGN_OR_RETURN(encoded.part, split_->PartOf(row));
-    party.preprocessor.CountClipped(row);
     party.preprocessor.Encode(row, encoded);
+    party.preprocessor.Count(row, encoded);
     return party.rows->Add(std::move(encoded));
   });
   // A file that grew meanwhile would be encoded by scales that were fitted on other rows.
   if (status.ok() && result_.rows != fitted_rows) {
     status = absl::InvalidArgumentError(absl::StrCat(options_.rows.input_paths.front(), ": changed while it was read"));
+  }
+  for (Party& party : parties_) {
+    party.preprocessor.FinishCounts();
+    // Nothing is written that the model cannot do anything with.
+    status.Update(options_.only_applies && status.ok()
+                      ? CheckColumnsAreThere(options_.rows.input_paths.front(), party.preprocessor.preprocessing())
+                      : absl::OkStatus());
   }
   return status;
 }

@@ -48,7 +48,7 @@ struct PrepareOptions {
   std::string split_salt;
   // Preprocessor::Options.
   int64_t hash_buckets = 0;
-  // Overrides the schema's; SCALING_UNSPECIFIED: the schema's.
+  // Overrides those of the schema; SCALING_UNSPECIFIED: these.
   v1::TableSchema::Scaling scaling = v1::TableSchema::SCALING_UNSPECIFIED;
   // Folder of earlier data that these extend, party by party (Preprocessor::Options). Empty: none.
   std::string extend_dir;

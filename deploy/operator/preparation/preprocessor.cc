@@ -5,74 +5,20 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "deploy/operator/preparation/column_drift.h"
 
 #include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
 
-constexpr uint64_t kSampleSeed = 1;  // Any, always the same: data prepared twice are the same bytes.
-
-struct Range {
-  double from = 0, to = 0;
-};
-
-// The innermost numbers of `sorted`, not empty, beyond which no more than kLowerQuantile of them lie on each side.
-Range InnerRange(const std::vector<double>& sorted) {
-  const double last = static_cast<double>(sorted.size() - 1);
-  const auto from = static_cast<size_t>(std::ceil(ColumnSample::kLowerQuantile * last));
-  const size_t to = sorted.size() - 1 - from;
-  return from <= to ? Range{sorted[from], sorted[to]} : Range{sorted.front(), sorted.back()};
-}
-
-}  // namespace
-
-ColumnSample::ColumnSample(uint64_t column) : draws_(kSampleSeed, column) {}
-
-void ColumnSample::Add(double number) {
-  least_ = count_ == 0 ? number : std::min(least_, number);
-  greatest_ = count_ == 0 ? number : std::max(greatest_, number);
-  ++count_;
-  if (sample_.size() < kSize) {
-    sample_.push_back(number);
-    // Algorithm R: the n-th number takes a random place with probability kSize / n.
-  } else if (const uint64_t place = draws_.Below(count_); place < kSize) {
-    sample_[place] = number;
-  }
-}
-
-NumberSummary ColumnSample::Summarize() const {
-  std::vector<double> sorted = sample_;
-  std::sort(sorted.begin(), sorted.end());
-  const Range inner = InnerRange(sorted);
-  NumberSummary summary{least_, inner.from, sorted[(sorted.size() - 1) / 2], inner.to, greatest_, inner.from, inner.to};
-  if (inner.from < inner.to) {
-    return summary;
-  }
-  // Nearly constant: without the common value, the others' quantiles say how far the scale must reach.
-  sorted.erase(std::remove(sorted.begin(), sorted.end(), inner.from), sorted.end());
-  const Range others = sorted.empty() ? Range{least_, greatest_} : InnerRange(sorted);
-  summary.robust_minimum = std::min(inner.from, others.from);
-  summary.robust_maximum = std::max(inner.from, others.to);
-  return summary;
-}
-
-namespace {
-
 constexpr int64_t kMaxEmbeddingRows = std::numeric_limits<int32_t>::max();
 
 constexpr char kIndicatorSuffix[] = " is missing";
-
-double FillMissing(double number) { return std::isnan(number) ? 0 : number; }
-
-// Where `number` lies between minimum and maximum, clipped to [0, 1]; 0 if they are one.
-float Scaled(double number, double minimum, double maximum) {
-  // Halves, because the difference of two doubles may overflow.
-  const double range = maximum / 2 - minimum / 2;
-  const double place = number / 2 - minimum / 2;
-  return range > 0 ? static_cast<float>(std::clamp(place / range, 0.0, 1.0)) : 0.0F;
-}
 
 // The same on every machine: FNV-1a (Fowler, Noll, Vo), its bits spread.
 uint64_t HashOf(absl::string_view value) {
@@ -81,6 +27,25 @@ uint64_t HashOf(absl::string_view value) {
     hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
   }
   return MixBits(hash);
+}
+
+// The plainest writing of a decimal number: "3" of "3.0", "-1.5" of "-1.50"; "" of any other text. Zeros in front make
+// another code of it, not another writing.
+std::string PlainestWriting(absl::string_view text) {
+  absl::string_view digits = absl::StripPrefix(text, "-");
+  const size_t point = std::min(digits.find('.'), digits.size());
+  const auto are_digits = [](absl::string_view part) {
+    return std::all_of(part.begin(), part.end(), [](char c) { return absl::ascii_isdigit(c); });
+  };
+  if (point == 0 || (point > 1 && digits[0] == '0') || !are_digits(digits.substr(0, point)) ||
+      (point < digits.size() && !are_digits(digits.substr(point + 1)))) {
+    return "";
+  }
+  if (point < digits.size()) {
+    digits = digits.substr(0, digits.find_last_not_of('0') + 1);
+    digits = absl::StripSuffix(digits, ".");
+  }
+  return absl::StrCat(digits != "0" && absl::StartsWith(text, "-") ? "-" : "", digits);
 }
 
 // Whether `party` has what the schema gives to `holder`.
@@ -117,19 +82,16 @@ bool SameNames(const Columns& a, const Columns& b) {
 
 }  // namespace
 
-bool IsMissingIndicator(const v1::NumericScaling& scaling) {
-  return scaling.minimum() == 0 && scaling.maximum() == 0 && scaling.missing_value() == 1;
-}
-
 absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, const Options& options) {
   Preprocessor result;
   result.numeric_ = Held(columns.numeric, options.holder);
   result.categorical_ = Held(columns.categorical, options.holder);
-  result.scaling_ = options.scaling;
   for (const size_t i : result.numeric_) {
     v1::NumericScaling& scaling = *result.preprocessing_.add_numeric();
     result.samples_.emplace_back(result.samples_.size());
     result.lacks_some_.push_back(false);
+    result.scalings_.push_back(options.scaling != v1::TableSchema::SCALING_UNSPECIFIED ? options.scaling
+                                                                                       : columns.numeric[i].scaling);
     scaling.set_name(columns.numeric[i].name);
     scaling.set_minimum(std::numeric_limits<double>::infinity());
     scaling.set_maximum(-std::numeric_limits<double>::infinity());
@@ -164,6 +126,8 @@ absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, c
   }
   result.vocabularies_.resize(result.categorical_.size());
   result.only_applies_ = options.only_applies;
+  result.preprocessing_.mutable_allowed_changes()->Assign(options.allowed_changes.begin(),
+                                                          options.allowed_changes.end());
   if (options.extends != nullptr) {
     SPLITVEIL_RETURN_IF_ERROR(result.Extend(*options.extends));
   }
@@ -238,13 +202,31 @@ absl::Status Preprocessor::Extend(const Dataset& old) {
   }
   SPLITVEIL_ASSIGN_OR_RETURN(vocabularies_, old.ReadVocabularies());
   *preprocessing_.mutable_categorical() = theirs.categorical();
+  // What theirs counted is what these rows are compared with.
+  const auto begin_counts = [](auto& column) {
+    column.clear_missing();
+    column.clear_earlier_counts();
+    if (column.has_counts()) {
+      *column.mutable_earlier_counts() = std::move(*column.mutable_counts());
+      column.clear_counts();
+    }
+  };
   for (v1::NumericScaling& scaling : *preprocessing_.mutable_numeric()) {
-    scaling.clear_missing();
+    begin_counts(scaling);
     scaling.clear_clipped();
   }
   samples_.clear();
   for (v1::CategoryIndex& index : *preprocessing_.mutable_categorical()) {
-    index.clear_missing();
+    begin_counts(index);
+  }
+  for (const Vocabulary& vocabulary : vocabularies_) {
+    absl::flat_hash_map<std::string, int32_t>& rewritten = rewritten_.emplace_back();
+    for (int32_t number = 1; only_applies_ && number <= vocabulary.size(); ++number) {
+      const std::string plainest = PlainestWriting(vocabulary.value(number));
+      if (!plainest.empty() && plainest != vocabulary.value(number)) {
+        rewritten.emplace(plainest, number);
+      }
+    }
   }
   preprocessing_.set_embedding_rows(theirs.embedding_rows());
   preprocessing_.set_extended_embedding_rows(theirs.embedding_rows());
@@ -263,8 +245,9 @@ absl::Status Preprocessor::Fit(const TableRow& row, bool training) {
     const double number = row.numeric[numeric_[i]];
     scaling.set_missing(scaling.missing() + (std::isnan(number) ? 1 : 0));
     if (training && !extends_) {
-      scaling.set_minimum(std::min(scaling.minimum(), FillMissing(number)));
-      scaling.set_maximum(std::max(scaling.maximum(), FillMissing(number)));
+      const double filled = std::isnan(number) ? 0 : number;
+      scaling.set_minimum(std::min(scaling.minimum(), filled));
+      scaling.set_maximum(std::max(scaling.maximum(), filled));
       lacks_some_[i] = lacks_some_[i] || std::isnan(number);
       if (!std::isnan(number)) {
         samples_[i].Add(number);
@@ -301,40 +284,30 @@ absl::Status Preprocessor::FinishFit() {
   if (preprocessing_.training_rows() == 0) {
     return absl::InvalidArgumentError("expected rows of the training part to fit the preprocessing on, found none");
   }
-  FinishScales();
+  for (size_t i = 0; i < samples_.size(); ++i) {
+    FitScaling(samples_[i], scalings_[i], *preprocessing_.mutable_numeric(static_cast<int>(i)));
+  }
+  for (size_t i = 0; i < samples_.size(); ++i) {
+    if (scalings_[i] != v1::TableSchema::MIN_MAX && lacks_some_[i]) {
+      AddIndicator(i);
+    }
+  }
+  samples_.clear();
   for (size_t i = 0; i < vocabularies_.size(); ++i) {
     v1::CategoryIndex& index = *preprocessing_.mutable_categorical(static_cast<int>(i));
     const int64_t rows = index.hash_buckets() > 0 ? index.hash_buckets() : 1 + vocabularies_[i].size();
     if (rows > RowsOf(index)) {
       SPLITVEIL_RETURN_IF_ERROR(AddBlock(rows - RowsOf(index), index));
     }
+    index.mutable_counts()->set_missing(0);
   }
-  return absl::OkStatus();
-}
-
-void Preprocessor::FinishScales() {
-  for (size_t i = 0; i < samples_.size(); ++i) {
+  for (size_t i = 0; i < numeric_.size(); ++i) {
     v1::NumericScaling& scaling = *preprocessing_.mutable_numeric(static_cast<int>(i));
-    const NumberSummary summary = samples_[i].empty() ? NumberSummary() : samples_[i].Summarize();
-    if (scaling_ == v1::TableSchema::ROBUST) {
-      scaling.set_minimum(summary.robust_minimum);
-      scaling.set_maximum(summary.robust_maximum);
-      scaling.set_missing_value(Scaled(summary.median, scaling.minimum(), scaling.maximum()));
-    }
-    if (!samples_[i].empty()) {
-      scaling.set_least(summary.least);
-      scaling.set_lower_quantile(summary.lower_quantile);
-      scaling.set_median(summary.median);
-      scaling.set_upper_quantile(summary.upper_quantile);
-      scaling.set_greatest(summary.greatest);
-    }
+    scaling.mutable_counts()->set_missing(0);
+    scaling.mutable_counts()->mutable_buckets()->Resize(NumberBuckets(scaling), 0);
   }
-  for (size_t i = 0; i < samples_.size(); ++i) {
-    if (scaling_ == v1::TableSchema::ROBUST && lacks_some_[i]) {
-      AddIndicator(i);
-    }
-  }
-  samples_.clear();
+  embedding_row_counts_.assign(static_cast<size_t>(preprocessing_.embedding_rows()), 0);
+  return absl::OkStatus();
 }
 
 void Preprocessor::AddIndicator(size_t column) {
@@ -376,11 +349,23 @@ size_t Preprocessor::SourceOf(size_t input) const {
   return numeric_[input < numeric_.size() ? input : indicated_[input - numeric_.size()]];
 }
 
+int32_t Preprocessor::NumberOf(size_t column, absl::string_view value) const {
+  const int32_t number = vocabularies_[column].Find(value);
+  if (number != Vocabulary::kUnseen || !only_applies_) {
+    return number;
+  }
+  const std::string plainest = PlainestWriting(value);
+  if (const auto found = rewritten_[column].find(plainest); found != rewritten_[column].end()) {
+    return found->second;
+  }
+  return plainest.empty() ? Vocabulary::kUnseen : vocabularies_[column].Find(plainest);
+}
+
 int32_t Preprocessor::EmbeddingRow(size_t column, absl::string_view value) const {
   const v1::CategoryIndex& index = preprocessing_.categorical(static_cast<int>(column));
   int64_t number = index.hash_buckets() > 0
                        ? static_cast<int64_t>(HashOf(value) % static_cast<uint64_t>(index.hash_buckets()))
-                       : vocabularies_[column].Find(value);
+                       : NumberOf(column, value);
   auto block = index.blocks().begin();
   for (; number >= block->rows(); ++block) {
     number -= block->rows();
@@ -388,25 +373,50 @@ int32_t Preprocessor::EmbeddingRow(size_t column, absl::string_view value) const
   return static_cast<int32_t>(block->first_row() + number);
 }
 
-void Preprocessor::CountClipped(const TableRow& row) {
+void Preprocessor::Count(const TableRow& row, const EncodedRow& encoded) {
+  const bool training = encoded.part == SplitPart::kTraining;
   for (size_t i = 0; i < numeric_.size(); ++i) {
     v1::NumericScaling& scaling = *preprocessing_.mutable_numeric(static_cast<int>(i));
     const double number = row.numeric[numeric_[i]];  // NaN, if it is missing, lies nowhere.
     scaling.set_clipped(scaling.clipped() + (number < scaling.minimum() || number > scaling.maximum() ? 1 : 0));
+    v1::ValueCounts& counts = *scaling.mutable_counts();
+    if (training && std::isnan(number)) {
+      counts.set_missing(counts.missing() + 1);
+    } else if (training) {
+      ++*counts.mutable_buckets()->Mutable(NumberBucket(scaling, number));
+    }
   }
+  for (size_t i = 0; training && i < categorical_.size(); ++i) {
+    v1::CategoryIndex& index = *preprocessing_.mutable_categorical(static_cast<int>(i));
+    const absl::string_view value = row.categories[categorical_[i]];
+    if (value.empty()) {
+      index.mutable_counts()->set_missing(index.counts().missing() + 1);
+      continue;
+    }
+    ++embedding_row_counts_[static_cast<size_t>(encoded.categories[i])];
+    const bool is_rewritten = only_applies_ && index.hash_buckets() == 0 &&
+                              encoded.categories[i] != index.blocks(0).first_row() &&
+                              vocabularies_[i].Find(value) == Vocabulary::kUnseen;
+    index.mutable_counts()->set_rewritten(index.counts().rewritten() + (is_rewritten ? 1 : 0));
+  }
+}
+
+void Preprocessor::FinishCounts() {
+  for (v1::CategoryIndex& index : *preprocessing_.mutable_categorical()) {
+    CountCategories(embedding_row_counts_, preprocessing_.extended_embedding_rows(), index);
+  }
+  embedding_row_counts_.clear();
 }
 
 void Preprocessor::Encode(const TableRow& row, EncodedRow& encoded) const {
   encoded.label = row.label;
-  encoded.target = IsRegression() ? Scaled(row.target, label_->minimum, label_->maximum) : 0;
+  encoded.target = IsRegression() ? ScaledBetween(row.target, label_->minimum, label_->maximum) : 0;
   encoded.numeric.clear();
   encoded.categories.clear();
   for (int i = 0; i < preprocessing_.numeric_size(); ++i) {
     const v1::NumericScaling& scaling = preprocessing_.numeric(i);
     const double number = row.numeric[SourceOf(static_cast<size_t>(i))];
-    encoded.numeric.push_back(std::isnan(number) && scaling.has_missing_value()
-                                  ? static_cast<float>(scaling.missing_value())
-                                  : Scaled(FillMissing(number), scaling.minimum(), scaling.maximum()));
+    encoded.numeric.push_back(ScaledNumber(scaling, number));
   }
   for (size_t i = 0; i < categorical_.size(); ++i) {
     encoded.categories.push_back(EmbeddingRow(i, row.categories[categorical_[i]]));

@@ -47,6 +47,8 @@ class RowSource {
     int64_t image_size = 0;
     // Leaves out rows that cannot be used instead of ending with an error.
     bool skip_bad_rows = false;
+    // Features that may differ from the training, or be missing from the header line: TableReader::MayLack.
+    TableReader::MayLack allowed_changes;
   };
   // Errors: as TableReader::Open.
   static absl::StatusOr<std::unique_ptr<RowSource>> Open(const Options& options);

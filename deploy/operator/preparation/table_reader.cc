@@ -53,6 +53,13 @@ TableColumns::Label LabelOf(const Schema& schema, const Schema::Column& column) 
   return label;
 }
 
+// The number of the new feature among those of its kind.
+size_t AddFeature(const Schema& schema, const Schema::Column& column, TableColumns& columns) {
+  auto& features = column.kind() == Schema::NUMERIC ? columns.numeric : columns.categorical;
+  features.push_back({column.name(), column.holder(), column.has_scaling() ? column.scaling() : schema.scaling()});
+  return features.size() - 1;
+}
+
 template <typename Columns>
 bool SameColumnNames(const Columns& a, const Columns& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -77,9 +84,10 @@ bool ParseNumber(absl::string_view cell, double& number) {
 
 }  // namespace
 
-TableReader::TableReader(std::vector<std::string> paths, v1::TableSchema schema)
+TableReader::TableReader(std::vector<std::string> paths, v1::TableSchema schema, MayLack may_lack)
     : paths_(std::move(paths)),
       schema_(std::move(schema)),
+      may_lack_(std::move(may_lack)),
       positive_(PositiveTexts(schema_)),
       negative_(NegativeTexts(schema_)),
       splitter_(schema_.separator()[0], schema_.quotes(), schema_.trim()) {
@@ -88,12 +96,13 @@ TableReader::TableReader(std::vector<std::string> paths, v1::TableSchema schema)
   }
 }
 
-absl::StatusOr<std::unique_ptr<TableReader>> TableReader::Open(std::vector<std::string> paths, v1::TableSchema schema) {
+absl::StatusOr<std::unique_ptr<TableReader>> TableReader::Open(std::vector<std::string> paths, v1::TableSchema schema,
+                                                               MayLack may_lack) {
   if (paths.empty()) {
     return absl::InvalidArgumentError("input: expected at least one file, found none");
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckTableSchema(schema));
-  std::unique_ptr<TableReader> reader(new TableReader(std::move(paths), std::move(schema)));
+  std::unique_ptr<TableReader> reader(new TableReader(std::move(paths), std::move(schema), std::move(may_lack)));
   SPLITVEIL_RETURN_IF_ERROR(reader->OpenFile());
   return reader;
 }
@@ -141,22 +150,33 @@ absl::Status TableReader::ReadHeader() {
   return absl::OkStatus();
 }
 
+absl::Status TableReader::AddAbsent(const Schema::Column& column, TableColumns& columns) const {
+  const bool is_feature = column.kind() == Schema::NUMERIC || column.kind() == Schema::CATEGORICAL;
+  if (is_feature && may_lack_.has_value() && IsOneOf(column.name(), *may_lack_)) {
+    AddFeature(schema_, column, columns);
+    return absl::OkStatus();
+  }
+  return column.optional()
+             ? absl::OkStatus()
+             : lines_->ErrorAt(
+                   1, absl::StrCat(
+                          "expected a column \"", column.name(), "\" in the header line, found none",
+                          is_feature && may_lack_.has_value()
+                              ? absl::StrCat("; --allow_changed=", column.name(), " takes it as missing in all rows")
+                              : ""));
+}
+
 absl::Status TableReader::AssignRoles() {
   TableColumns columns;
   for (const Schema::Column& column : schema_.columns()) {
     const auto role =
         std::find_if(roles_.begin(), roles_.end(), [&](const Role& candidate) { return candidate.column == &column; });
     if (role == roles_.end()) {
-      if (column.optional()) {
-        continue;
-      }
-      return lines_->ErrorAt(1,
-                             absl::StrCat("expected a column \"", column.name(), "\" in the header line, found none"));
+      SPLITVEIL_RETURN_IF_ERROR(AddAbsent(column, columns));
+      continue;
     }
     if (column.kind() == Schema::NUMERIC || column.kind() == Schema::CATEGORICAL) {
-      auto& features = column.kind() == Schema::NUMERIC ? columns.numeric : columns.categorical;
-      role->index = features.size();
-      features.push_back({column.name(), column.holder()});
+      role->index = AddFeature(schema_, column, columns);
     }
     if (column.kind() == Schema::ATTRIBUTE) {
       role->index = columns.attributes.size();
@@ -224,8 +244,8 @@ void TableReader::ReadRow(absl::string_view line, TableRow& row) {
   row.id = {};
   row.label = 0;
   row.target = 0;
-  row.numeric.resize(columns_.numeric.size());
-  row.categories.resize(columns_.categorical.size());
+  row.numeric.assign(columns_.numeric.size(), std::numeric_limits<double>::quiet_NaN());
+  row.categories.assign(columns_.categorical.size(), {});
   row.attributes.assign(columns_.attributes.size(), kUnknownAttribute);
   row.image_name = {};
   row.group = {};
@@ -269,7 +289,6 @@ void TableReader::ReadCell(size_t column, absl::string_view cell, TableRow& row)
       ReadGroupOrTime(column, cell, row);
       break;
     case Schema::NUMERIC:
-      row.numeric[index] = std::numeric_limits<double>::quiet_NaN();
       if (!IsMissing(cell) && !ParseNumber(cell, row.numeric[index])) {
         SetFault(RowFault::kNumber, number, absl::StrCat(role.name(), ": expected a finite number or nothing"), row);
       }

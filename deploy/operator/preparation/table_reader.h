@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,12 @@ namespace splitveil {
 // thread-safe.
 class TableReader {
  public:
+  // Features that the header line may lack: no row has a value of them. Nullopt: none, and errors do not propose it.
+  using MayLack = std::optional<std::vector<std::string>>;
   // `schema`: valid by its options. Errors: NotFound; InvalidArgument for a schema that contradicts itself or the
   // header line of a file, or a file that cannot be read.
-  static absl::StatusOr<std::unique_ptr<TableReader>> Open(std::vector<std::string> paths, v1::TableSchema schema);
+  static absl::StatusOr<std::unique_ptr<TableReader>> Open(std::vector<std::string> paths, v1::TableSchema schema,
+                                                           MayLack may_lack = std::nullopt);
 
   const TableColumns& columns() const { return columns_; }
 
@@ -35,7 +39,7 @@ class TableReader {
   absl::StatusOr<bool> Next(TableRow& row);
 
   // The same table once more, from its start. Errors: as Open.
-  absl::StatusOr<std::unique_ptr<TableReader>> Again() const { return Open(paths_, schema_); }
+  absl::StatusOr<std::unique_ptr<TableReader>> Again() const { return Open(paths_, schema_, may_lack_); }
   // Where the latest row stands: "FILE:LINE".
   std::string place() const;
   // Rows so far in all files, those that cannot be used among them.
@@ -53,11 +57,13 @@ class TableReader {
     size_t feature = 0;                     // Among the categorical features, of an attribute that is one, too.
   };
 
-  TableReader(std::vector<std::string> paths, v1::TableSchema schema);
+  TableReader(std::vector<std::string> paths, v1::TableSchema schema, MayLack may_lack);
   // Opens the next file and finds what its columns are.
   absl::Status OpenFile();
   absl::Status ReadHeader();
   absl::Status AssignRoles();
+  // Of a column that the header line lacks. Error: InvalidArgument if it must be there.
+  absl::Status AddAbsent(const v1::TableSchema::Column& column, TableColumns& columns) const;
   void ReadRow(absl::string_view line, TableRow& row);
   void ReadCell(size_t column, absl::string_view cell, TableRow& row) const;
   // Of a column that says what is to be predicted.
@@ -70,6 +76,7 @@ class TableReader {
 
   std::vector<std::string> paths_;
   v1::TableSchema schema_;
+  MayLack may_lack_;
   std::vector<std::string> positive_, negative_;
   absl::flat_hash_map<std::string, uint8_t> classes_;  // Labels by their texts.
   CellSplitter splitter_;

@@ -24,6 +24,7 @@ struct TableColumns {
   struct Feature {
     std::string name;
     v1::TableSchema::Holder holder;
+    v1::TableSchema::Scaling scaling = v1::TableSchema::ROBUST;  // Of numbers.
   };
   // Of the column that says what is to be predicted.
   struct Label {

@@ -4,12 +4,13 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "deploy/operator/commands.h"
+#include "deploy/operator/preparation/number_scaling.h"
 #include "deploy/operator/preparation/prepare.h"
-#include "deploy/operator/preparation/preprocessor.h"
 #include "deploy/operator/preparation/table_schema.h"
 
 #include "common/config/agreement.h"
@@ -44,7 +45,8 @@ std::string Figure(bool known, double number) { return known ? absl::StrFormat("
 std::string Pressed(const v1::NumericScaling& column) {
   const double inner = column.upper_quantile() / 2 - column.lower_quantile() / 2;
   const double scaled = column.maximum() / 2 - column.minimum() / 2;
-  if (!column.has_least() || inner <= 0 || scaled < kPressedTogether * inner) {
+  const bool linear = column.knots().empty() && !column.has_midpoint();
+  if (!linear || !column.has_least() || inner <= 0 || scaled < kPressedTogether * inner) {
     return "";
   }
   return absl::StrFormat(
@@ -63,7 +65,7 @@ std::string NumericTable(const v1::Preprocessing& preprocessing) {
   const int width = NameWidth(preprocessing.numeric(), "numeric");
   std::string text = absl::StrFormat("  %-*s %8s %11s %11s %11s %11s %11s %11s %11s %8s\n", width, "numeric", "missing",
                                      "least", "1%", "median", "99%", "greatest", "scaled from", "to", "clipped");
-  std::string pressed, indicators;
+  std::string pressed, indicators, logarithms, ranks;
   for (const v1::NumericScaling& column : preprocessing.numeric()) {
     if (IsMissingIndicator(column)) {
       absl::StrAppend(&indicators, indicators.empty() ? "  further inputs, 1 where a number is missing: \"" : "\", \"",
@@ -77,8 +79,16 @@ std::string NumericTable(const v1::Preprocessing& preprocessing) {
         Figure(known, column.median()), Figure(known, column.upper_quantile()), Figure(known, column.greatest()),
         Figure(true, column.minimum()), Figure(true, column.maximum()), Percent(column.clipped(), preprocessing));
     absl::StrAppend(&pressed, Pressed(column));
+    for (const auto& [kind, names] :
+         {std::pair(v1::TableSchema::LOG, &logarithms), {v1::TableSchema::QUANTILE, &ranks}}) {
+      if (column.scaling() == kind) {
+        absl::StrAppend(names, names->empty() ? "" : ", ", "\"", OneLine(column.name()), "\"");
+      }
+    }
   }
-  return absl::StrCat(text, indicators, indicators.empty() ? "" : "\"\n", pressed);
+  return absl::StrCat(text, indicators, indicators.empty() ? "" : "\"\n", pressed,
+                      logarithms.empty() ? "" : absl::StrCat("  scaled as logarithms: ", logarithms, "\n"),
+                      ranks.empty() ? "" : absl::StrCat("  scaled as ranks: ", ranks, "\n"));
 }
 
 // The same for each categorical column: share missing, and rows of the embedding table, with a line for the sum. ""
@@ -227,9 +237,8 @@ absl::StatusOr<ExitCode> Prepare(const PrepareFlags& flags) {
   PrepareOptions options = flags.options;
   SPLITVEIL_ASSIGN_OR_RETURN(options.rows.schema, SchemaOf(flags));
   options.parties = PartiesOf(flags.party);
-  options.scaling = flags.scaling.empty()       ? v1::TableSchema::SCALING_UNSPECIFIED
-                    : flags.scaling == "robust" ? v1::TableSchema::ROBUST
-                                                : v1::TableSchema::MIN_MAX;
+  // SCALING_UNSPECIFIED without the flag.
+  v1::TableSchema::Scaling_Parse(absl::AsciiStrToUpper(flags.scaling), &options.scaling);
   const absl::StatusOr<PrepareResult> result = splitveil::Prepare(options);
   SPLITVEIL_RETURN_IF_ERROR(InSchema(flags.schema, result.status()));
   PrintResult(options, *result);
@@ -286,9 +295,10 @@ void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
       ->check(IntegerIn(0));
   AddValue(command, "--scaling=SCALING", flags.scaling,
            "How numbers are scaled to [0, 1]. robust: clips at the 1% and 99% quantiles; a missing number becomes the "
-           "median, and an additional input marks it. min_max: does neither, as in the papers.")
+           "median, and an additional input marks it. quantile, log: the same, by rank and by logarithm. min_max: "
+           "neither clips nor marks, as in the papers.")
       ->default_str("the schema's")
-      ->check(OneOf({"robust", "min_max"}));
+      ->check(OneOf({"robust", "quantile", "log", "min_max"}));
   AddValue(command, "--extend=DIR", flags.options.extend_dir,
            "Folder of earlier data; its vocabularies and scales are kept and extended.");
 }

@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "deploy/operator/commands.h"
+#include "deploy/operator/drift/drift_table.h"
 #include "deploy/operator/party_config/party_config.h"
 #include "deploy/operator/preparation/prepare.h"
-#include "deploy/operator/preparation/preprocessor.h"
 #include "deploy/operator/records/figure_cells.h"
 
 #include "common/config/text_config.h"
@@ -88,59 +88,41 @@ absl::Status WriteDataTable(const std::string& path, const Dataset& data) {
   return PendingFile::Publish(all);
 }
 
-// Rows of each categorical column that have the row of the embedding table which all unseen values share: the first.
-std::vector<int64_t> UnseenRows(const Dataset& data) {
-  const auto& columns = data.preprocessing().categorical();
-  std::vector<int64_t> unseen(static_cast<size_t>(columns.size()));
-  for (int64_t first = 0; first < data.rows(); first += kRowsAtOnce) {
-    std::vector<uint32_t> rows(static_cast<size_t>(std::min(kRowsAtOnce, data.rows() - first)));
-    std::iota(rows.begin(), rows.end(), static_cast<uint32_t>(first));
-    const FeatureBatch batch = data.Gather(rows);
-    for (size_t cell = 0; cell < rows.size() * unseen.size(); ++cell) {
-      const v1::CategoryIndex& column = columns[static_cast<int>(cell % unseen.size())];
-      const bool is_unseen = column.hash_buckets() == 0 && batch.categories[cell] == column.blocks(0).first_row();
-      unseen[cell % unseen.size()] += is_unseen ? 1 : 0;
-    }
-  }
-  return unseen;
-}
-
-// One aligned line for each column: the share of the rows whose number was clipped, or whose category is none that was
-// seen in training. A column whose categories are hashed has none unseen. "" without columns.
-std::string OutsideFittedTable(const Dataset& data) {
-  std::vector<std::pair<std::string, std::string>> lines = {{"column", "outside of what was fitted"}};
-  const auto share = [&data](int64_t rows) {
-    return absl::StrFormat("%5.1f%%", 100.0 * static_cast<double>(rows) / static_cast<double>(data.rows()));
-  };
-  for (const v1::NumericScaling& column : data.preprocessing().numeric()) {
-    if (!IsMissingIndicator(column)) {
-      lines.emplace_back(OneLine(column.name()), share(column.clipped()) + " clipped");
-    }
-  }
-  const std::vector<int64_t> unseen = UnseenRows(data);
-  for (size_t column = 0; column < unseen.size(); ++column) {
-    lines.emplace_back(OneLine(data.preprocessing().categorical(static_cast<int>(column)).name()),
-                       share(unseen[column]) + " unseen");
-  }
-  size_t width = 0;
-  for (const auto& [name, text] : lines) {
-    width = std::max(width, name.size());
-  }
-  std::string table;
-  for (const auto& [name, text] : lines) {
-    absl::StrAppendFormat(&table, "  %-*s  %s\n", static_cast<int>(width), name, text);
-  }
-  return lines.size() == 1 ? "" : table;
-}
-
 struct TransformFlags {
   std::string schema, party, csv;
   bool unlabelled = false;
+  std::vector<std::string> allowed_changes;
   PrepareOptions options;  // All but schema and party.
 };
 
 bool IsPredicted(v1::TableSchema::Kind kind) {
   return kind == v1::TableSchema::LABEL || kind == v1::TableSchema::CLASS_LABEL || kind == v1::TableSchema::TARGET;
+}
+
+// Nothing is split and nothing left out: a column that only says how may be missing from the table.
+void DropUnused(v1::TableSchema& schema) {
+  for (v1::TableSchema::Column& column : *schema.mutable_columns()) {
+    if (column.kind() == v1::TableSchema::GROUP || column.kind() == v1::TableSchema::TIME) {
+      column.set_kind(v1::TableSchema::IGNORE);
+    }
+    // Without a header line the place of each column counts.
+    column.set_optional(column.optional() || (schema.header() && column.kind() == v1::TableSchema::IGNORE));
+  }
+}
+
+absl::Status CheckAllowedChanges(const TransformFlags& flags, const v1::TableSchema& schema) {
+  for (const std::string& name : flags.allowed_changes) {
+    const bool is_feature = std::any_of(schema.columns().begin(), schema.columns().end(), [&](const auto& column) {
+      return column.name() == name && (column.kind() == v1::TableSchema::NUMERIC ||
+                                       column.kind() == v1::TableSchema::CATEGORICAL || column.also_feature());
+    });
+    if (!is_feature) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("command line: --allow_changed: expected a column of kind NUMERIC or CATEGORICAL in ",
+                       flags.schema, ", found ", OneLine(name)));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Of the same table without the column that is to be predicted.
@@ -160,6 +142,10 @@ void DropLabel(v1::TableSchema& schema) {
   schema = without;
 }
 
+std::string DriftPath(const TransformFlags& flags) {
+  return absl::StrCat(flags.options.out_dir, "/", flags.party, ".drift.csv");
+}
+
 // What is read, and what else is written, is not to be replaced by the table; neither is anything but an earlier table.
 // `schema`: of the rows that are read.
 absl::Status CheckCsv(const TransformFlags& flags, const v1::TableSchema& schema) {
@@ -168,7 +154,8 @@ absl::Status CheckCsv(const TransformFlags& flags, const v1::TableSchema& schema
   }
   const std::string fitted = absl::StrCat(flags.options.extend_dir, "/", flags.party, ".data");
   std::vector<std::string> others = flags.options.rows.input_paths;
-  others.insert(others.end(), {flags.schema, fitted, absl::StrCat(flags.options.out_dir, "/", flags.party, ".data")});
+  others.insert(others.end(), {flags.schema, fitted, absl::StrCat(flags.options.out_dir, "/", flags.party, ".data"),
+                               DriftPath(flags)});
   if (!flags.options.rows.images_path.empty()) {
     others.push_back(flags.options.rows.images_path);
   }
@@ -187,22 +174,28 @@ absl::Status CheckCsv(const TransformFlags& flags, const v1::TableSchema& schema
 absl::StatusOr<ExitCode> Transform(const TransformFlags& flags) {
   PrepareOptions options = flags.options;
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(flags.schema, options.rows.schema));
+  SPLITVEIL_RETURN_IF_ERROR(CheckAllowedChanges(flags, options.rows.schema));
+  options.rows.allowed_changes = flags.allowed_changes;
+  DropUnused(options.rows.schema);
   if (flags.unlabelled) {
     DropLabel(options.rows.schema);
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckCsv(flags, options.rows.schema));
+  SPLITVEIL_RETURN_IF_ERROR(CheckDriftTablePath(DriftPath(flags)));
   options.parties = flags.party == kLabelPartyRole ? v1::TableSchema::LABEL_PARTY : v1::TableSchema::NONLABEL_PARTY;
   options.only_applies = true;
   options.test_fraction = options.validation_fraction = 0;
   SPLITVEIL_ASSIGN_OR_RETURN(const PrepareResult result, Prepare(options));
   const PreparedParty& party = result.parties.front();
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data, Dataset::Open(party.path));
   if (!flags.csv.empty()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data, Dataset::Open(party.path));
     SPLITVEIL_RETURN_IF_ERROR(WriteDataTable(flags.csv, *data));
   }
+  const std::vector<ColumnDrift> drifts = CompareColumns(party.preprocessing);
+  SPLITVEIL_RETURN_IF_ERROR(WriteDriftTable(DriftPath(flags), drifts));
   std::printf("%s: %lld rows%s\n", party.path.c_str(), static_cast<long long>(party.preprocessing.rows()),
               party.preprocessing.unlabelled() ? ", without labels" : "");
-  std::printf("%s", OutsideFittedTable(*data).c_str());
+  std::printf("%s  as a table: %s\n", DriftText(drifts).c_str(), DriftPath(flags).c_str());
   return ExitCode::kDone;
 }
 
@@ -229,7 +222,11 @@ void AddTransformCommand(CommandLine& line) {
            "For a schema with images: the folder of their files, or one array file with all of them.");
   command.add_flag("--skip_bad_rows", flags->options.rows.skip_bad_rows,
                    "Skip unusable rows instead of stopping at the first.");
-  AddValue(command, "--out=DIR", flags->options.out_dir, "Folder for the party's data.")->required();
+  AddValue(command, "--allow_changed=COLUMN", flags->allowed_changes,
+           "Column that may be missing from the table, or have nothing that the training knows.");
+  AddValue(command, "--out=DIR", flags->options.out_dir,
+           "Folder for the party's data, and for PARTY.drift.csv: how each column differs from the training.")
+      ->required();
   command.add_flag("--keep", flags->options.keeps_other_data,
                    "Fail if --out has different data. By default they are replaced; data of --fitted never are.");
   AddValue(

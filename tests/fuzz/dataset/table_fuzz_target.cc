@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <numeric>
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
@@ -92,10 +93,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   std::unique_ptr<Preprocessor> preprocessor;
   const v1::TableSchema::Kind kinds[] = {v1::TableSchema::LABEL, v1::TableSchema::CLASS_LABEL, v1::TableSchema::TARGET};
   const v1::TableSchema::Kind label = kinds[size % std::size(kinds)];
+  Preprocessor::Options options;
+  const v1::TableSchema::Scaling scalings[] = {v1::TableSchema::MIN_MAX, v1::TableSchema::ROBUST,
+                                               v1::TableSchema::QUANTILE, v1::TableSchema::LOG};
+  options.scaling = scalings[size % std::size(scalings)];
   const int64_t fitted = ForEachRow(file.path(), label, [&](const TableRow& row, const TableColumns& columns) {
     CheckRow(row, columns, ids);
     if (preprocessor == nullptr) {
-      preprocessor = std::make_unique<Preprocessor>(*Preprocessor::Create(columns, {}));
+      preprocessor = std::make_unique<Preprocessor>(*Preprocessor::Create(columns, options));
     }
     Require(preprocessor->Fit(row, ids.size() % 3 != 0).ok());
   });
@@ -106,6 +111,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   EncodedRow encoded;
   const int64_t rows = ForEachRow(file.path(), label, [&](const TableRow& row, const TableColumns& /*columns*/) {
     preprocessor->Encode(row, encoded);
+    preprocessor->Count(row, encoded);
     Require(encoded.target >= 0 && encoded.target <= 1);
     for (const float number : encoded.numeric) {
       Require(number >= 0 && number <= 1);
@@ -115,5 +121,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     }
   });
   Require(rows == fitted);
+  preprocessor->FinishCounts();
+  const auto counted = [](const v1::ValueCounts& counts) {
+    return std::accumulate(counts.buckets().begin(), counts.buckets().end(), counts.missing());
+  };
+  for (const v1::NumericScaling& column : preprocessor->preprocessing().numeric()) {
+    Require(IsMissingIndicator(column) || counted(column.counts()) == rows);
+  }
+  for (const v1::CategoryIndex& column : preprocessor->preprocessing().categorical()) {
+    Require(counted(column.counts()) == rows);
+  }
   return 0;
 }

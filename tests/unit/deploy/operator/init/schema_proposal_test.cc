@@ -1,5 +1,6 @@
 #include "deploy/operator/init/schema_proposal.h"
 
+#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <map>
@@ -86,6 +87,19 @@ TEST_F(SchemaProposalTest, SaysWhatEachColumnIsAndWhy) {
   EXPECT_THAT(proposal.schema.missing(), ElementsAre("NA"));
   EXPECT_EQ(proposal.features, 2);
   EXPECT_TRUE(proposal.has_categories);
+}
+
+TEST_F(SchemaProposalTest, SkewedNumbersHaveAScalingOfTheirOwn) {
+  std::vector<std::string> amounts, ages;
+  for (int i = 0; i < 1000; ++i) {
+    amounts.push_back(absl::StrCat(std::exp(0.01 * i - 5)));
+    ages.push_back(absl::StrCat(i % 80));
+  }
+  const SchemaProposal proposal =
+      Propose(Sample({Ids("customer", 1000), Column("amount", amounts, 1000), Column("age", ages, 1000)}), false);
+  EXPECT_EQ(proposal.schema.columns(1).scaling(), v1::TableSchema::LOG);
+  EXPECT_EQ(proposal.why[1], "numbers, 1000 distinct, skewed: scaled as logarithms");
+  EXPECT_FALSE(proposal.schema.columns(2).has_scaling());
 }
 
 TEST_F(SchemaProposalTest, KnowsTheUsualPositives) {

@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "deploy/operator/preparation/preprocessor.h"
+#include "deploy/operator/preparation/number_scaling.h"
 
 namespace splitveil {
 namespace {

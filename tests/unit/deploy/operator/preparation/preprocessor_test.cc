@@ -158,7 +158,7 @@ TEST(PreprocessorTest, LaterDataKeepScalesAndFurtherInputs) {
 TEST(PreprocessorTest, CountsWhatItClips) {
   Preprocessor preprocessor = Numbers({0, 1, 2, 3}, MinMax());
   for (const double number : {-1.0, 0.0, 3.0, 4.0, kMissing}) {
-    preprocessor.CountClipped(Row({number}, {}));
+    preprocessor.Count(Row({number}, {}), Encoded(preprocessor, Row({number}, {})));
   }
   EXPECT_EQ(preprocessor.preprocessing().numeric(0).clipped(), 2);
 }

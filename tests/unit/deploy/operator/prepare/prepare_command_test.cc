@@ -63,7 +63,10 @@ TEST_F(PrepareCommandTest, TransformSaysWhichColumnsLieOutsideOfWhatWasFitted) {
   EXPECT_THAT(
       ExpectDone({"transform", "--party=nonlabel_party", "--schema=" + folder_.File("s"),
                   "--fitted=" + folder_.File("d"), "--input=" + folder_.File("new.csv"), "--out=" + folder_.File("n")}),
-      HasSubstr("  column  outside of what was fitted\n  age      25.0% clipped\n  region   50.0% unseen\n"));
+      HasSubstr("  column  shift (PSI)  missing  in training        outside  in training\n"
+                "  age            1.27     0.0%         0.0%  25.0% clipped         0.0%\n"
+                "  region         2.96    25.0%         0.0%   25.0% unseen         0.0%\n"
+                "  with so few rows a PSI up to 13 may be chance\n"));
 }
 
 // Names of columns, classes and attributes stand in tables and schemas, which may be anybody's.

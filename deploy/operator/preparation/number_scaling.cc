@@ -1,0 +1,229 @@
+#include "deploy/operator/preparation/number_scaling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+
+namespace splitveil {
+namespace {
+
+constexpr size_t kPercentiles = 100;
+constexpr uint64_t kSampleSeed = 1;  // Any, always the same: data prepared twice are the same bytes.
+
+struct Range {
+  double from = 0, to = 0;
+};
+
+// The innermost numbers of `sorted`, not empty, beyond which no more than kLowerQuantile of them lie on each side.
+Range InnerRange(const std::vector<double>& sorted) {
+  const double last = static_cast<double>(sorted.size() - 1);
+  const auto from = static_cast<size_t>(std::ceil(ColumnSample::kLowerQuantile * last));
+  const size_t to = sorted.size() - 1 - from;
+  return from <= to ? Range{sorted[from], sorted[to]} : Range{sorted.front(), sorted.back()};
+}
+
+}  // namespace
+
+ColumnSample::ColumnSample(uint64_t column) : draws_(kSampleSeed, column) {}
+
+void ColumnSample::Add(double number) {
+  least_ = count_ == 0 ? number : std::min(least_, number);
+  greatest_ = count_ == 0 ? number : std::max(greatest_, number);
+  ++count_;
+  if (sample_.size() < kSize) {
+    sample_.push_back(number);
+    // Algorithm R: the n-th number takes a random place with probability kSize / n.
+  } else if (const uint64_t place = draws_.Below(count_); place < kSize) {
+    sample_[place] = number;
+  }
+}
+
+NumberSummary ColumnSample::Summarize() const {
+  std::vector<double> sorted = sample_;
+  std::sort(sorted.begin(), sorted.end());
+  const Range inner = InnerRange(sorted);
+  NumberSummary summary{least_, inner.from, sorted[(sorted.size() - 1) / 2], inner.to, greatest_, inner.from, inner.to};
+  if (inner.from < inner.to) {
+    return summary;
+  }
+  // Nearly constant: without the common value, the others' quantiles say how far the scale must reach.
+  sorted.erase(std::remove(sorted.begin(), sorted.end(), inner.from), sorted.end());
+  const Range others = sorted.empty() ? Range{least_, greatest_} : InnerRange(sorted);
+  summary.robust_minimum = std::min(inner.from, others.from);
+  summary.robust_maximum = std::max(inner.from, others.to);
+  return summary;
+}
+
+std::vector<double> ColumnSample::Percentiles() const {
+  std::vector<double> sorted = sample_;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<double> percentiles(kPercentiles + 1);
+  for (size_t i = 0; i <= kPercentiles; ++i) {
+    const double rank = static_cast<double>(i * (sorted.size() - 1)) / kPercentiles;
+    const auto below = static_cast<size_t>(rank);
+    const double beyond = rank - static_cast<double>(below);
+    // Weighted, because the difference of two doubles may overflow; clamped, because equal ones must stay equal.
+    const double low = sorted[below], high = sorted[std::min(below + 1, sorted.size() - 1)];
+    percentiles[i] = std::clamp(low * (1 - beyond) + high * beyond, low, high);
+  }
+  percentiles.front() = least_;
+  percentiles.back() = greatest_;
+  return percentiles;
+}
+
+double ColumnSample::MedianBetween(double from, double to) const {
+  std::vector<double> inside;
+  std::copy_if(sample_.begin(), sample_.end(), std::back_inserter(inside),
+               [&](double number) { return from < number && number < to; });
+  const auto middle = inside.begin() + static_cast<ptrdiff_t>(inside.size() / 2);
+  std::nth_element(inside.begin(), middle, inside.end());
+  return inside.empty() ? std::numeric_limits<double>::quiet_NaN() : *middle;
+}
+
+namespace {
+
+// Of a proposal: what the median's place keeps from an end of the range, and what the middle half of the numbers fills.
+constexpr double kLeastPlace = 0.125, kLeastSpread = 0.1;
+constexpr size_t kLeastDistinct = 10;
+// Keeps the logarithm's ratio of both sides finite.
+constexpr double kLeastMidpoint = 1e-12;
+
+// Where `number` lies between minimum and maximum, clipped to [0, 1]; 0 if they are one.
+double Place(double number, double minimum, double maximum) {
+  // Halves, because the difference of two doubles may overflow.
+  const double range = maximum / 2 - minimum / 2;
+  return range > 0 ? std::clamp((number / 2 - minimum / 2) / range, 0.0, 1.0) : 0;
+}
+
+// The logarithm of TableSchema.LOG at place `place`, which makes 0.5 of place `middle`, in (0, 1).
+double LogPlace(double place, double middle) {
+  if (middle > 0.5) {
+    return 1 - LogPlace(1 - place, 1 - middle);
+  }
+  const double m = std::max(middle, kLeastMidpoint), growth = (1 - 2 * m) / (m * m);  // ((1 - m) / m)^2 - 1
+  return growth > 0 ? std::log1p(place * growth) / std::log1p(growth) : place;
+}
+
+// The rank in [0, 1] among ascending knots of equally distant ranks, at least two.
+template <typename Knots>
+double Rank(const Knots& knots, double number) {
+  const auto [first, behind] = std::equal_range(knots.begin(), knots.end(), number);
+  const auto last = static_cast<double>(knots.size() - 1), below = static_cast<double>(first - knots.begin());
+  if (first != behind) {
+    return (below + static_cast<double>(behind - knots.begin() - 1)) / 2 / last;
+  }
+  if (first == knots.begin() || first == knots.end()) {
+    return first == knots.begin() ? 0 : 1;
+  }
+  return (below - 1 + Place(number, *(first - 1), *first)) / last;
+}
+
+}  // namespace
+
+v1::TableSchema::Scaling ProposedScaling(absl::FunctionRef<double(double)> quantile) {
+  const double from = quantile(ColumnSample::kLowerQuantile), to = quantile(ColumnSample::kUpperQuantile);
+  std::vector<double> inside;
+  size_t distinct = 0;
+  for (size_t i = 1; i < kPercentiles; ++i) {
+    const double number = quantile(static_cast<double>(i) / kPercentiles);
+    if (from < number && number < to) {
+      distinct += inside.empty() || inside.back() != number ? 1 : 0;
+      inside.push_back(number);
+    }
+  }
+  if (distinct < kLeastDistinct) {
+    return v1::TableSchema::ROBUST;
+  }
+  const auto place = [&](double share) {
+    return Place(inside[static_cast<size_t>(share * static_cast<double>(inside.size() - 1))], from, to);
+  };
+  const double middle = place(0.5);
+  const bool skewed = middle < kLeastPlace || middle > 1 - kLeastPlace;
+  const double spread = skewed && middle > 0 && middle < 1
+                            ? LogPlace(place(0.75), middle) - LogPlace(place(0.25), middle)
+                            : place(0.75) - place(0.25);
+  return spread < kLeastSpread ? v1::TableSchema::QUANTILE : skewed ? v1::TableSchema::LOG : v1::TableSchema::ROBUST;
+}
+
+v1::TableSchema::Scaling ProposedScaling(const ColumnSample& sample) {
+  if (sample.empty()) {
+    return v1::TableSchema::ROBUST;
+  }
+  const std::vector<double> percentiles = sample.Percentiles();
+  return ProposedScaling(
+      [&](double share) { return percentiles[static_cast<size_t>(std::lround(share * kPercentiles))]; });
+}
+
+void FitScaling(const ColumnSample& sample, v1::TableSchema::Scaling kind, v1::NumericScaling& scaling) {
+  scaling.set_scaling(kind);
+  const NumberSummary summary = sample.empty() ? NumberSummary() : sample.Summarize();
+  const std::vector<double> percentiles = sample.empty() ? std::vector<double>(2) : sample.Percentiles();
+  if (kind == v1::TableSchema::QUANTILE) {
+    scaling.set_minimum(percentiles.front());
+    scaling.set_maximum(percentiles.back());
+    scaling.mutable_knots()->Assign(percentiles.begin(), percentiles.end());
+  } else if (kind != v1::TableSchema::MIN_MAX) {
+    scaling.set_minimum(summary.robust_minimum);
+    scaling.set_maximum(summary.robust_maximum);
+  }
+  const double from = scaling.minimum(), to = scaling.maximum();
+  if (kind == v1::TableSchema::LOG && !sample.empty()) {
+    const bool inside = from < summary.median && summary.median < to;
+    if (const double middle = inside ? summary.median : sample.MedianBetween(from, to); !std::isnan(middle)) {
+      scaling.set_midpoint(middle);
+    }
+  }
+  if (kind != v1::TableSchema::MIN_MAX) {
+    scaling.set_missing_value(ScaledNumber(scaling, summary.median));
+  }
+  if (sample.empty()) {
+    return;
+  }
+  scaling.set_least(summary.least);
+  scaling.set_lower_quantile(summary.lower_quantile);
+  scaling.set_median(summary.median);
+  scaling.set_upper_quantile(summary.upper_quantile);
+  scaling.set_greatest(summary.greatest);
+  // Frequent numbers, and both ends of the range, have a bucket of their own, so that a flag of 1 is not one of 0.001.
+  const auto before = [](double number) { return std::nextafter(number, -std::numeric_limits<double>::infinity()); };
+  std::vector<double> edges = {from, before(to)};
+  for (size_t i = 10; i < kPercentiles; i += 10) {
+    edges.push_back(percentiles[i]);
+    if (percentiles[i] == percentiles[i - 10]) {
+      edges.push_back(before(percentiles[i]));
+    }
+  }
+  std::sort(edges.begin(), edges.end());
+  for (const double edge : edges) {
+    const int known = scaling.bucket_edges_size();
+    if (from <= edge && edge < to && (known == 0 || scaling.bucket_edges(known - 1) < edge)) {
+      scaling.add_bucket_edges(edge);
+    }
+  }
+}
+
+float ScaledBetween(double number, double minimum, double maximum) {
+  return static_cast<float>(Place(number, minimum, maximum));
+}
+
+float ScaledNumber(const v1::NumericScaling& scaling, double number) {
+  if (std::isnan(number)) {
+    if (scaling.has_missing_value()) {
+      return static_cast<float>(scaling.missing_value());
+    }
+    number = 0;
+  }
+  const double minimum = scaling.minimum(), maximum = scaling.maximum();
+  if (scaling.has_midpoint()) {
+    return static_cast<float>(LogPlace(Place(number, minimum, maximum), Place(scaling.midpoint(), minimum, maximum)));
+  }
+  return scaling.knots_size() > 1 ? static_cast<float>(Rank(scaling.knots(), number))
+                                  : ScaledBetween(number, minimum, maximum);
+}
+
+bool IsMissingIndicator(const v1::NumericScaling& scaling) {
+  return scaling.minimum() == 0 && scaling.maximum() == 0 && scaling.missing_value() == 1;
+}
+
+}  // namespace splitveil
