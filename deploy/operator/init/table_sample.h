@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "deploy/operator/init/table_layout.h"
+#include "deploy/operator/preparation/id_form.h"
 
 namespace splitveil {
 
@@ -27,6 +28,7 @@ class ColumnSummary {
  public:
   // Distinct texts that are kept, with their counts; of a column with more, none is.
   static constexpr size_t kMaxTexts = 256;
+  static constexpr int64_t kSurveyedRows = 1000;
 
   explicit ColumnSummary(std::string name) : name_(std::move(name)) {}
 
@@ -49,6 +51,8 @@ class ColumnSummary {
   int64_t distinct() const { return static_cast<int64_t>(hashes_.size()); }
   // Whether every row has a text of its own.
   bool names_rows() const { return rows_ > 1 && distinct() == rows_; }
+  // How its texts are written as ids: all of them if names_rows(), else at least the first kSurveyedRows.
+  const IdSurvey& ids() const { return ids_; }
   // Distinct texts and where each occurs; empty if there are more than kMaxTexts.
   const std::map<std::string, Occurrences>& counts() const { return counts_; }
 
@@ -63,6 +67,7 @@ class ColumnSummary {
   std::map<std::string, int64_t> markers_;
   absl::flat_hash_set<uint64_t> hashes_;  // Of texts; two that share one count as one, once in 2^40 columns.
   std::map<std::string, Occurrences> counts_;
+  IdSurvey ids_;
 };
 
 struct TableSample {

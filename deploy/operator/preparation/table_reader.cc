@@ -82,7 +82,8 @@ TableReader::TableReader(std::vector<std::string> paths, v1::TableSchema schema)
       schema_(std::move(schema)),
       positive_(PositiveTexts(schema_)),
       negative_(NegativeTexts(schema_)),
-      splitter_(schema_.separator()[0], schema_.quotes(), schema_.trim()) {
+      splitter_(schema_.separator()[0], schema_.quotes(), schema_.trim()),
+      id_form_(IdFormsOf(schema_)) {
   for (int label = 0; label < schema_.classes_size(); ++label) {
     classes_.emplace(schema_.classes(label), static_cast<uint8_t>(label));
   }
@@ -248,16 +249,25 @@ void TableReader::ReadRow(absl::string_view line, TableRow& row) {
   }
 }
 
-void TableReader::ReadCell(size_t column, absl::string_view cell, TableRow& row) const {
+void TableReader::ReadId(size_t column, absl::string_view cell, TableRow& row) {
+  const Schema::Column& role = *roles_[column].column;
+  const auto number = static_cast<int64_t>(column) + 1;
+  const std::optional<absl::string_view> id = id_form_.Of(IsMissing(cell) ? absl::string_view() : cell);
+  row.id = id.value_or(absl::string_view());
+  if (!id.has_value()) {
+    SetFault(RowFault::kId, number, absl::StrCat(role.name(), ": expected an id in UTF-8, found different text"), row);
+  } else if (row.id.empty()) {
+    SetFault(RowFault::kId, number, absl::StrCat(role.name(), ": expected an id, found none"), row);
+  }
+}
+
+void TableReader::ReadCell(size_t column, absl::string_view cell, TableRow& row) {
   const Schema::Column& role = *roles_[column].column;
   const size_t index = roles_[column].index;
   const auto number = static_cast<int64_t>(column) + 1;
   switch (role.kind()) {
     case Schema::ID:
-      row.id = IsMissing(cell) ? absl::string_view() : absl::StripAsciiWhitespace(cell);
-      if (row.id.empty()) {
-        SetFault(RowFault::kId, number, absl::StrCat(role.name(), ": expected an id, found none"), row);
-      }
+      ReadId(column, cell, row);
       break;
     case Schema::LABEL:
     case Schema::CLASS_LABEL:

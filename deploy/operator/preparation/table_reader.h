@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "deploy/operator/preparation/id_form.h"
 #include "deploy/operator/preparation/line_reader.h"
 #include "deploy/operator/preparation/table_row.h"
 
@@ -36,6 +37,8 @@ class TableReader {
 
   // The same table once more, from its start. Errors: as Open.
   absl::StatusOr<std::unique_ptr<TableReader>> Again() const { return Open(paths_, schema_); }
+  // Line of the latest row in its file, from 1.
+  int64_t line_number() const { return lines_->line_number(); }
   // Where the latest row stands: "FILE:LINE".
   std::string place() const;
   // Rows so far in all files, those that cannot be used among them.
@@ -59,7 +62,8 @@ class TableReader {
   absl::Status ReadHeader();
   absl::Status AssignRoles();
   void ReadRow(absl::string_view line, TableRow& row);
-  void ReadCell(size_t column, absl::string_view cell, TableRow& row) const;
+  void ReadCell(size_t column, absl::string_view cell, TableRow& row);
+  void ReadId(size_t column, absl::string_view cell, TableRow& row);
   // Of a column that says what is to be predicted.
   void ReadLabel(size_t column, absl::string_view cell, TableRow& row) const;
   // Of a column that says how rows are split.
@@ -73,6 +77,7 @@ class TableReader {
   std::vector<std::string> positive_, negative_;
   absl::flat_hash_map<std::string, uint8_t> classes_;  // Labels by their texts.
   CellSplitter splitter_;
+  IdNormalForm id_form_;
   TableColumns columns_;
   size_t next_path_ = 0;
   std::unique_ptr<LineReader> lines_;  // Null once the file under way has ended.
