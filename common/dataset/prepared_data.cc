@@ -53,12 +53,11 @@ absl::Status CheckIdForms(const Dataset& data, const v1::RunAgreement& agreement
     return sorted.empty() ? "none" : absl::StrJoin(sorted, ", ");
   };
   const std::string agreed = names(agreement.alignment().id_form()), prepared = names(data.preprocessing().id_form());
-  return prepared == agreed
-             ? absl::OkStatus()
-             : absl::InvalidArgumentError(absl::StrCat(
-                   data.path(), ": alignment.id_form: expected ids in the forms of the run agreement (", agreed,
-                   "), found data prepared with ", prepared,
-                   "; set id_form of the ID column in the schema and prepare the table again"));
+  return prepared == agreed ? absl::OkStatus()
+                            : absl::InvalidArgumentError(absl::StrCat(
+                                  data.path(), ": alignment.id_form: expected ids in the forms of the run agreement (",
+                                  agreed, "), found data prepared with ", prepared,
+                                  "; set id_form of the ID column in the schema and prepare the table again"));
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ std::string DescribeLowShare(const SharedExamples& examples, double low_share) {
     return "";
   }
   return absl::StrFormat(
-      "only %d of %d own ids and %d of the peer's are shared, %.1f%% of the smaller table (low_shared_share: %g). If the "
+      "only %d of %d own ids and %d of the peer's are shared, %.1f%% of the smaller table (low_shared_share: %g). If "
+      "the "
       "tables should have more in common: the id columns may name different things (a row number, another kind of "
       "customer), ids may be written differently (capitals, leading zeros, .0, accents, prefixes; id_form gives them "
       "one form), or one table may be of another period or region",

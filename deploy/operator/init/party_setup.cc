@@ -343,10 +343,10 @@ absl::StatusOr<PartyPlan> MakePlan(const PartySetupOptions& options) {
   plan.id = IdColumnOf(proposal);
   plan.proposed = Proposed(options, cut, sample);
   plan.proposed.id = plan.id;
-  SPLITVEIL_ASSIGN_OR_RETURN(
-      plan.agreement, plan.received.has_value()
-                          ? *plan.received
-                          : ParseAgreement(AgreementFileText(plan.proposed), In(options, "run.textproto")));
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.agreement,
+                             plan.received.has_value()
+                                 ? *plan.received
+                                 : ParseAgreement(AgreementFileText(plan.proposed), In(options, "run.textproto")));
   const std::string party_text = PartyFileText(Choices(options, proposal, cut));
   SPLITVEIL_RETURN_IF_ERROR(CheckTexts(options, party_text, plan.agreement));
   plan.texts.push_back({In(options, "schema.textproto"), SchemaFileText(proposal)});

@@ -123,11 +123,12 @@ absl::StatusOr<std::string> FindId(const std::string& path, const TableSample& s
                                 QuotedNames(candidates), ". Set --id=COLUMN to the one that is the id"));
   }
   // Rounded ids may be alike, so they need not name the rows any more.
-  for (const std::string& name : columns_that([](const ColumnSummary& column) { return column.ids().HasLostDigits(); })) {
+  for (const std::string& name :
+       columns_that([](const ColumnSummary& column) { return column.ids().HasLostDigits(); })) {
     SPLITVEIL_RETURN_IF_ERROR(FindColumn(sample, name)->ids().Check(path, name, {}));
   }
-  const std::vector<std::string> row_numbers = columns_that(
-      [](const ColumnSummary& column) { return column.names_rows() && column.ids().NumbersRows(); });
+  const std::vector<std::string> row_numbers =
+      columns_that([](const ColumnSummary& column) { return column.names_rows() && column.ids().NumbersRows(); });
   return Unclear(path, "",
                  row_numbers.empty()
                      ? absl::StrCat("no column has a different id in each row, among ",

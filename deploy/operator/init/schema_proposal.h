@@ -19,7 +19,7 @@ struct SchemaFlags {
   // Of the ids; none: to be found out.
   std::set<v1::IdForm> id_form;
   bool keeps_id_form = false;  // `id_form` is agreed: also none.
-  std::string label;  // Of the label party: required there.
+  std::string label;           // Of the label party: required there.
   std::string positive;
   std::vector<std::string> classes;
   std::string target_minimum, target_maximum;
@@ -37,10 +37,10 @@ struct SchemaProposal {
 };
 
 // `has_label`: the table is the label party's. Columns keep their order. An id is the one column whose cells all differ
-// and are neither fractions nor the numbers of the rows; a label has two values of which one is known to be the positive one (yes, true, 1), unless
-// flags say more; numbers are NUMERIC, texts that repeat CATEGORICAL, and dates and what tells nothing (one value;
-// another text in most rows) IGNORE. Errors: InvalidArgument, one line that names the flag by which the user decides
-// what the table leaves open. Neither it nor `why` holds a cell.
+// and are neither fractions nor the numbers of the rows; a label has two values of which one is known to be the
+// positive one (yes, true, 1), unless flags say more; numbers are NUMERIC, texts that repeat CATEGORICAL, and dates and
+// what tells nothing (one value; another text in most rows) IGNORE. Errors: InvalidArgument, one line that names the
+// flag by which the user decides what the table leaves open. Neither it nor `why` holds a cell.
 absl::StatusOr<SchemaProposal> ProposeSchema(const std::string& path, const TableSample& sample, bool has_label,
                                              const SchemaFlags& flags);
 

@@ -25,10 +25,10 @@ constexpr double kMostlyNumbers = 0.9;
 constexpr int kMainPercent = 5;  // A pattern that so many ids have must be known to the other party.
 
 // What no eye sees at the end of a cell: U+00A0, U+2000 to U+200B, U+202F, U+205F, U+2060, U+3000, U+FEFF.
-constexpr absl::string_view kBlanks[] = {
-    "\xc2\xa0",     "\xe2\x80\x80", "\xe2\x80\x81", "\xe2\x80\x82", "\xe2\x80\x83", "\xe2\x80\x84",
-    "\xe2\x80\x85", "\xe2\x80\x86", "\xe2\x80\x87", "\xe2\x80\x88", "\xe2\x80\x89", "\xe2\x80\x8a",
-    "\xe2\x80\x8b", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe2\x81\xa0", "\xe3\x80\x80", "\xef\xbb\xbf"};
+constexpr absl::string_view kBlanks[] = {"\xc2\xa0",     "\xe2\x80\x80", "\xe2\x80\x81", "\xe2\x80\x82", "\xe2\x80\x83",
+                                         "\xe2\x80\x84", "\xe2\x80\x85", "\xe2\x80\x86", "\xe2\x80\x87", "\xe2\x80\x88",
+                                         "\xe2\x80\x89", "\xe2\x80\x8a", "\xe2\x80\x8b", "\xe2\x80\xaf", "\xe2\x81\x9f",
+                                         "\xe2\x81\xa0", "\xe3\x80\x80", "\xef\xbb\xbf"};
 
 absl::string_view WithoutBlanks(absl::string_view id) {
   while (true) {
@@ -51,9 +51,9 @@ bool IsAscii(absl::string_view text) {
 // Nullopt if `text` is not UTF-8.
 std::optional<std::string> Mapped(absl::string_view text, int options) {
   utf8proc_uint8_t* out = nullptr;
-  const utf8proc_ssize_t size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                             static_cast<utf8proc_ssize_t>(text.size()), &out,
-                                             static_cast<utf8proc_option_t>(options | UTF8PROC_STABLE));
+  const utf8proc_ssize_t size =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
+                   &out, static_cast<utf8proc_option_t>(options | UTF8PROC_STABLE));
   std::optional<std::string> mapped;
   if (size >= 0) {
     mapped.emplace(reinterpret_cast<const char*>(out), static_cast<size_t>(size));
@@ -109,7 +109,7 @@ unsigned KindOf(char byte) {
 
 struct Shape {
   int percent = 0;
-  std::string structure;                            // The pattern without lengths.
+  std::string structure;                             // The pattern without lengths.
   std::vector<std::pair<int64_t, int64_t>> lengths;  // Shortest and longest, of each run.
 };
 
@@ -148,19 +148,17 @@ Shape ParseShape(absl::string_view text) {
 }
 
 bool LooksLike(const Shape& a, const Shape& b) {
-  return a.structure == b.structure &&
-         std::equal(a.lengths.begin(), a.lengths.end(), b.lengths.begin(), b.lengths.end(),
-                    [](const auto& one, const auto& other) {
-                      return one.first <= other.second && other.first <= one.second;
-                    });
+  return a.structure == b.structure && std::equal(a.lengths.begin(), a.lengths.end(), b.lengths.begin(),
+                                                  b.lengths.end(), [](const auto& one, const auto& other) {
+                                                    return one.first <= other.second && other.first <= one.second;
+                                                  });
 }
 
 // Whether every pattern that many ids have is in `others`.
 bool AllIn(const std::vector<Shape>& others, const std::vector<Shape>& shapes) {
   return std::all_of(shapes.begin(), shapes.end(), [&](const Shape& shape) {
-    return shape.percent < kMainPercent || std::any_of(others.begin(), others.end(), [&](const Shape& other) {
-             return LooksLike(shape, other);
-           });
+    return shape.percent < kMainPercent ||
+           std::any_of(others.begin(), others.end(), [&](const Shape& other) { return LooksLike(shape, other); });
   });
 }
 
@@ -296,8 +294,7 @@ absl::Status IdSurvey::Check(const std::string& table, const std::string& column
   const std::string place = absl::StrCat(table, ": column \"", column, "\": ");
   if (are_numbers && count(Kind::kScientific) > 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        place, "expected ids, found ",
-        Counted(Kind::kScientific, "of numbers in scientific notation such as 3.1E+17"),
+        place, "expected ids, found ", Counted(Kind::kScientific, "of numbers in scientific notation such as 3.1E+17"),
         ", as spreadsheets write long numbers: digits are lost. Export the column as text from where it is whole"));
   }
   std::vector<std::string> found;
@@ -306,9 +303,9 @@ absl::Status IdSurvey::Check(const std::string& table, const std::string& column
   if (!as_integers && are_numbers && count(Kind::kWithFraction) > 0 && numbers() > count(Kind::kWithFraction)) {
     found = {Counted(Kind::kInteger, "without a fraction"), Counted(Kind::kPadded, "with zeros in front"),
              Counted(Kind::kWithFraction, "with .0 behind them")};
-  } else if (!as_integers && are_numbers && longest_padded_ > 0 && count(Kind::kInteger) > 0 && shortest_integer_ < longest_padded_) {
-    found = {Counted(Kind::kPadded, "with zeros in front"),
-             Counted(Kind::kInteger, "without, some of them shorter")};
+  } else if (!as_integers && are_numbers && longest_padded_ > 0 && count(Kind::kInteger) > 0 &&
+             shortest_integer_ < longest_padded_) {
+    found = {Counted(Kind::kPadded, "with zeros in front"), Counted(Kind::kInteger, "without, some of them shorter")};
   }
   const char* form = "INTEGER";
   if (found.empty() && !composed && count(Kind::kComposed) > 0 && count(Kind::kDecomposed) > 0) {
@@ -323,7 +320,8 @@ absl::Status IdSurvey::Check(const std::string& table, const std::string& column
   return absl::InvalidArgumentError(absl::StrCat(
       place, "expected ids that are written in one way, found ", absl::StrJoin(found, "; "),
       ". They would not match the other party's. Write them alike, or let both parties apply id_form: ", form,
-      " (`init --id_form=", form, "` at the party that proposes; by hand: in the schema's ID column and in the "
+      " (`init --id_form=", form,
+      "` at the party that proposes; by hand: in the schema's ID column and in the "
       "agreement's alignment)"));
 }
 
@@ -376,8 +374,8 @@ std::string DescribeIdDifference(const v1::AlignmentAgreement& alignment, const 
   const bool other_column = !alignment.id_column().empty() && alignment.id_column() != column;
   std::string text;
   if (other_column) {
-    absl::StrAppend(&text, "the other party's ids are in its column \"", alignment.id_column(), "\", this table's in \"",
-                    column, "\"");
+    absl::StrAppend(&text, "the other party's ids are in its column \"", alignment.id_column(),
+                    "\", this table's in \"", column, "\"");
   }
   if (other_shape) {
     absl::StrAppend(&text, text.empty() ? "" : "; ", "the other party's ids look like ",

@@ -92,8 +92,8 @@ class IdSurvey {
   int64_t ids_ = 0;
   std::array<Found, 6> found_ = {};
   size_t shortest_integer_ = 0, longest_padded_ = 0;
-  int64_t least_ = 0, greatest_ = 0;  // Of whole numbers of at most 18 digits.
-  int64_t small_ = 0;                 // How many these are.
+  int64_t least_ = 0, greatest_ = 0;                    // Of whole numbers of at most 18 digits.
+  int64_t small_ = 0;                                   // How many these are.
   absl::flat_hash_map<std::string, Pattern> patterns_;  // By punctuation and case of the letters.
 };
 

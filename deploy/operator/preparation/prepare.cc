@@ -229,8 +229,9 @@ absl::Status Preparation::ForEachRow(absl::FunctionRef<absl::Status(const TableR
       SPLITVEIL_RETURN_IF_ERROR(more.status());
       const std::string& table = options_.rows.input_paths.front();
       // The halves of one table have the same ids, however they are written.
-      SPLITVEIL_RETURN_IF_ERROR(options_.parties == Schema::BOTH ? absl::OkStatus()
-                                                                 : rows->ids().Check(table, IdColumn(), IdFormsOf(options_.rows.schema)));
+      SPLITVEIL_RETURN_IF_ERROR(options_.parties == Schema::BOTH
+                                    ? absl::OkStatus()
+                                    : rows->ids().Check(table, IdColumn(), IdFormsOf(options_.rows.schema)));
       result_.ids = rows->ids();
       return CheckUsableRows({options_.min_usable_share, options_.expected_rows}, table, result_.rows, *rows);
     }

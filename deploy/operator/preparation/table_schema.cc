@@ -196,7 +196,8 @@ absl::Status CheckTableSchema(const v1::TableSchema& schema) {
     groups_or_times += column.kind() == Schema::GROUP || column.kind() == Schema::TIME ? 1 : 0;
     SPLITVEIL_RETURN_IF_ERROR(CheckAttribute(column));
     if (!column.id_form().empty() && column.kind() != Schema::ID) {
-      return SchemaError(absl::StrCat("columns: ", column.name(), ": id_form: only an ID has it, this column is of kind ",
+      return SchemaError(absl::StrCat("columns: ", column.name(),
+                                      ": id_form: only an ID has it, this column is of kind ",
                                       Schema::Kind_Name(column.kind()), ": remove it"));
     }
     if (column.optional() && !schema.header()) {
