@@ -132,7 +132,10 @@ void AddTableFlags(PartySetupOptions& options, CLI::App& command) {
   AddValue(command, "--role=ROLE", options.role, "Which party this is.")
       ->default_str("asked for")
       ->check(OneOf({kLabelParty, "nonlabel_party"}));
-  AddValue(command, "--table=FILE", options.table, "This party's table: CSV with any separator, plain or .gz.")
+  AddValue(command, "--table=FILE", options.table,
+           "This party's table: CSV with any separator, plain or .gz, .zst or .xz; a folder or a pattern (parts/*.csv) "
+           "of files "
+           "with one header line each; or -, standard input.")
       ->default_str("asked for");
   AddValue(command, "--id=COLUMN", options.schema.id, "Column with the id that both parties' tables share.")
       ->default_str("the one whose cells all differ");

@@ -27,6 +27,12 @@ constexpr size_t kFewTexts = 30;
 
 using Cells = std::vector<std::vector<std::string>>;
 
+// Those that hold more than separators and blanks, with their numbers in the file, from 1.
+struct FirstLines {
+  std::vector<std::string> texts;
+  std::vector<size_t> numbers;
+};
+
 // How the lines are cut into cells.
 struct Cut {
   char separator;
@@ -50,12 +56,30 @@ std::optional<Cells> SplitAll(const std::vector<std::string>& lines, const Cut& 
   return lines.size() - all.size() <= cut.odd_lines ? std::optional<Cells>(std::move(all)) : std::nullopt;
 }
 
-// With quotes where they can be read so, as RFC 4180 has it.
+// Whether a cell of the line stands in quotes, from one separator to the next.
+bool HasQuotedCell(const std::string& line, char separator) {
+  CellSplitter splitter(separator, /*quotes=*/true, /*trim=*/true);
+  std::vector<absl::string_view> cells;
+  if (!splitter.Split(line, cells)) {
+    return false;
+  }
+  std::vector<absl::string_view> raw;
+  CellSplitter plain(separator, /*quotes=*/false, /*trim=*/true);
+  plain.Split(line, raw);
+  return cells != raw;
+}
+
+// With quotes where they can be read so, as RFC 4180 has it. Quotes are text only if no cell at all stands in a pair of
+// them: a single stray one must not leave the quotes on all other cells.
 std::optional<Cells> SplitBy(const std::vector<std::string>& lines, char separator, size_t odd_lines,
                              TableLayout& layout) {
   layout.separator = separator;
   for (const bool quotes : {true, false}) {
     layout.quotes = quotes;
+    if (!quotes && std::any_of(lines.begin(), lines.end(),
+                               [&](const std::string& line) { return HasQuotedCell(line, separator); })) {
+      return std::nullopt;
+    }
     // Blanks around cells, as in "a, b", hide quotes and numbers.
     std::optional<Cells> cells = SplitAll(lines, {separator, quotes, /*trim=*/true, odd_lines});
     if (cells.has_value()) {
@@ -86,26 +110,29 @@ char MostCells(const std::string& line) {
 }
 
 // What to say where a separator does not fit: the first line that differs from the first.
-std::string OddLine(const std::vector<std::string>& lines, char separator) {
-  const size_t expected = CellsBy(lines.front(), separator);
-  for (size_t line = 1; expected > 1 && line < lines.size(); ++line) {
-    const size_t found = CellsBy(lines[line], separator);
+std::string OddLine(const FirstLines& lines, char separator) {
+  const size_t expected = CellsBy(lines.texts.front(), separator);
+  for (size_t i = 1; expected > 1 && i < lines.texts.size(); ++i) {
+    const size_t found = CellsBy(lines.texts[i], separator);
     if (found != expected) {
-      return absl::StrCat("; by ", SeparatorName(separator), " the first has ", expected, ", and line ", line + 1,
-                          found == 0 ? " has a quoted cell that does not end on it" : absl::StrCat(" has ", found),
-                          ": --skip_bad_rows leaves such lines out");
+      return absl::StrCat(
+          "; by ", SeparatorName(separator), " the first has ", expected, ", and line ", lines.numbers[i],
+          found == 0 ? " has a quoted cell that does not end on it (a quote in a text is written twice, "
+                       "in quotes)"
+                     : absl::StrCat(" has ", found),
+          ": --skip_bad_rows leaves such lines out");
     }
   }
   return "";
 }
 
-absl::StatusOr<Cells> FindSeparator(const std::string& name, const std::vector<std::string>& lines,
-                                    const LayoutFlags& flags, TableLayout& layout) {
+absl::StatusOr<Cells> FindSeparator(const std::string& name, const FirstLines& lines, const LayoutFlags& flags,
+                                    TableLayout& layout) {
   std::optional<Cells> best;
   bool tie = false;
   for (const char separator : kSeparators) {
     TableLayout tried;
-    std::optional<Cells> cells = SplitBy(lines, separator, OddLines(lines, flags), tried);
+    std::optional<Cells> cells = SplitBy(lines.texts, separator, OddLines(lines.texts, flags), tried);
     if (!cells.has_value() || cells->front().size() < 2) {
       continue;
     }
@@ -118,23 +145,23 @@ absl::StatusOr<Cells> FindSeparator(const std::string& name, const std::vector<s
     }
   }
   if (!best.has_value() || tie) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": cannot tell the separator: ",
-                     tie ? "two of comma, semicolon, tab and bar give each line the same number of cells"
-                         : "with comma, semicolon, tab or bar, lines have different numbers of cells",
-                     ". Set --separator=BYTE (tab: \"\\t\")", tie ? "" : OddLine(lines, MostCells(lines.front()))));
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, ": cannot tell the separator: ",
+        tie ? "two of comma, semicolon, tab and bar give each line the same number of cells"
+            : "with comma, semicolon, tab or bar, lines have different numbers of cells",
+        ". Set --separator=BYTE (tab: \"\\t\")", tie ? "" : OddLine(lines, MostCells(lines.texts.front()))));
   }
   return *std::move(best);
 }
 
-absl::StatusOr<Cells> SplitByFlag(const std::string& name, const std::vector<std::string>& lines,
-                                  const LayoutFlags& flags, TableLayout& layout) {
+absl::StatusOr<Cells> SplitByFlag(const std::string& name, const FirstLines& lines, const LayoutFlags& flags,
+                                  TableLayout& layout) {
   const std::string separator = flags.separator == "\\t" ? "\t" : flags.separator;
   if (separator.size() != 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("command line: --separator: expected one byte, found \"", flags.separator, "\""));
   }
-  std::optional<Cells> cells = SplitBy(lines, separator[0], OddLines(lines, flags), layout);
+  std::optional<Cells> cells = SplitBy(lines.texts, separator[0], OddLines(lines.texts, flags), layout);
   if (!cells.has_value() || cells->front().size() < 2) {
     return absl::InvalidArgumentError(
         absl::StrCat(name, ": every line needs the same number of cells, at least two. They differ with separator ",
@@ -253,9 +280,20 @@ std::string SeparatorName(char separator) {
 
 absl::StatusOr<TableLayout> FindLayout(const std::string& name, const std::vector<std::string>& lines,
                                        const LayoutFlags& flags) {
+  FirstLines used;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].find_first_not_of(",;\t| \"") != std::string::npos) {
+      used.texts.push_back(lines[i]);
+      used.numbers.push_back(i + 1);
+    }
+  }
+  if (used.texts.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, ": expected a table, found ", lines.empty() ? "an empty file" : "no line with a cell that is not empty"));
+  }
   TableLayout layout;
-  SPLITVEIL_ASSIGN_OR_RETURN(const Cells cells, flags.separator.empty() ? FindSeparator(name, lines, flags, layout)
-                                                                        : SplitByFlag(name, lines, flags, layout));
+  SPLITVEIL_ASSIGN_OR_RETURN(const Cells cells, flags.separator.empty() ? FindSeparator(name, used, flags, layout)
+                                                                        : SplitByFlag(name, used, flags, layout));
   SPLITVEIL_RETURN_IF_ERROR(TakeNames(name, cells, flags, layout));
   return layout;
 }

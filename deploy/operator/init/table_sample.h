@@ -74,7 +74,8 @@ struct TableSample {
   TableLayout layout;
   std::vector<ColumnSummary> columns;
   int64_t rows = 0;
-  bool whole = false;     // Whether these are all rows of the file.
+  int64_t bytes = 0;      // Of these rows.
+  bool whole = true;      // Whether these are all rows of the table.
   int64_t odd_lines = 0;  // Passed over, where that was asked for: another number of cells.
 };
 
@@ -82,7 +83,7 @@ struct TableSample {
 inline constexpr int64_t kMaxSampledRows = 100'000;
 inline constexpr int64_t kMaxSampledBytes = int64_t{16} << 20;
 
-// Reads `path` (plain or gzip) from its start to its end or to the limits. Errors: NotFound, InvalidArgument as
+// Reads `path` (TableFiles) from its start to its end or to the limits. Errors: NotFound, InvalidArgument as
 // LineReader and FindLayout, for a file without rows, and, unless they
 // are to be skipped, for a row with another number of cells, as one line with file
 // and line and without a cell's text.

@@ -10,6 +10,7 @@
 #include "absl/strings/charconv.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "deploy/operator/preparation/table_files.h"
 #include "deploy/operator/preparation/table_schema.h"
 
 #include "common/config/row_time.h"
@@ -94,6 +95,7 @@ absl::StatusOr<std::unique_ptr<TableReader>> TableReader::Open(std::vector<std::
     return absl::InvalidArgumentError("input: expected at least one file, found none");
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckTableSchema(schema));
+  SPLITVEIL_ASSIGN_OR_RETURN(paths, TableFiles(paths));
   std::unique_ptr<TableReader> reader(new TableReader(std::move(paths), std::move(schema)));
   SPLITVEIL_RETURN_IF_ERROR(reader->OpenFile());
   return reader;
@@ -115,7 +117,10 @@ absl::Status TableReader::OpenFile() {
 
 absl::Status TableReader::ReadHeader() {
   absl::string_view line;
-  const absl::StatusOr<bool> found = lines_->Next(&line);
+  absl::StatusOr<bool> found = lines_->Next(&line);
+  while (found.ok() && *found && splitter_.IsBlank(line)) {
+    found = lines_->Next(&line);
+  }
   if (!found.ok() || !*found) {
     return found.ok() ? absl::InvalidArgumentError(
                             absl::StrCat(lines_->name(), ": expected a header line, found an empty file"))
@@ -199,7 +204,7 @@ absl::StatusOr<bool> TableReader::Next(TableRow& row) {
       row.error = more.status();
       lines_ = nullptr;
       return true;
-    } else if (!line.empty()) {
+    } else if (!splitter_.IsBlank(line)) {
       ++rows_read_;
       ReadRow(line, row);
       return true;

@@ -20,12 +20,12 @@
 
 namespace splitveil {
 
-// Constant memory. Lines without a byte hold no row. Messages name file, line and column, never what stands there. Not
-// thread-safe.
+// Constant memory. Lines whose cells are all empty hold no row. Messages name file, line and column, never what stands
+// there. Not thread-safe.
 class TableReader {
  public:
-  // `schema`: valid by its options. Errors: NotFound; InvalidArgument for a schema that contradicts itself or the
-  // header line of a file, or a file that cannot be read.
+  // `paths`: as TableFiles takes them. `schema`: valid by its options. Errors: those of TableFiles; NotFound;
+  // InvalidArgument for a schema that contradicts itself or the header line of a file, or a file that cannot be read.
   static absl::StatusOr<std::unique_ptr<TableReader>> Open(std::vector<std::string> paths, v1::TableSchema schema);
 
   const TableColumns& columns() const { return columns_; }

@@ -160,5 +160,29 @@ TEST(TableLayoutTest, NumbersAreWhatPreparedDataTake) {
   }
 }
 
+// Otherwise all other quotes would stay, those of ids too.
+TEST(TableLayoutTest, OneStrayQuoteIsNamedAndMakesNoTextOfAllOthers) {
+  std::vector<std::string> lines = {"id,name,age"};
+  for (int row = 0; row < 50; ++row) {
+    lines.push_back(row % 4 == 0 ? "\"k, 7\",x,3" : "k8,x,4");
+  }
+  lines[30] = "k9,\"x,5";
+  EXPECT_THAT(Error(lines),
+              HasSubstr("by comma the first has 3, and line 31 has a quoted cell that does not end on it (a "
+                        "quote in a text is written twice, in quotes)"));
+  LayoutFlags flags;
+  flags.separator = ",";
+  EXPECT_THAT(Error(lines, flags), HasSubstr("line 31 has a quoted cell that does not end on it"));
+  flags.skip_bad_rows = true;
+  EXPECT_TRUE(Found(lines, flags).quotes);
+}
+
+TEST(TableLayoutTest, LinesOfEmptyCellsCountOnlyAsLines) {
+  EXPECT_THAT(Found({"", ",,", "id,age,city", "a,3,x", ",,", " ", "b,4,y"}).names, ElementsAre("id", "age", "city"));
+  EXPECT_THAT(Error({"", "id,age", "a,3", "", "b,4,5"}), HasSubstr("line 5 has 3"));
+  EXPECT_THAT(Error({"", ",,"}), HasSubstr("t.csv: expected a table, found no line with a cell that is not empty"));
+  EXPECT_THAT(Error({}), HasSubstr("found an empty file"));
+}
+
 }  // namespace
 }  // namespace splitveil
