@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -22,10 +23,12 @@
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
 #include "common/crypto/sha256.h"
+#include "common/dataset/dataset.h"
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/transport/certificate.h"
+#include "label_party/label_privacy/label_revealing_columns.h"
 #include "label_party/policy/label_config.h"
 
 #include "splitveil/v1/party.pb.h"
@@ -354,6 +357,17 @@ absl::StatusOr<PartyPlan> MakePlan(const PartySetupOptions& options) {
   return plan;
 }
 
+// Before anything is trained or sent: a start only repeats it.
+absl::Status WarnOfLabelRevealingColumns(const PartySetupOptions& options, const std::string& path) {
+  if (options.choices.is_label_party) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data, Dataset::Open(path));
+    if (const std::string telling = DescribeLabelRevealingColumns(*data); !telling.empty()) {
+      LogWarning(options.table, ": ", telling);
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status PrepareAndWrite(const PartySetupOptions& options, PartyPlan& plan) {
   SPLITVEIL_ASSIGN_OR_RETURN(const PrepareResult prepared, PrepareTable(options, plan.schema, plan.received));
   const std::vector<std::string> shape = prepared.ids.Shape();
@@ -372,6 +386,7 @@ absl::Status PrepareAndWrite(const PartySetupOptions& options, PartyPlan& plan) 
   std::printf("%s: %lld rows, %lld of them for training\n", party.path.c_str(),
               static_cast<long long>(party.preprocessing.rows()),
               static_cast<long long>(party.preprocessing.training_rows()));
+  SPLITVEIL_RETURN_IF_ERROR(WarnOfLabelRevealingColumns(options, party.path));
   return WriteAll(options, plan.texts, plan.identity);
 }
 

@@ -89,6 +89,7 @@ absl::Status CheckNames(const std::string& path, const TableSample& sample, cons
 absl::StatusOr<std::string> FindId(const std::string& path, const TableSample& sample, const SchemaFlags& flags) {
   if (!flags.id.empty()) {
     const ColumnSummary& column = *FindColumn(sample, flags.id);
+    SPLITVEIL_RETURN_IF_ERROR(column.ids().HasLostDigits() ? column.ids().Check(path, flags.id, {}) : absl::OkStatus());
     return column.names_rows() || MayLeaveOut(column.rows() - column.distinct(), column, flags)
                ? absl::StatusOr<std::string>(flags.id)
                : Unclear(path, flags.id,
@@ -396,6 +397,7 @@ absl::StatusOr<SchemaProposal> ProposeSchema(const std::string& path, const Tabl
       SPLITVEIL_ASSIGN_OR_RETURN(const std::set<v1::IdForm> forms, FindIdForms(path, column, flags));
       for (const v1::IdForm form : forms) {
         into.add_id_form(form);
+        absl::StrAppend(&why, form == v1::INTEGER ? "; as whole numbers: 7.0 and 007 are 7" : "");
       }
     } else if (has_label && column.name() == flags.label) {
       SPLITVEIL_ASSIGN_OR_RETURN(why, AddLabel(path, column, flags, proposal.schema, into));

@@ -214,6 +214,16 @@ absl::Status TakeNames(const std::string& name, const Cells& cells, const Layout
   layout.header = flags.header.empty() ? LooksLikeHeader(cells) : flags.header == "yes";
   const std::vector<std::string>& first = cells.front();
   const auto [one, other] = SameCells(first);
+  Cells others = cells;
+  for (std::vector<std::string>& line : others) {
+    line.erase(line.begin());
+  }
+  if (flags.header.empty() && first.front().empty() && LooksLikeHeader(others)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name,
+                     ":1: expected a name for every column, found none of the first: data frames write their row "
+                     "numbers so. Write the table without them (pandas: index=False), or name the column"));
+  }
   // Taken for a header, a row would be printed: names of columns are, cells are not.
   if (flags.header.empty() && !layout.header) {
     return absl::InvalidArgumentError(absl::StrCat(

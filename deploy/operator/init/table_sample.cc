@@ -51,7 +51,7 @@ void ColumnSummary::Add(const std::string& cell, int64_t line) {
   }
   dates_ += IsDate(cell) ? 1 : 0;
   const bool is_new = hashes_.insert(absl::Hash<std::string>()(cell)).second;
-  if (rows_ <= kSurveyedRows || distinct() == rows_) {
+  if (rows_ <= kSurveyedRows || distinct() == rows_ || ids_.HasLostDigits()) {
     ids_.Add(cell, line);
   }
   if (hashes_.size() > kMaxTexts) {

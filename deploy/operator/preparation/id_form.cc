@@ -96,8 +96,8 @@ std::optional<Number> NumberIn(absl::string_view text) {
 bool IsZero(absl::string_view digits) { return digits.find_first_not_of('0') == absl::string_view::npos; }
 
 // Kinds of characters in a run, by bit.
-constexpr char kKindMarks[] = "90Aae~";
-constexpr unsigned kDigit = 1, kZeroInFront = 2, kCapital = 4, kSmall = 8, kBeyondAscii = 16, kAccentBehind = 32;
+constexpr char kKindMarks[] = "Aae~90";
+constexpr unsigned kCapital = 1, kSmall = 2, kBeyondAscii = 4, kAccentBehind = 8, kDigit = 16, kZeroInFront = 32;
 
 unsigned KindOf(char byte) {
   return absl::ascii_isdigit(byte)   ? kDigit

@@ -334,8 +334,8 @@ TEST_F(InitCommandTest, TakesTheTableFromStandardInput) {
   const std::string table = ReadFile(At("shop.csv")).value();
   std::vector<std::string> words = Changed(Shop(), "--table=" + At("shop.csv"), "--table=-");
   EXPECT_THAT(ExpectDone(words, table), HasSubstr("nonlabel_party.data: 400 rows"));
-  words.push_back("--force");
-  EXPECT_THAT(ExpectError(2, words, ""), HasSubstr("expected a table, found an empty file"));
+  EXPECT_THAT(ExpectError(2, Changed(words, "--out=" + At("shop"), "--out=" + At("other")), ""),
+              HasSubstr("expected a table, found an empty file"));
 }
 
 }  // namespace

@@ -184,5 +184,12 @@ TEST(TableLayoutTest, LinesOfEmptyCellsCountOnlyAsLines) {
   EXPECT_THAT(Error({}), HasSubstr("found an empty file"));
 }
 
+TEST(TableLayoutTest, RowNumbersOfADataFrameAreNamed) {
+  EXPECT_THAT(Error({",id,age", "0,a,3", "1,b,4"}),
+              HasSubstr("t.csv:1: expected a name for every column, found none of "
+                        "the first: data frames write their row numbers so"));
+  EXPECT_THAT(Error({",7,age", "0,a,3"}), HasSubstr("may be a row"));
+}
+
 }  // namespace
 }  // namespace splitveil
