@@ -241,6 +241,23 @@ TEST_F(RunMistakesTest, IdsThatNeverMeetAreRefusedByBothWithWhatToLookAt) {
   }
 }
 
+TEST_F(RunMistakesTest, IdsOfWhichFewMeetAreAWarningAtBothWithTheLikelyReasons) {
+  Prepare("label_party", Table("a", true));
+  std::string table = "id,age,town\n";
+  for (int i = 0; i < kRows; ++i) {
+    absl::StrAppend(&table, i % 10 == 0 ? "a" : "0a", i, ",30,x\n");
+  }
+  Prepare("nonlabel_party", table);
+  StartBoth();
+  run_.nonlabel->Wait();
+  run_.label->Wait();
+  for (const RunningProgram* party : {run_.label.get(), run_.nonlabel.get()}) {
+    EXPECT_THAT(party->Errors(), AllOf(HasSubstr("only 40 of 400 own ids and 400 of the peer's are shared, 10.0% of the "
+                                                 "smaller table (low_shared_share: 0.2)"),
+                                       HasSubstr("leading zeros")));
+  }
+}
+
 TEST_F(RunMistakesTest, SharedExamplesOfOneClassAreNoSuccessAndThePeerIsNotTold) {
   Prepare("label_party", Table("a", true));
   std::string table = "id,age,town\n";

@@ -109,21 +109,26 @@ char MostCells(const std::string& line) {
                            [&](char a, char b) { return CellsBy(line, a) < CellsBy(line, b); });
 }
 
-// What to say where a separator does not fit: the first line that differs from the first.
-std::string OddLine(const FirstLines& lines, char separator) {
+// What to say where a separator does not fit: the first line that differs from the first, which may be all that is
+// wrong.
+absl::Status Misfit(const std::string& name, const FirstLines& lines, char separator, absl::string_view problem) {
   const size_t expected = CellsBy(lines.texts.front(), separator);
   for (size_t i = 1; expected > 1 && i < lines.texts.size(); ++i) {
     const size_t found = CellsBy(lines.texts[i], separator);
+    if (found == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, ":", lines.numbers[i],
+                       ": expected a quoted cell that ends on its line, found one that does not; a quote in a text is "
+                       "written twice, "
+                       "in quotes (\"5\"\" disk\"). --skip_bad_rows leaves such lines out"));
+    }
     if (found != expected) {
-      return absl::StrCat(
-          "; by ", SeparatorName(separator), " the first has ", expected, ", and line ", lines.numbers[i],
-          found == 0 ? " has a quoted cell that does not end on it (a quote in a text is written twice, "
-                       "in quotes)"
-                     : absl::StrCat(" has ", found),
-          ": --skip_bad_rows leaves such lines out");
+      return absl::InvalidArgumentError(absl::StrCat(name, ": ", problem, "; by ", SeparatorName(separator),
+                                                     " the first has ", expected, ", and line ", lines.numbers[i],
+                                                     " has ", found, ": --skip_bad_rows leaves such lines out"));
     }
   }
-  return "";
+  return absl::InvalidArgumentError(absl::StrCat(name, ": ", problem));
 }
 
 absl::StatusOr<Cells> FindSeparator(const std::string& name, const FirstLines& lines, const LayoutFlags& flags,
@@ -144,12 +149,17 @@ absl::StatusOr<Cells> FindSeparator(const std::string& name, const FirstLines& l
       layout = tried;
     }
   }
-  if (!best.has_value() || tie) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        name, ": cannot tell the separator: ",
-        tie ? "two of comma, semicolon, tab and bar give each line the same number of cells"
-            : "with comma, semicolon, tab or bar, lines have different numbers of cells",
-        ". Set --separator=BYTE (tab: \"\\t\")", tie ? "" : OddLine(lines, MostCells(lines.texts.front()))));
+  if (tie) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name,
+                     ": cannot tell the separator: two of comma, semicolon, tab and bar give each line the same "
+                     "number of cells. Set --separator=BYTE (tab: \"\\t\")"));
+  }
+  if (!best.has_value()) {
+    return Misfit(
+        name, lines, MostCells(lines.texts.front()),
+        "cannot tell the separator: with comma, semicolon, tab or bar, lines have different numbers of cells. "
+        "Set --separator=BYTE (tab: \"\\t\")");
   }
   return *std::move(best);
 }
@@ -163,9 +173,9 @@ absl::StatusOr<Cells> SplitByFlag(const std::string& name, const FirstLines& lin
   }
   std::optional<Cells> cells = SplitBy(lines.texts, separator[0], OddLines(lines.texts, flags), layout);
   if (!cells.has_value() || cells->front().size() < 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": every line needs the same number of cells, at least two. They differ with separator ",
-                     SeparatorName(separator[0]), OddLine(lines, separator[0])));
+    return Misfit(name, lines, separator[0],
+                  absl::StrCat("every line needs the same number of cells, at least two. They differ with separator ",
+                               SeparatorName(separator[0])));
   }
   return *std::move(cells);
 }
@@ -210,19 +220,30 @@ std::pair<size_t, size_t> SameCells(const std::vector<std::string>& line) {
   return {0, 0};
 }
 
+// The columns that have a name.
+Cells WithNames(const Cells& cells) {
+  Cells named(cells.size());
+  for (size_t row = 0; row < cells.size(); ++row) {
+    for (size_t column = 0; column < cells[row].size(); ++column) {
+      if (!cells.front()[column].empty()) {
+        named[row].push_back(cells[row][column]);
+      }
+    }
+  }
+  return named;
+}
+
 absl::Status TakeNames(const std::string& name, const Cells& cells, const LayoutFlags& flags, TableLayout& layout) {
   layout.header = flags.header.empty() ? LooksLikeHeader(cells) : flags.header == "yes";
   const std::vector<std::string>& first = cells.front();
   const auto [one, other] = SameCells(first);
-  Cells others = cells;
-  for (std::vector<std::string>& line : others) {
-    line.erase(line.begin());
-  }
-  if (flags.header.empty() && first.front().empty() && LooksLikeHeader(others)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name,
-                     ":1: expected a name for every column, found none of the first: data frames write their row "
-                     "numbers so. Write the table without them (pandas: index=False), or name the column"));
+  const auto unnamed = std::find(first.begin(), first.end(), "") - first.begin();
+  if (flags.header.empty() && static_cast<size_t>(unnamed) < first.size() && LooksLikeHeader(WithNames(cells))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, ":1: expected a name for every column, found none of column ", unnamed + 1,
+        unnamed == 0 ? ": data frames write their row numbers so. Write the table without them (pandas: index=False)"
+                     : ": a line that ends with a separator has one more, empty cell. Write the table without it",
+        ", or name the column"));
   }
   // Taken for a header, a row would be printed: names of columns are, cells are not.
   if (flags.header.empty() && !layout.header) {
