@@ -43,7 +43,8 @@ absl::Status CheckSplitByTables(const Dataset& data, const v1::RunAgreement& agr
   return absl::OkStatus();
 }
 
-// Ids in a different form would match none of the peer's, or a few by chance.
+}  // namespace
+
 absl::Status CheckIdForms(const Dataset& data, const v1::RunAgreement& agreement) {
   const auto names = [](const google::protobuf::RepeatedField<int>& forms) {
     std::set<std::string> sorted;
@@ -59,8 +60,6 @@ absl::Status CheckIdForms(const Dataset& data, const v1::RunAgreement& agreement
                                   agreed, "), found data prepared with ", prepared,
                                   "; set id_form of the ID column in the schema and prepare the table again"));
 }
-
-}  // namespace
 
 absl::Status CheckSplit(const Dataset& data, const v1::RunAgreement& agreement) {
   const v1::Preprocessing& prepared = data.preprocessing();

@@ -19,6 +19,10 @@ namespace splitveil {
 // their vocabularies and scales would have seen its test examples.
 absl::Status CheckSplit(const Dataset& data, const v1::RunAgreement& agreement);
 
+// InvalidArgument, with both lists, where the ids were given other forms than the agreement's: they would match none of
+// the peer's, or a few by chance.
+absl::Status CheckIdForms(const Dataset& data, const v1::RunAgreement& agreement);
+
 // Whose data they must be: the label party's have labels, the other's have none.
 enum class PreparedFor { kLabelParty, kNonLabelParty };
 

@@ -143,6 +143,15 @@ struct Telling {
   double auc = 0.5;  // At least.
 };
 
+// Scores that were fitted on other rows: the larger, the likelier positive.
+void ConsiderFitted(const std::string& what, const std::vector<float>& scores, absl::Span<const uint8_t> question,
+                    Telling& most) {
+  const absl::StatusOr<double> auc = LeakAuc(scores, question);
+  if (auc.ok() && *auc > most.auc) {
+    most = {what, *auc};
+  }
+}
+
 void Consider(const std::string& what, const std::vector<float>& scores, absl::Span<const uint8_t> question,
               Telling& most) {
   const absl::StatusOr<double> auc = LeakAuc(scores, question);
@@ -183,8 +192,8 @@ Telling MostTellingColumn(const Sample& sample) {
       Consider(absl::StrCat("column ", sample.numeric_names[k], " alone"), sample.numeric[k], question, most);
     }
     for (size_t k = 0; k < sample.categorical.size(); ++k) {
-      Consider(absl::StrCat("column ", sample.categorical_names[k], " alone"),
-               SharesInTheOtherHalf(sample.categorical[k], question), question, most);
+      ConsiderFitted(absl::StrCat("column ", sample.categorical_names[k], " alone"),
+                     SharesInTheOtherHalf(sample.categorical[k], question), question, most);
     }
   }
   if (most.auc >= kTellingAuc) {
@@ -194,8 +203,8 @@ Telling MostTellingColumn(const Sample& sample) {
     const std::vector<uint8_t> bins = BinsOf(sample.numeric[k]);
     for (const std::vector<uint8_t>& question : sample.questions) {
       if (HasEnoughOfBoth(question)) {
-        Consider(absl::StrCat("column ", sample.numeric_names[k], " alone, value by value,"),
-                 SharesInTheOtherHalf({bins.begin(), bins.end()}, question), question, most);
+        ConsiderFitted(absl::StrCat("column ", sample.numeric_names[k], " alone, value by value,"),
+                       SharesInTheOtherHalf({bins.begin(), bins.end()}, question), question, most);
       }
     }
   }
@@ -258,7 +267,7 @@ Telling MostTellingDifference(const Dataset& data, const Sample& sample) {
       const std::vector<uint8_t> bins = BinsOf(difference);
       for (const std::vector<uint8_t>& question : questions) {
         Consider(what, difference, question, most);
-        Consider(what, SharesInTheOtherHalf({bins.begin(), bins.end()}, question), question, most);
+        ConsiderFitted(what, SharesInTheOtherHalf({bins.begin(), bins.end()}, question), question, most);
       }
     }
   }
@@ -355,8 +364,8 @@ Telling AllTogether(const Sample& sample) {
   for (const std::vector<uint8_t>& question : MainQuestions(sample, rows)) {
     std::vector<double> gains;
     const std::vector<float> scores = CrossFittedScores(sample, numeric, question, gains);
-    Consider(absl::StrCat("the own columns together, above all ", MostUsed(sample, gains), ","), scores, question,
-             most);
+    ConsiderFitted(absl::StrCat("the own columns together, above all ", MostUsed(sample, gains), ","), scores, question,
+                   most);
   }
   return most;
 }

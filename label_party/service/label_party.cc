@@ -145,6 +145,7 @@ absl::StatusOr<LabelSessionOptions> SessionOptions(const LabelPartyPlan& plan, R
   if (plan.config.has_attribute_attack()) {
     SPLITVEIL_ASSIGN_OR_RETURN(options.known_attributes,
                                Dataset::Open(plan.config.attribute_attack().auxiliary().path()));
+    SPLITVEIL_RETURN_IF_ERROR(CheckIdForms(*options.known_attributes, plan.agreement));
   }
   return options;
 }

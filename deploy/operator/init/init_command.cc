@@ -140,10 +140,10 @@ void AddTableFlags(PartySetupOptions& options, CLI::App& command) {
   AddValue(command, "--id=COLUMN", options.schema.id, "Column with the id that both parties' tables share.")
       ->default_str("the one whose cells all differ");
   AddValue(command, "--id_form=FORM", options.id_forms,
-           "Form that both parties give their ids: UNICODE_NFC, CASE_FOLD (capitals are small letters) or INTEGER "
-           "(100000.0 and 0100000 are 100000); repeat it for several. It stands in the proposal.")
+           "Form that both parties give their ids: UNICODE_NFC, CASE_FOLD (capitals are small letters), INTEGER "
+           "(100000.0 and 0100000 are 100000) or AS_WRITTEN; repeat it for several. It stands in the proposal.")
       ->default_str("UNICODE_NFC, and INTEGER if all are whole numbers")
-      ->check(OneOf({"UNICODE_NFC", "CASE_FOLD", "INTEGER"}));
+      ->check(OneOf({"UNICODE_NFC", "CASE_FOLD", "INTEGER", "AS_WRITTEN"}));
   AddValue(command, "--label=COLUMN", options.schema.label, "Column to be predicted, of the label party.")
       ->default_str("asked for");
   AddValue(command, "--positive=TEXT", options.schema.positive, "Which of the label's two values is the positive one.")

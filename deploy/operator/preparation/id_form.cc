@@ -289,6 +289,9 @@ int64_t IdSurvey::numbers() const {
 
 absl::Status IdSurvey::Check(const std::string& table, const std::string& column,
                              const std::set<v1::IdForm>& forms) const {
+  if (forms.count(v1::AS_WRITTEN) > 0) {
+    return absl::OkStatus();
+  }
   // Among hexadecimal codes some look like numbers of every form.
   const bool are_numbers = static_cast<double>(numbers()) >= kMostlyNumbers * static_cast<double>(ids_);
   const std::string place = absl::StrCat(table, ": column \"", column, "\": ");
@@ -322,7 +325,7 @@ absl::Status IdSurvey::Check(const std::string& table, const std::string& column
       ". They would not match the other party's. Write them alike, or let both parties apply id_form: ", form,
       " (`init --id_form=", form,
       "` at the party that proposes; by hand: in the schema's ID column and in the "
-      "agreement's alignment)"));
+      "agreement's alignment). AS_WRITTEN says that they differ on purpose"));
 }
 
 bool IdSurvey::NumbersRows() const {

@@ -53,7 +53,7 @@ class IdSurvey {
 
   // Whether one id can be written in one way only. Error: InvalidArgument "TABLE: column "COLUMN": ..." with the number
   // of ids of each form and the first line of each, if numbers are written in several ways or have lost digits, or
-  // accents are, and none of `forms` makes them alike.
+  // accents are, and none of `forms` makes them alike or is AS_WRITTEN.
   absl::Status Check(const std::string& table, const std::string& column, const std::set<v1::IdForm>& forms) const;
 
   // Whether the ids, if they are distinct, are 0, 1, 2, ... or 1, 2, 3, ..., in any order.

@@ -338,5 +338,18 @@ TEST_F(InitCommandTest, TakesTheTableFromStandardInput) {
               HasSubstr("expected a table, found an empty file"));
 }
 
+TEST_F(InitCommandTest, WarnsOfColumnsThatAreMadeFromTheLabel) {
+  std::string table = "customer,before,after,defaulted\n";
+  for (int row = 0; row < 400; ++row) {
+    const int before = 100 + row * 7919 % 6007;
+    table += "kunde" + std::to_string(row) + "," + std::to_string(before) + "," +
+             std::to_string(before - (row % 4 == 0 ? 17 : 3) - row % 5) + (row % 4 == 0 ? ",yes\n" : ",no\n");
+  }
+  WriteText(At("bank.csv"), table);
+  const ChildResult result = RunTool(Bank({"--protection=none"}));
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("the difference of columns before and after ranks the labels at AUC 1.000"));
+}
+
 }  // namespace
 }  // namespace splitveil::testing

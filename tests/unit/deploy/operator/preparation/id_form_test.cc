@@ -79,6 +79,7 @@ TEST(IdSurveyTest, FailsForNumbersWithAndWithoutFractionsWithBothCounts) {
                                              "in line 5"),
                                    HasSubstr("id_form: INTEGER"), Not(HasSubstr("70003"))));
   EXPECT_EQ(Error(survey, {v1::INTEGER}), "");
+  EXPECT_EQ(Error(survey, {v1::AS_WRITTEN}), "");
   EXPECT_EQ(Error(Survey(500, [](int i) { return absl::StrCat(70000 + i, ".0"); })), "");
 }
 
