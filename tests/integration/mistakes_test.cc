@@ -270,7 +270,8 @@ TEST_F(RunMistakesTest, AColumnMadeFromTheLabelIsAWarningUnderEveryProtection) {
   Prepare("label_party", table);
   Prepare("nonlabel_party", Table("a", false));
   StartBoth();
-  ExpectEnds(0, 0);
+  EXPECT_EQ(run_.nonlabel->Wait(), 0);
+  EXPECT_EQ(run_.label->Wait(), 0);
   EXPECT_THAT(run_.label->Errors(),
               HasSubstr("own features: column age alone, value by value, ranks the labels at AUC 1.000"));
 }

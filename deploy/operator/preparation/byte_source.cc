@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <lzma.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -210,6 +209,9 @@ class PackedSource : public ByteSource {
       const size_t in_before = window_.in_left;
       SPLITVEIL_ASSIGN_OR_RETURN(const bool may_end, decoder_->Decode(window_));
       const bool moved = window_.in_left < in_before || window_.out_left < bytes;
+      if (!moved && in_before > 0) {
+        return absl::InternalError("a decoder stands still");  // Never: it would for ever.
+      }
       may_end_ = moved ? may_end : may_end_;
       filled_ = window_.out_left == 0;
     }
@@ -287,8 +289,13 @@ absl::StatusOr<int> CopyStandardInput() {
   if (isatty(STDIN_FILENO) == 1) {
     return absl::InvalidArgumentError("expected a table on standard input, found a terminal");
   }
-  const char* const folder = std::getenv("TMPDIR");
-  const int copy = open(folder == nullptr ? "/tmp" : folder, O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  const char* const given = std::getenv("TMPDIR");
+  const std::string folder = given == nullptr ? "/tmp" : given;
+  std::string name = absl::StrCat(folder, "/splitveil_XXXXXX");
+  const int copy = mkostemp(&name[0], O_CLOEXEC);
+  if (copy >= 0) {
+    unlink(name.c_str());
+  }
   std::vector<char> chunk(kChunkBytes);
   while (copy >= 0) {
     const ssize_t count = read(STDIN_FILENO, chunk.data(), chunk.size());
@@ -299,8 +306,7 @@ absl::StatusOr<int> CopyStandardInput() {
       break;
     }
   }
-  return absl::InvalidArgumentError(absl::StrCat("standard input cannot be copied to ",
-                                                 folder == nullptr ? "/tmp" : folder,
+  return absl::InvalidArgumentError(absl::StrCat("standard input cannot be copied to ", folder,
                                                  " (TMPDIR names another folder): ", std::strerror(errno)));
 }
 

@@ -346,7 +346,7 @@ TEST_F(InitCommandTest, WarnsOfColumnsThatAreMadeFromTheLabel) {
              std::to_string(before - (row % 4 == 0 ? 17 : 3) - row % 5) + (row % 4 == 0 ? ",yes\n" : ",no\n");
   }
   WriteText(At("bank.csv"), table);
-  const ChildResult result = RunTool(Bank({"--protection=none"}));
+  const ChildResult result = RunTool(Bank({"--protection=none", "--id=customer"}));
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_THAT(result.err, HasSubstr("the difference of columns before and after ranks the labels at AUC 1.000"));
 }
