@@ -1,6 +1,10 @@
 #include "common/dataset/prepared_data.h"
 
+#include <set>
+#include <string>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "common/config/agreement.h"
 #include "common/status/status_macros.h"
@@ -41,6 +45,22 @@ absl::Status CheckSplitByTables(const Dataset& data, const v1::RunAgreement& agr
 
 }  // namespace
 
+absl::Status CheckIdForms(const Dataset& data, const v1::RunAgreement& agreement) {
+  const auto names = [](const google::protobuf::RepeatedField<int>& forms) {
+    std::set<std::string> sorted;
+    for (const int form : forms) {
+      sorted.insert(v1::IdForm_Name(static_cast<v1::IdForm>(form)));
+    }
+    return sorted.empty() ? "none" : absl::StrJoin(sorted, ", ");
+  };
+  const std::string agreed = names(agreement.alignment().id_form()), prepared = names(data.preprocessing().id_form());
+  return prepared == agreed ? absl::OkStatus()
+                            : absl::InvalidArgumentError(absl::StrCat(
+                                  data.path(), ": alignment.id_form: expected ids in the forms of the run agreement (",
+                                  agreed, "), found data prepared with ", prepared,
+                                  "; set id_form of the ID column in the schema and prepare the table again"));
+}
+
 absl::Status CheckSplit(const Dataset& data, const v1::RunAgreement& agreement) {
   const v1::Preprocessing& prepared = data.preprocessing();
   SPLITVEIL_RETURN_IF_ERROR(CheckSplitByTables(data, agreement));
@@ -78,6 +98,7 @@ absl::StatusOr<std::shared_ptr<const Dataset>> OpenPreparedData(const v1::PartyC
   }
   // The most common mix-up first: the file of the other party.
   absl::Status fits = CheckOwner(**data, agreement, owner);
+  fits.Update(CheckIdForms(**data, agreement));
   if (IsSplit(agreement)) {
     fits.Update(CheckSplit(**data, agreement));
   }

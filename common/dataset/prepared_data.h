@@ -19,11 +19,15 @@ namespace splitveil {
 // their vocabularies and scales would have seen its test examples.
 absl::Status CheckSplit(const Dataset& data, const v1::RunAgreement& agreement);
 
+// InvalidArgument, with both lists, where the ids were given other forms than the agreement's: they would match none of
+// the peer's, or a few by chance.
+absl::Status CheckIdForms(const Dataset& data, const v1::RunAgreement& agreement);
+
 // Whose data they must be: the label party's have labels, the other's have none.
 enum class PreparedFor { kLabelParty, kNonLabelParty };
 
 // Opens the data that `party` names. Errors: as Dataset::Open and CheckSplit; InvalidArgument for the other party's
-// data.
+// data, and for ids in other forms than the agreed ones.
 absl::StatusOr<std::shared_ptr<const Dataset>> OpenPreparedData(const v1::PartyCommon& party,
                                                                 const v1::RunAgreement& agreement, PreparedFor owner);
 

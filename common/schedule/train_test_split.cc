@@ -1,10 +1,12 @@
 #include "common/schedule/train_test_split.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 #include "common/crypto/invariant.h"
 #include "common/crypto/sha256.h"
@@ -20,6 +22,21 @@ absl::Status CheckSharedExamples(const SharedExamples& examples, int64_t minimum
       examples.shared, " of ", examples.own_ids, " own ids and ", examples.peer_ids,
       " of the peer's; an id must be the same bytes at both parties: see that both tables name examples by the same "
       "column, alike in case, leading zeros and prefixes, and try again with `splitveil align`"));
+}
+
+std::string DescribeLowShare(const SharedExamples& examples, double low_share) {
+  const auto smaller = static_cast<double>(std::min(examples.own_ids, examples.peer_ids));
+  if (static_cast<double>(examples.shared) >= low_share * smaller) {
+    return "";
+  }
+  return absl::StrFormat(
+      "only %d of %d own ids and %d of the peer's are shared, %.1f%% of the smaller table (low_shared_share: %g). If "
+      "the "
+      "tables should have more in common: the id columns may name different things (a row number, another kind of "
+      "customer), ids may be written differently (capitals, leading zeros, .0, accents, prefixes; id_form gives them "
+      "one form), or one table may be of another period or region",
+      examples.shared, examples.own_ids, examples.peer_ids, 100 * static_cast<double>(examples.shared) / smaller,
+      low_share);
 }
 
 namespace {

@@ -96,6 +96,10 @@ struct SharedExamples {
 // parties know the counts, so each refuses by itself.
 absl::Status CheckSharedExamples(const SharedExamples& examples, int64_t minimum_batch_size);
 
+// A warning with the likely reasons, if the parties share less than `low_share` of the smaller table
+// (AlignmentAgreement.low_shared_share); else "".
+std::string DescribeLowShare(const SharedExamples& examples, double low_share);
+
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_COMMON_SCHEDULE_TRAIN_TEST_SPLIT_H_

@@ -117,7 +117,7 @@ void CheckTogether(const v1::RunAgreement& agreement, const v1::LabelPartyConfig
   if (config.has_privacy_account() && protection.has_gaussian_label_dp()) {
     CheckAccount(config, protection, agreement, *data, dry_run);
   }
-  if (const std::string telling = DescribeLabelRevealingColumn(*data); !telling.empty()) {
+  if (const std::string telling = DescribeLabelRevealingColumns(*data); !telling.empty()) {
     dry_run.Warn("own features", telling);
   }
   DryRunExpectation(agreement, *data, dry_run);

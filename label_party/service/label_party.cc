@@ -108,12 +108,9 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> OpenAccount(const LabelPartyPlan
   return account;
 }
 
-// What an account counts is noise on labels, which hides no column that is made from them.
-void WarnOfLabelRevealingColumn(const PrivacyAccount* account, const Dataset& data) {
-  if (account == nullptr) {
-    return;
-  }
-  if (const std::string telling = DescribeLabelRevealingColumn(data); !telling.empty()) {
+// No protection of labels hides a column that is made from them.
+void WarnOfLabelRevealingColumns(const Dataset& data) {
+  if (const std::string telling = DescribeLabelRevealingColumns(data); !telling.empty()) {
     LogWarning("own features: ", telling);
   }
 }
@@ -148,6 +145,7 @@ absl::StatusOr<LabelSessionOptions> SessionOptions(const LabelPartyPlan& plan, R
   if (plan.config.has_attribute_attack()) {
     SPLITVEIL_ASSIGN_OR_RETURN(options.known_attributes,
                                Dataset::Open(plan.config.attribute_attack().auxiliary().path()));
+    SPLITVEIL_RETURN_IF_ERROR(CheckIdForms(*options.known_attributes, plan.agreement));
   }
   return options;
 }
@@ -283,7 +281,7 @@ absl::Status ServeRun(LabelPartyPlan& plan, RetryLimits& allowed) {
   options.alignments_left = allowed.alignments;
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PrivacyAccount> account, OpenAccount(plan, *options.data));
   options.account_id = account == nullptr ? "" : account->id();
-  WarnOfLabelRevealingColumn(account.get(), *options.data);
+  WarnOfLabelRevealingColumns(*options.data);
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise,
                              OpenNoise(plan, !options.checkpoints.unfinished.empty()));
   SPLITVEIL_ASSIGN_OR_RETURN(options.protection, MakeProtection(plan.config.protection(), std::move(noise),

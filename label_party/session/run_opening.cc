@@ -205,8 +205,12 @@ absl::Status RunOpening::Aligned(const std::string& detail) {
   recorded.Update(ledger.Commit());  // A ledger that cannot be written ends the run here, not after its first steps.
   SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(recorded));
   // The peer finds the same number, so it need not be told.
-  absl::Status enough =
-      CheckSharedExamples({examples, own_ids, peer_ids}, run_->context.agreement.minimum_batch_size());
+  const v1::RunAgreement& agreement = run_->context.agreement;
+  const SharedExamples shared = {examples, own_ids, peer_ids};
+  if (const std::string low = DescribeLowShare(shared, agreement.alignment().low_shared_share()); !low.empty()) {
+    LogWarning(low);
+  }
+  absl::Status enough = CheckSharedExamples(shared, agreement.minimum_batch_size());
   if (!enough.ok()) {
     run_->end.End(Cause::kPeer, std::move(enough)).IgnoreError();
   }

@@ -266,9 +266,13 @@ absl::Status NonLabelRunLifecycle::Aligned(const std::string& detail) {
   SPLITVEIL_RETURN_IF_ERROR(
       ledger_->RecordEvent("aligned", absl::StrCat(aligned_.rows.size(), " common ids of ", options_.data->rows(),
                                                    " own and ", aligned_.peer_ids, " of the peer", detail)));
-  return CheckSharedExamples(
-      {static_cast<int64_t>(aligned_.rows.size()), options_.data->rows(), static_cast<int64_t>(aligned_.peer_ids)},
-      options_.agreement.minimum_batch_size());
+  const SharedExamples examples = {static_cast<int64_t>(aligned_.rows.size()), options_.data->rows(),
+                                   static_cast<int64_t>(aligned_.peer_ids)};
+  if (const std::string low = DescribeLowShare(examples, options_.agreement.alignment().low_shared_share());
+      !low.empty()) {
+    LogWarning(low);
+  }
+  return CheckSharedExamples(examples, options_.agreement.minimum_batch_size());
 }
 
 absl::StatusOr<int64_t> NonLabelRunLifecycle::InFlightBatches(int64_t batches_per_epoch) const {

@@ -241,6 +241,41 @@ TEST_F(RunMistakesTest, IdsThatNeverMeetAreRefusedByBothWithWhatToLookAt) {
   }
 }
 
+TEST_F(RunMistakesTest, IdsOfWhichFewMeetAreAWarningAtBothWithTheLikelyReasons) {
+  Prepare("label_party", Table("a", true));
+  std::string table = "id,age,town\n";
+  for (int i = 0; i < kRows; ++i) {
+    absl::StrAppend(&table, i % 10 == 0 ? "a" : "0a", i, ",30,x\n");
+  }
+  Prepare("nonlabel_party", table);
+  StartBoth();
+  run_.nonlabel->Wait();
+  run_.label->Wait();
+  for (const RunningProgram* party : {run_.label.get(), run_.nonlabel.get()}) {
+    EXPECT_THAT(party->Errors(),
+                AllOf(HasSubstr("only 40 of 400 own ids and 400 of the peer's are shared, 10.0% of the "
+                                "smaller table (low_shared_share: 0.2)"),
+                      HasSubstr("leading zeros")));
+  }
+}
+
+// A status that says the label, as every third code: no rank, and no account of labels that would ask.
+TEST_F(RunMistakesTest, AColumnMadeFromTheLabelIsAWarningUnderEveryProtection) {
+  run_.label_config.mutable_protection()->mutable_none();
+  std::string table = "id,bought,age,town\n";
+  for (int i = 0; i < kRows; ++i) {
+    const bool bought = i % 3 == 0;
+    absl::StrAppend(&table, "a", i, bought ? ",1," : ",0,", 3 * (i * 7 % 11) + (bought ? 1 : 0), ",town\n");
+  }
+  Prepare("label_party", table);
+  Prepare("nonlabel_party", Table("a", false));
+  StartBoth();
+  EXPECT_EQ(run_.nonlabel->Wait(), 0);
+  EXPECT_EQ(run_.label->Wait(), 0);
+  EXPECT_THAT(run_.label->Errors(),
+              HasSubstr("own features: column age alone, value by value, ranks the labels at AUC 1.000"));
+}
+
 TEST_F(RunMistakesTest, SharedExamplesOfOneClassAreNoSuccessAndThePeerIsNotTold) {
   Prepare("label_party", Table("a", true));
   std::string table = "id,age,town\n";

@@ -23,6 +23,7 @@
 #include "common/process/file.h"
 #include "common/process/runtime.h"
 #include "common/process/steady_time.h"
+#include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "common/transport/client_call.h"
 #include "common/transport/peer_probe.h"
@@ -166,6 +167,10 @@ absl::StatusOr<ExitCode> Align(const AlignFlags& flags) {
               finished.aligned.rows.size(), static_cast<unsigned long long>(finished.aligned.peer_ids),
               finished.seconds, static_cast<long long>(finished.bytes_sent),
               static_cast<long long>(finished.bytes_received));
+  const std::string low = DescribeLowShare({static_cast<int64_t>(finished.aligned.rows.size()), side.data->rows(),
+                                            static_cast<int64_t>(finished.aligned.peer_ids)},
+                                           side.agreement.alignment().low_shared_share());
+  std::printf("%s%s%s", low.empty() ? "" : "WARNING: ", low.c_str(), low.empty() ? "" : "\n");
   return ExitCode::kDone;
 }
 

@@ -86,6 +86,9 @@ absl::Status CheckUnused(const PartySetupOptions& options) {
   if (choices.protection == "none" && !choices.max_run_auc_bound.empty()) {
     return Unused("--max_run_auc_bound", "beside --protection=none, which bounds nothing");
   }
+  if (!options.proposal.empty() && !options.id_forms.empty()) {
+    return Unused("--id_form", "beside --proposal, which has its own");
+  }
   if (!options.proposal.empty() && (options.proposed.epochs > 0 || options.proposed.batch_size > 0)) {
     return Unused(options.proposed.epochs > 0 ? "--epochs" : "--batch_size", "beside --proposal, which has its own");
   }
@@ -129,10 +132,18 @@ void AddTableFlags(PartySetupOptions& options, CLI::App& command) {
   AddValue(command, "--role=ROLE", options.role, "Which party this is.")
       ->default_str("asked for")
       ->check(OneOf({kLabelParty, "nonlabel_party"}));
-  AddValue(command, "--table=FILE", options.table, "This party's table: CSV with any separator, plain or .gz.")
+  AddValue(command, "--table=FILE", options.table,
+           "This party's table: CSV with any separator, plain or .gz, .zst or .xz; a folder or a pattern (parts/*.csv) "
+           "of files "
+           "with one header line each; or -, standard input.")
       ->default_str("asked for");
   AddValue(command, "--id=COLUMN", options.schema.id, "Column with the id that both parties' tables share.")
       ->default_str("the one whose cells all differ");
+  AddValue(command, "--id_form=FORM", options.id_forms,
+           "Form that both parties give their ids: UNICODE_NFC, CASE_FOLD (capitals are small letters), INTEGER "
+           "(100000.0 and 0100000 are 100000) or AS_WRITTEN; repeat it for several. It stands in the proposal.")
+      ->default_str("UNICODE_NFC, and INTEGER if all are whole numbers")
+      ->check(OneOf({"UNICODE_NFC", "CASE_FOLD", "INTEGER", "AS_WRITTEN"}));
   AddValue(command, "--label=COLUMN", options.schema.label, "Column to be predicted, of the label party.")
       ->default_str("asked for");
   AddValue(command, "--positive=TEXT", options.schema.positive, "Which of the label's two values is the positive one.")

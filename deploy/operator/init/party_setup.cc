@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -15,15 +16,19 @@
 #include "deploy/operator/certificates/certificate_authority.h"
 #include "deploy/operator/certificates/certificate_parts.h"
 #include "deploy/operator/init/table_sample.h"
+#include "deploy/operator/preparation/id_form.h"
 #include "deploy/operator/preparation/prepare.h"
 
 #include "common/architecture/model_spec.h"
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
 #include "common/crypto/sha256.h"
+#include "common/dataset/dataset.h"
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
 #include "common/transport/certificate.h"
+#include "label_party/label_privacy/label_revealing_columns.h"
 #include "label_party/policy/label_config.h"
 
 #include "splitveil/v1/party.pb.h"
@@ -276,7 +281,7 @@ PartyChoices Choices(const PartySetupOptions& options, const SchemaProposal& pro
   return choices;
 }
 
-std::string ProposedAgreement(const PartySetupOptions& options, const PresetCut& cut, const TableSample& sample) {
+AgreementChoices Proposed(const PartySetupOptions& options, const PresetCut& cut, const TableSample& sample) {
   // A table that is not looked at whole is a large one.
   const int64_t rows = sample.whole ? sample.rows : std::max(sample.rows, kManyRows);
   AgreementChoices proposed = options.proposed;
@@ -285,14 +290,16 @@ std::string ProposedAgreement(const PartySetupOptions& options, const PresetCut&
   proposed.batch_size = proposed.batch_size > 0 ? proposed.batch_size : rows < kManyRows ? 256 : 1024;
   proposed.in_flight_batches = rows / proposed.batch_size < kManyBatches ? 1 : 0;
   proposed.epochs = proposed.epochs > 0 ? proposed.epochs : rows < kManyRows ? 10 : 5;
-  return AgreementFileText(proposed);
+  return proposed;
 }
 
 // All that is known before the table is prepared.
 struct PartyPlan {
   std::optional<v1::RunAgreement> received;
   v1::RunAgreement agreement;
+  AgreementChoices proposed;  // Unless `received`.
   v1::TableSchema schema;
+  v1::TableSchema::Column id;  // Of `schema`.
   std::vector<NewFile> texts, identity;
 };
 
@@ -322,20 +329,27 @@ absl::StatusOr<PartyPlan> MakePlan(const PartySetupOptions& options) {
   LayoutFlags layout = options.layout;
   SchemaFlags schema = options.schema;
   layout.skip_bad_rows = schema.skip_bad_rows = options.skip_bad_rows;
+  for (const std::string& name : options.id_forms) {
+    v1::IdForm form = v1::ID_FORM_UNSPECIFIED;
+    schema.id_form.insert(v1::IdForm_Parse(name, &form) ? form : v1::ID_FORM_UNSPECIFIED);
+  }
+  if (plan.received.has_value()) {
+    schema.id_form = FormsIn(plan.received->alignment().id_form());
+    schema.keeps_id_form = true;
+  }
   SPLITVEIL_ASSIGN_OR_RETURN(const TableSample sample, SampleTable(options.table, layout));
   SPLITVEIL_ASSIGN_OR_RETURN(const SchemaProposal proposal,
                              ProposeSchema(options.table, sample, options.choices.is_label_party, schema));
   std::printf("%s%s", SampleText(options.table, sample).c_str(), ProposalText(proposal).c_str());
   plan.schema = proposal.schema;
   SPLITVEIL_RETURN_IF_ERROR(CheckProtection(options, plan.schema));
-  const std::string agreement_text = ProposedAgreement(options, cut, sample);
-  if (plan.received.has_value()) {
-    plan.agreement = *plan.received;
-  } else {
-    const std::string path = In(options, "run.textproto");
-    SPLITVEIL_ASSIGN_OR_RETURN(plan.agreement, ParseAgreement(agreement_text, path));
-    plan.texts.push_back({path, agreement_text, kPublicMode});
-  }
+  plan.id = IdColumnOf(proposal);
+  plan.proposed = Proposed(options, cut, sample);
+  plan.proposed.id = plan.id;
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.agreement,
+                             plan.received.has_value()
+                                 ? *plan.received
+                                 : ParseAgreement(AgreementFileText(plan.proposed), In(options, "run.textproto")));
   const std::string party_text = PartyFileText(Choices(options, proposal, cut));
   SPLITVEIL_RETURN_IF_ERROR(CheckTexts(options, party_text, plan.agreement));
   plan.texts.push_back({In(options, "schema.textproto"), SchemaFileText(proposal)});
@@ -343,19 +357,43 @@ absl::StatusOr<PartyPlan> MakePlan(const PartySetupOptions& options) {
   return plan;
 }
 
-absl::Status PrepareAndWrite(const PartySetupOptions& options, const PartyPlan& plan) {
+// Before anything is trained or sent: a start only repeats it.
+absl::Status WarnOfLabelRevealingColumns(const PartySetupOptions& options, const std::string& path) {
+  if (options.choices.is_label_party) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data, Dataset::Open(path));
+    if (const std::string telling = DescribeLabelRevealingColumns(*data); !telling.empty()) {
+      LogWarning(options.table, ": ", telling);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PrepareAndWrite(const PartySetupOptions& options, PartyPlan& plan) {
   SPLITVEIL_ASSIGN_OR_RETURN(const PrepareResult prepared, PrepareTable(options, plan.schema, plan.received));
+  const std::vector<std::string> shape = prepared.ids.Shape();
+  if (plan.received.has_value()) {
+    const std::string difference = DescribeIdDifference(plan.received->alignment(), plan.id.name(), shape);
+    if (!difference.empty()) {
+      LogWarning(options.table, ": ", difference);
+    }
+  } else {  // Only the whole table says how its ids look.
+    plan.proposed.id_shape = shape;
+    const std::string path = In(options, "run.textproto"), text = AgreementFileText(plan.proposed);
+    SPLITVEIL_ASSIGN_OR_RETURN(plan.agreement, ParseAgreement(text, path));
+    plan.texts.push_back({path, text, kPublicMode});
+  }
   const PreparedParty& party = prepared.parties.front();
   std::printf("%s: %lld rows, %lld of them for training\n", party.path.c_str(),
               static_cast<long long>(party.preprocessing.rows()),
               static_cast<long long>(party.preprocessing.training_rows()));
+  SPLITVEIL_RETURN_IF_ERROR(WarnOfLabelRevealingColumns(options, party.path));
   return WriteAll(options, plan.texts, plan.identity);
 }
 
 }  // namespace
 
 absl::Status SetUpParty(const PartySetupOptions& options) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const PartyPlan plan, MakePlan(options));
+  SPLITVEIL_ASSIGN_OR_RETURN(PartyPlan plan, MakePlan(options));
   const std::string data = In(options, DataName(options));
   const bool had_data = Exists(data), had_folder = Exists(options.out);
   absl::Status done = PrepareAndWrite(options, plan);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -38,6 +39,8 @@ struct AgreementChoices {
   int32_t epochs = 0;
   int32_t in_flight_batches = 1;  // 0: as many as the link asks for, at most a sixteenth of an epoch.
   std::string test_fraction;
+  v1::TableSchema::Column id;  // Of the proposing party's schema.
+  std::vector<std::string> id_shape;
 };
 
 // Each a text that parses as the message it is of, with comments.
@@ -51,6 +54,7 @@ struct PartySetupOptions {
   std::string table;
   std::string out;
   LayoutFlags layout;
+  std::vector<std::string> id_forms;  // Names of IdForm; none: by the table.
   SchemaFlags schema;
   bool skip_bad_rows = false;
   PartyChoices choices;          // All but what follows from the table.

@@ -18,6 +18,14 @@ std::string Texts(const char* field, const google::protobuf::RepeatedPtrField<st
   return lines;
 }
 
+std::string IdFormText(const google::protobuf::RepeatedField<int>& forms) {
+  std::string text;
+  for (const int form : forms) {
+    absl::StrAppend(&text, " id_form: ", v1::IdForm_Name(static_cast<v1::IdForm>(form)));
+  }
+  return text;
+}
+
 std::string ProtectionText(const PartyChoices& choices) {
   if (choices.protection == "gaussian_label_dp") {
     return absl::StrCat(
@@ -71,6 +79,7 @@ std::string SchemaFileText(const SchemaProposal& proposal) {
     const Schema::Column& column = schema.columns(i);
     absl::StrAppend(&text, "columns { name: ", Quoted(column.name()), " kind: ", Schema::Kind_Name(column.kind()),
                     column.has_scaling() ? absl::StrCat(" scaling: ", Schema::Scaling_Name(column.scaling())) : "",
+                    IdFormText(column.id_form()),
                     " }  # ", proposal.why[i], "\n");
   }
   absl::StrAppend(&text, "separator: ", Quoted(schema.separator()), "\nheader: ", schema.header() ? "true" : "false",
@@ -140,6 +149,13 @@ std::string AgreementFileText(const AgreementChoices& choices) {
       "test_fraction: ",
       choices.test_fraction,
       "\n"
+      "# Both parties give their ids these forms before they compare them. The other party's init compares its id "
+      "column\n"
+      "# with the pattern of these ids: 9 digits, A a letters, in braces how many.\n"
+      "alignment {",
+      IdFormText(choices.id.id_form()), "\n  id_column: ", Quoted(choices.id.name()), "\n",
+      Texts("  id_shape", {choices.id_shape.begin(), choices.id_shape.end()}),
+      "}\n"
       "# The non-label party attacks what it receives; the results stay with the label party.\n"
       "audit {\n  layers: \"cut\"\n  layers: \"first\"\n  attacks: NORM\n  attacks: RESIDUAL_NORM\n"
       "  attacks: SPECTRAL\n  disclosure: LABEL_SIDE_ONLY\n}\n"

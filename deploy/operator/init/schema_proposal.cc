@@ -89,29 +89,70 @@ absl::Status CheckNames(const std::string& path, const TableSample& sample, cons
 absl::StatusOr<std::string> FindId(const std::string& path, const TableSample& sample, const SchemaFlags& flags) {
   if (!flags.id.empty()) {
     const ColumnSummary& column = *FindColumn(sample, flags.id);
+    SPLITVEIL_RETURN_IF_ERROR(column.ids().HasLostDigits() ? column.ids().Check(path, flags.id, {}) : absl::OkStatus());
     return column.names_rows() || MayLeaveOut(column.rows() - column.distinct(), column, flags)
                ? absl::StatusOr<std::string>(flags.id)
                : Unclear(path, flags.id,
                          absl::StrCat("expected an id, another one in each row, found ", column.distinct(),
                                       " distinct ones in ", column.rows(), " rows; --id names another column"));
   }
-  std::vector<std::string> candidates;
-  for (const ColumnSummary& column : sample.columns) {
-    // Numbers with fractions are measurements, even if all differ.
-    const bool fractions = column.numbers() > column.integers();
-    if (column.names_rows() && !fractions && !IsOfDates(column) && column.name() != flags.label) {
-      candidates.push_back(column.name());
+  const auto columns_that = [&](auto is) {
+    std::vector<std::string> names;
+    for (const ColumnSummary& column : sample.columns) {
+      if (column.name() != flags.label && is(column)) {
+        names.push_back(column.name());
+      }
     }
+    return names;
+  };
+  // Numbers with fractions are measurements, even if all differ.
+  std::vector<std::string> candidates = columns_that([](const ColumnSummary& column) {
+    return column.names_rows() && column.numbers() == column.integers() && !IsOfDates(column) &&
+           !column.ids().NumbersRows();
+  });
+  if (candidates.empty()) {  // Unless a program has made measurements of whole numbers: 100000.0.
+    candidates = columns_that([](const ColumnSummary& column) {
+      return column.names_rows() && column.ids().AreWholeNumbers() && !column.ids().NumbersRows();
+    });
   }
   if (candidates.size() == 1) {
     return candidates.front();
   }
+  if (candidates.size() > 1) {
+    return Unclear(path, "",
+                   absl::StrCat(candidates.size(), " columns have a different value in each row: ",
+                                QuotedNames(candidates), ". Set --id=COLUMN to the one that is the id"));
+  }
+  // Rounded ids may be alike, so they need not name the rows any more.
+  for (const std::string& name :
+       columns_that([](const ColumnSummary& column) { return column.ids().HasLostDigits(); })) {
+    SPLITVEIL_RETURN_IF_ERROR(FindColumn(sample, name)->ids().Check(path, name, {}));
+  }
+  const std::vector<std::string> row_numbers =
+      columns_that([](const ColumnSummary& column) { return column.names_rows() && column.ids().NumbersRows(); });
   return Unclear(path, "",
-                 candidates.empty()
+                 row_numbers.empty()
                      ? absl::StrCat("no column has a different id in each row, among ",
                                     QuotedNames(sample.layout.names), ": set --id=COLUMN")
-                     : absl::StrCat(candidates.size(), " columns have a different value in each row: ",
-                                    QuotedNames(candidates), ". Set --id=COLUMN to the one that is the id"));
+                     : absl::StrCat("no column has a different id in each row, except ", QuotedNames(row_numbers),
+                                    ", which only counts the rows: 1, 2, 3, ... name different rows in another table. "
+                                    "If both tables have these numbers as ids, set --id=COLUMN"));
+}
+
+// Forms that both parties can apply: they change no id of this table, and those of a table that has the same ids
+// written differently become alike.
+absl::StatusOr<std::set<v1::IdForm>> FindIdForms(const std::string& path, const ColumnSummary& column,
+                                                 const SchemaFlags& flags) {
+  std::set<v1::IdForm> forms = flags.id_form;
+  if (forms.empty() && !flags.keeps_id_form) {
+    forms = {v1::UNICODE_NFC};
+    SPLITVEIL_RETURN_IF_ERROR(column.ids().Check(path, column.name(), forms));
+    if (column.ids().AreWholeNumbers()) {
+      forms.insert(v1::INTEGER);
+    }
+  }
+  const absl::Status fits = column.ids().Check(path, column.name(), forms);
+  return fits.ok() ? absl::StatusOr<std::set<v1::IdForm>>(std::move(forms)) : fits;
 }
 
 std::string Columns(const std::vector<std::string>& names) {
@@ -363,6 +404,11 @@ absl::StatusOr<SchemaProposal> ProposeSchema(const std::string& path, const Tabl
     std::string why = "a different value in each row";
     if (column.name() == id) {
       into.set_kind(Schema::ID);
+      SPLITVEIL_ASSIGN_OR_RETURN(const std::set<v1::IdForm> forms, FindIdForms(path, column, flags));
+      for (const v1::IdForm form : forms) {
+        into.add_id_form(form);
+        absl::StrAppend(&why, form == v1::INTEGER ? "; as whole numbers: 7.0 and 007 are 7" : "");
+      }
     } else if (has_label && column.name() == flags.label) {
       SPLITVEIL_ASSIGN_OR_RETURN(why, AddLabel(path, column, flags, proposal.schema, into));
     } else {
@@ -377,6 +423,11 @@ absl::StatusOr<SchemaProposal> ProposeSchema(const std::string& path, const Tabl
     return Unclear(path, "", "expected a column to learn from, found none but the id and columns that tell nothing");
   }
   return proposal;
+}
+
+const Schema::Column& IdColumnOf(const SchemaProposal& proposal) {
+  return *std::find_if(proposal.schema.columns().begin(), proposal.schema.columns().end(),
+                       [](const Schema::Column& column) { return column.kind() == Schema::ID; });
 }
 
 std::string ProposalText(const SchemaProposal& proposal) {

@@ -27,6 +27,12 @@ constexpr size_t kFewTexts = 30;
 
 using Cells = std::vector<std::vector<std::string>>;
 
+// Those that hold more than separators and blanks, with their numbers in the file, from 1.
+struct FirstLines {
+  std::vector<std::string> texts;
+  std::vector<size_t> numbers;
+};
+
 // How the lines are cut into cells.
 struct Cut {
   char separator;
@@ -50,12 +56,30 @@ std::optional<Cells> SplitAll(const std::vector<std::string>& lines, const Cut& 
   return lines.size() - all.size() <= cut.odd_lines ? std::optional<Cells>(std::move(all)) : std::nullopt;
 }
 
-// With quotes where they can be read so, as RFC 4180 has it.
+// Whether a cell of the line stands in quotes, from one separator to the next.
+bool HasQuotedCell(const std::string& line, char separator) {
+  CellSplitter splitter(separator, /*quotes=*/true, /*trim=*/true);
+  std::vector<absl::string_view> cells;
+  if (!splitter.Split(line, cells)) {
+    return false;
+  }
+  std::vector<absl::string_view> raw;
+  CellSplitter plain(separator, /*quotes=*/false, /*trim=*/true);
+  plain.Split(line, raw);
+  return cells != raw;
+}
+
+// With quotes where they can be read so, as RFC 4180 has it. Quotes are text only if no cell at all stands in a pair of
+// them: a single stray one must not leave the quotes on all other cells.
 std::optional<Cells> SplitBy(const std::vector<std::string>& lines, char separator, size_t odd_lines,
                              TableLayout& layout) {
   layout.separator = separator;
   for (const bool quotes : {true, false}) {
     layout.quotes = quotes;
+    if (!quotes && std::any_of(lines.begin(), lines.end(),
+                               [&](const std::string& line) { return HasQuotedCell(line, separator); })) {
+      return std::nullopt;
+    }
     // Blanks around cells, as in "a, b", hide quotes and numbers.
     std::optional<Cells> cells = SplitAll(lines, {separator, quotes, /*trim=*/true, odd_lines});
     if (cells.has_value()) {
@@ -85,27 +109,35 @@ char MostCells(const std::string& line) {
                            [&](char a, char b) { return CellsBy(line, a) < CellsBy(line, b); });
 }
 
-// What to say where a separator does not fit: the first line that differs from the first.
-std::string OddLine(const std::vector<std::string>& lines, char separator) {
-  const size_t expected = CellsBy(lines.front(), separator);
-  for (size_t line = 1; expected > 1 && line < lines.size(); ++line) {
-    const size_t found = CellsBy(lines[line], separator);
+// What to say where a separator does not fit: the first line that differs from the first, which may be all that is
+// wrong.
+absl::Status Misfit(const std::string& name, const FirstLines& lines, char separator, absl::string_view problem) {
+  const size_t expected = CellsBy(lines.texts.front(), separator);
+  for (size_t i = 1; expected > 1 && i < lines.texts.size(); ++i) {
+    const size_t found = CellsBy(lines.texts[i], separator);
+    if (found == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, ":", lines.numbers[i],
+                       ": expected a quoted cell that ends on its line, found one that does not; a quote in a text is "
+                       "written twice, "
+                       "in quotes (\"5\"\" disk\"). --skip_bad_rows leaves such lines out"));
+    }
     if (found != expected) {
-      return absl::StrCat("; by ", SeparatorName(separator), " the first has ", expected, ", and line ", line + 1,
-                          found == 0 ? " has a quoted cell that does not end on it" : absl::StrCat(" has ", found),
-                          ": --skip_bad_rows leaves such lines out");
+      return absl::InvalidArgumentError(absl::StrCat(name, ": ", problem, "; by ", SeparatorName(separator),
+                                                     " the first has ", expected, ", and line ", lines.numbers[i],
+                                                     " has ", found, ": --skip_bad_rows leaves such lines out"));
     }
   }
-  return "";
+  return absl::InvalidArgumentError(absl::StrCat(name, ": ", problem));
 }
 
-absl::StatusOr<Cells> FindSeparator(const std::string& name, const std::vector<std::string>& lines,
-                                    const LayoutFlags& flags, TableLayout& layout) {
+absl::StatusOr<Cells> FindSeparator(const std::string& name, const FirstLines& lines, const LayoutFlags& flags,
+                                    TableLayout& layout) {
   std::optional<Cells> best;
   bool tie = false;
   for (const char separator : kSeparators) {
     TableLayout tried;
-    std::optional<Cells> cells = SplitBy(lines, separator, OddLines(lines, flags), tried);
+    std::optional<Cells> cells = SplitBy(lines.texts, separator, OddLines(lines.texts, flags), tried);
     if (!cells.has_value() || cells->front().size() < 2) {
       continue;
     }
@@ -117,28 +149,33 @@ absl::StatusOr<Cells> FindSeparator(const std::string& name, const std::vector<s
       layout = tried;
     }
   }
-  if (!best.has_value() || tie) {
+  if (tie) {
     return absl::InvalidArgumentError(
-        absl::StrCat(name, ": cannot tell the separator: ",
-                     tie ? "two of comma, semicolon, tab and bar give each line the same number of cells"
-                         : "with comma, semicolon, tab or bar, lines have different numbers of cells",
-                     ". Set --separator=BYTE (tab: \"\\t\")", tie ? "" : OddLine(lines, MostCells(lines.front()))));
+        absl::StrCat(name,
+                     ": cannot tell the separator: two of comma, semicolon, tab and bar give each line the same "
+                     "number of cells. Set --separator=BYTE (tab: \"\\t\")"));
+  }
+  if (!best.has_value()) {
+    return Misfit(
+        name, lines, MostCells(lines.texts.front()),
+        "cannot tell the separator: with comma, semicolon, tab or bar, lines have different numbers of cells. "
+        "Set --separator=BYTE (tab: \"\\t\")");
   }
   return *std::move(best);
 }
 
-absl::StatusOr<Cells> SplitByFlag(const std::string& name, const std::vector<std::string>& lines,
-                                  const LayoutFlags& flags, TableLayout& layout) {
+absl::StatusOr<Cells> SplitByFlag(const std::string& name, const FirstLines& lines, const LayoutFlags& flags,
+                                  TableLayout& layout) {
   const std::string separator = flags.separator == "\\t" ? "\t" : flags.separator;
   if (separator.size() != 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("command line: --separator: expected one byte, found \"", flags.separator, "\""));
   }
-  std::optional<Cells> cells = SplitBy(lines, separator[0], OddLines(lines, flags), layout);
+  std::optional<Cells> cells = SplitBy(lines.texts, separator[0], OddLines(lines.texts, flags), layout);
   if (!cells.has_value() || cells->front().size() < 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": every line needs the same number of cells, at least two. They differ with separator ",
-                     SeparatorName(separator[0]), OddLine(lines, separator[0])));
+    return Misfit(name, lines, separator[0],
+                  absl::StrCat("every line needs the same number of cells, at least two. They differ with separator ",
+                               SeparatorName(separator[0])));
   }
   return *std::move(cells);
 }
@@ -183,10 +220,31 @@ std::pair<size_t, size_t> SameCells(const std::vector<std::string>& line) {
   return {0, 0};
 }
 
+// The columns that have a name.
+Cells WithNames(const Cells& cells) {
+  Cells named(cells.size());
+  for (size_t row = 0; row < cells.size(); ++row) {
+    for (size_t column = 0; column < cells[row].size(); ++column) {
+      if (!cells.front()[column].empty()) {
+        named[row].push_back(cells[row][column]);
+      }
+    }
+  }
+  return named;
+}
+
 absl::Status TakeNames(const std::string& name, const Cells& cells, const LayoutFlags& flags, TableLayout& layout) {
   layout.header = flags.header.empty() ? LooksLikeHeader(cells) : flags.header == "yes";
   const std::vector<std::string>& first = cells.front();
   const auto [one, other] = SameCells(first);
+  const auto unnamed = std::find(first.begin(), first.end(), "") - first.begin();
+  if (flags.header.empty() && static_cast<size_t>(unnamed) < first.size() && LooksLikeHeader(WithNames(cells))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, ":1: expected a name for every column, found none of column ", unnamed + 1,
+        unnamed == 0 ? ": data frames write their row numbers so. Write the table without them (pandas: index=False)"
+                     : ": a line that ends with a separator has one more, empty cell. Write the table without it",
+        ", or name the column"));
+  }
   // Taken for a header, a row would be printed: names of columns are, cells are not.
   if (flags.header.empty() && !layout.header) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -253,9 +311,20 @@ std::string SeparatorName(char separator) {
 
 absl::StatusOr<TableLayout> FindLayout(const std::string& name, const std::vector<std::string>& lines,
                                        const LayoutFlags& flags) {
+  FirstLines used;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].find_first_not_of(",;\t| \"") != std::string::npos) {
+      used.texts.push_back(lines[i]);
+      used.numbers.push_back(i + 1);
+    }
+  }
+  if (used.texts.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, ": expected a table, found ", lines.empty() ? "an empty file" : "no line with a cell that is not empty"));
+  }
   TableLayout layout;
-  SPLITVEIL_ASSIGN_OR_RETURN(const Cells cells, flags.separator.empty() ? FindSeparator(name, lines, flags, layout)
-                                                                        : SplitByFlag(name, lines, flags, layout));
+  SPLITVEIL_ASSIGN_OR_RETURN(const Cells cells, flags.separator.empty() ? FindSeparator(name, used, flags, layout)
+                                                                        : SplitByFlag(name, used, flags, layout));
   SPLITVEIL_RETURN_IF_ERROR(TakeNames(name, cells, flags, layout));
   return layout;
 }

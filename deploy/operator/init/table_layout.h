@@ -27,11 +27,11 @@ struct LayoutFlags {
 
 inline constexpr double kOddLineShare = 0.05;
 
-// From the first lines of a file, at least one. The separator is the one of comma, semicolon, tab and bar by which all
-// lines have the same number of cells, the largest. A first line is a header if its cells are distinct, none is a
-// number, and some column below is of numbers or of few texts that do not have the header's among them. Errors:
-// InvalidArgument "NAME: ..." where that leaves a choice, with the flag that settles it. No message holds a cell of a
-// line that may be a row.
+// From the first lines of a file; those without a cell that is not empty do not count. The separator is the one of
+// comma, semicolon, tab and bar by which all lines have the same number of cells, the largest. A first line is a header
+// if its cells are distinct, none is a number, and some column below is of numbers or of few texts that do not have the
+// header's among them. Errors: InvalidArgument "NAME: ..." where that leaves a choice, with the flag that settles it.
+// No message holds a cell of a line that may be a row.
 absl::StatusOr<TableLayout> FindLayout(const std::string& name, const std::vector<std::string>& lines,
                                        const LayoutFlags& flags);
 

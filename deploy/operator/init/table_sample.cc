@@ -1,5 +1,6 @@
 #include "deploy/operator/init/table_sample.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -9,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "deploy/operator/preparation/line_reader.h"
+#include "deploy/operator/preparation/table_files.h"
 
 #include "common/status/status_macros.h"
 
@@ -17,8 +19,7 @@ namespace {
 
 constexpr size_t kLayoutLines = 200;
 
-// The first lines that are not empty.
-absl::StatusOr<std::vector<std::string>> FirstLines(const std::string& path) {
+absl::StatusOr<std::vector<std::string>> FirstLinesOf(const std::string& path) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LineReader> reader, LineReader::Open(path));
   std::vector<std::string> lines;
   absl::string_view line;
@@ -28,9 +29,7 @@ absl::StatusOr<std::vector<std::string>> FirstLines(const std::string& path) {
       break;
     }
     SPLITVEIL_RETURN_IF_ERROR(reader->CheckNoZeroByte(line));
-    if (!line.empty()) {
-      lines.emplace_back(line);
-    }
+    lines.emplace_back(line);
   }
   return lines;
 }
@@ -57,6 +56,9 @@ void ColumnSummary::Add(const std::string& cell, int64_t line) {
   }
   dates_ += IsDate(cell) ? 1 : 0;
   const bool is_new = hashes_.insert(absl::Hash<std::string>()(cell)).second;
+  if (rows_ <= kSurveyedRows || distinct() == rows_ || ids_.HasLostDigits()) {
+    ids_.Add(cell, line);
+  }
   if (hashes_.size() > kMaxTexts) {
     counts_.clear();
   } else if (is_new || !counts_.empty()) {
@@ -74,34 +76,43 @@ int64_t ColumnSummary::marked() const {
   return count;
 }
 
-absl::StatusOr<TableSample> SampleTable(const std::string& path, const LayoutFlags& flags) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<std::string> first, FirstLines(path));
-  if (first.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": expected a table, found an empty file"));
-  }
-  TableSample sample;
-  SPLITVEIL_ASSIGN_OR_RETURN(sample.layout, FindLayout(path, first, flags));
-  for (const std::string& name : sample.layout.names) {
-    sample.columns.emplace_back(name);
-  }
+namespace {
+
+// That the header line of a later part is that of the first.
+absl::Status CheckSameHeader(const LineReader& reader, const std::vector<absl::string_view>& cells,
+                             const TableSample& sample, const std::string& first_file) {
+  const std::vector<std::string>& names = sample.layout.names;
+  return std::equal(cells.begin(), cells.end(), names.begin(), names.end())
+             ? absl::OkStatus()
+             : reader.ErrorAt(1, absl::StrCat("expected the same header line as in ", first_file,
+                                              ", found a different one: every part of a table needs it"));
+}
+
+// Sets `whole` to whether all of the file was looked at.
+absl::Status AddFile(const std::vector<std::string>& files, size_t index, const LayoutFlags& flags,
+                     TableSample& sample) {
   // From the start again: its line numbers are those of what it gives.
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LineReader> reader, LineReader::Open(path));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LineReader> reader, LineReader::Open(files[index]));
   CellSplitter splitter(sample.layout.separator, sample.layout.quotes, sample.layout.trim);
   std::vector<absl::string_view> cells;
-  int64_t bytes = 0;
   bool is_header = sample.layout.header;
   absl::string_view line;
   while (true) {
     SPLITVEIL_ASSIGN_OR_RETURN(const bool more, reader->Next(&line));
-    if (more && (line.empty() || is_header)) {
-      is_header = is_header && line.empty();
+    if (more && splitter.IsBlank(line)) {
       continue;
     }
     sample.whole = !more;
-    if (sample.whole || sample.rows == kMaxSampledRows || bytes >= kMaxSampledBytes) {
-      break;
+    if (sample.whole || sample.rows == kMaxSampledRows || sample.bytes >= kMaxSampledBytes) {
+      return absl::OkStatus();
     }
-    if (!splitter.Split(line, cells) || cells.size() != sample.columns.size()) {
+    const bool is_split = splitter.Split(line, cells);
+    if (is_header) {
+      is_header = false;
+      SPLITVEIL_RETURN_IF_ERROR(index == 0 ? absl::OkStatus() : CheckSameHeader(*reader, cells, sample, files.front()));
+      continue;
+    }
+    if (!is_split || cells.size() != sample.columns.size()) {
       ++sample.odd_lines;
       if (flags.skip_bad_rows) {
         continue;  // `prepare` judges how many there may be.
@@ -115,7 +126,22 @@ absl::StatusOr<TableSample> SampleTable(const std::string& path, const LayoutFla
       sample.columns[column].Add(std::string(cells[column]), reader->line_number());
     }
     ++sample.rows;
-    bytes += static_cast<int64_t>(line.size());
+    sample.bytes += static_cast<int64_t>(line.size());
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<TableSample> SampleTable(const std::string& path, const LayoutFlags& flags) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<std::string> files, TableFiles({path}));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<std::string> first, FirstLinesOf(files.front()));
+  TableSample sample;
+  SPLITVEIL_ASSIGN_OR_RETURN(sample.layout, FindLayout(path, first, flags));
+  for (const std::string& name : sample.layout.names) {
+    sample.columns.emplace_back(name);
+  }
+  for (size_t i = 0; i < files.size() && sample.whole; ++i) {
+    SPLITVEIL_RETURN_IF_ERROR(AddFile(files, i, flags, sample));
   }
   if (sample.rows == 0) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": expected rows below the header line, found none"));

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "deploy/operator/init/table_layout.h"
+#include "deploy/operator/preparation/id_form.h"
 #include "deploy/operator/preparation/number_scaling.h"
 
 namespace splitveil {
@@ -28,6 +29,7 @@ class ColumnSummary {
  public:
   // Distinct texts that are kept, with their counts; of a column with more, none is.
   static constexpr size_t kMaxTexts = 256;
+  static constexpr int64_t kSurveyedRows = 1000;
 
   explicit ColumnSummary(std::string name) : name_(std::move(name)) {}
 
@@ -51,6 +53,8 @@ class ColumnSummary {
   int64_t distinct() const { return static_cast<int64_t>(hashes_.size()); }
   // Whether every row has a text of its own.
   bool names_rows() const { return rows_ > 1 && distinct() == rows_; }
+  // How its texts are written as ids: all of them if names_rows(), else at least the first kSurveyedRows.
+  const IdSurvey& ids() const { return ids_; }
   // Distinct texts and where each occurs; empty if there are more than kMaxTexts.
   const std::map<std::string, Occurrences>& counts() const { return counts_; }
 
@@ -66,13 +70,15 @@ class ColumnSummary {
   std::map<std::string, int64_t> markers_;
   absl::flat_hash_set<uint64_t> hashes_;  // Of texts; two that share one count as one, once in 2^40 columns.
   std::map<std::string, Occurrences> counts_;
+  IdSurvey ids_;
 };
 
 struct TableSample {
   TableLayout layout;
   std::vector<ColumnSummary> columns;
   int64_t rows = 0;
-  bool whole = false;     // Whether these are all rows of the file.
+  int64_t bytes = 0;      // Of these rows.
+  bool whole = true;      // Whether these are all rows of the table.
   int64_t odd_lines = 0;  // Passed over, where that was asked for: another number of cells.
 };
 
@@ -80,7 +86,7 @@ struct TableSample {
 inline constexpr int64_t kMaxSampledRows = 100'000;
 inline constexpr int64_t kMaxSampledBytes = int64_t{16} << 20;
 
-// Reads `path` (plain or gzip) from its start to its end or to the limits. Errors: NotFound, InvalidArgument as
+// Reads `path` (TableFiles) from its start to its end or to the limits. Errors: NotFound, InvalidArgument as
 // LineReader and FindLayout, for a file without rows, and, unless they
 // are to be skipped, for a row with another number of cells, as one line with file
 // and line and without a cell's text.

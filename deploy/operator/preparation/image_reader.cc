@@ -143,7 +143,7 @@ class ImageFolder : public ImageReader {
       return absl::InvalidArgumentError("expected the name of an image, found none");
     }
     const absl::StatusOr<std::unique_ptr<ByteSource>> file =
-        ByteSource::Open(absl::StrCat(folder_, "/", name, suffix_));
+        ByteSource::Open(absl::StrCat(folder_, "/", name, suffix_), ByteSource::Contents::kBytes);
     if (!file.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("the image ", file.status().message()));
     }
@@ -296,7 +296,7 @@ absl::StatusOr<std::unique_ptr<ImageReader>> ImageReader::Open(const Options& op
     }
     return std::make_unique<ImageFolder>(options, shape);
   }
-  absl::StatusOr<std::unique_ptr<ByteSource>> source = ByteSource::Open(options.path);
+  absl::StatusOr<std::unique_ptr<ByteSource>> source = ByteSource::Open(options.path, ByteSource::Contents::kBytes);
   if (!source.ok()) {
     return absl::Status(source.status().code(), absl::StrCat(options.path, ": ", source.status().message()));
   }

@@ -31,7 +31,7 @@ LineReader::LineReader(std::string name, int64_t max_line_bytes, std::unique_ptr
 LineReader::~LineReader() = default;
 
 absl::StatusOr<std::unique_ptr<LineReader>> LineReader::Open(const std::string& path, int64_t max_line_bytes) {
-  return Create(path, max_line_bytes, ByteSource::Open(path));
+  return Create(path == kStandardInput ? "standard input" : path, max_line_bytes, ByteSource::Open(path));
 }
 
 absl::StatusOr<std::unique_ptr<LineReader>> LineReader::FromBytes(std::string name, std::string bytes,
@@ -198,6 +198,15 @@ bool CellSplitter::Split(absl::string_view line, std::vector<absl::string_view>&
     }
     line.remove_prefix(end + 1);
   }
+}
+
+bool CellSplitter::IsBlank(absl::string_view line) {
+  const auto may_be_blank = [this](char byte) {
+    return byte == separator_ || byte == ' ' || byte == '\t' || (quotes_ && byte == '"');
+  };
+  return std::all_of(line.begin(), line.end(), may_be_blank) && Split(line, blank_cells_) &&
+         std::all_of(blank_cells_.begin(), blank_cells_.end(),
+                     [this](absl::string_view cell) { return StripBlanks(cell, separator_).empty(); });
 }
 
 }  // namespace splitveil

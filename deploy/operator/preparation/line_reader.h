@@ -1,4 +1,4 @@
-// Lines of a text file, plain or gzip, and the cells of a line with separators and quotes.
+// Lines of a text file, plain or packed, and the cells of a line with separators and quotes.
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_PREPARATION_LINE_READER_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_PREPARATION_LINE_READER_H_
 
@@ -43,7 +43,7 @@ class LineReader {
   LineReader& operator=(const LineReader&) = delete;
 
   // The next line without its end; valid until the next call. False at the end of the text. InvalidArgument, with file
-  // and line, where a line is too long, the text is UTF-16 or its lines end in CR alone, the gzip stream is damaged or
+  // and line, where a line is too long, the text is UTF-16 or its lines end in CR alone, a packed stream is damaged or
   // cut short, or the file cannot be read; every later call then repeats the error.
   absl::StatusOr<bool> Next(absl::string_view* line);
 
@@ -91,12 +91,16 @@ class CellSplitter {
   // before.
   bool Split(absl::string_view line, std::vector<absl::string_view>& cells);
 
+  // Whether all of the line's cells are empty or blanks: it holds no row.
+  bool IsBlank(absl::string_view line);
+
  private:
   // Takes a cell off `line` that starts behind an opening quote.
   bool TakeQuoted(absl::string_view& line, absl::string_view& cell);
 
   char separator_;
   bool quotes_, trim_;
+  std::vector<absl::string_view> blank_cells_;
   std::string unquoted_;  // Cells with doubled quotes, back to back.
 };
 

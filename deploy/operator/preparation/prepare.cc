@@ -14,6 +14,7 @@
 #include "deploy/operator/preparation/dataset_writer.h"
 #include "deploy/operator/preparation/preprocessor.h"
 #include "deploy/operator/preparation/seeded_draws.h"
+#include "deploy/operator/preparation/table_schema.h"
 
 #include "common/crypto/digest.h"
 #include "common/status/status_macros.h"
@@ -101,6 +102,7 @@ class Preparation {
   // Reads all rows from the start and gives each to the parties that hold it. Also counts them.
   absl::Status ForEachRow(absl::FunctionRef<absl::Status(const TableRow&, Party&)> visit);
 
+  std::string IdColumn() const;
   // Takes a row's label or target into the result.
   void Count(const TableRow& row);
   void CountVariety(const TableRow& row, SplitPart part);
@@ -225,9 +227,14 @@ absl::Status Preparation::ForEachRow(absl::FunctionRef<absl::Status(const TableR
     const absl::StatusOr<bool> more = rows->Next(row);
     if (!more.ok() || !*more) {
       result_.skipped = rows->skipped();
-      return more.ok() ? CheckUsableRows({options_.min_usable_share, options_.expected_rows},
-                                         options_.rows.input_paths.front(), result_.rows, *rows)
-                       : more.status();
+      SPLITVEIL_RETURN_IF_ERROR(more.status());
+      const std::string& table = options_.rows.input_paths.front();
+      // The halves of one table have the same ids, however they are written.
+      SPLITVEIL_RETURN_IF_ERROR(options_.parties == Schema::BOTH
+                                    ? absl::OkStatus()
+                                    : rows->ids().Check(table, IdColumn(), IdFormsOf(options_.rows.schema)));
+      result_.ids = rows->ids();
+      return CheckUsableRows({options_.min_usable_share, options_.expected_rows}, table, result_.rows, *rows);
     }
     // One draw for every row of the table, so that a row left out changes nothing for the others.
     double draw = 0;
@@ -248,6 +255,13 @@ absl::Status Preparation::ForEachRow(absl::FunctionRef<absl::Status(const TableR
       SPLITVEIL_RETURN_IF_ERROR(visit(row, party));
     }
   }
+}
+
+std::string Preparation::IdColumn() const {
+  const auto& columns = options_.rows.schema.columns();
+  const auto id = std::find_if(columns.begin(), columns.end(),
+                               [](const Schema::Column& column) { return column.kind() == Schema::ID; });
+  return id == columns.end() ? "" : id->name();
 }
 
 void Preparation::Count(const TableRow& row) {
@@ -366,6 +380,9 @@ absl::Status Preparation::Publish() {
   for (Party& party : parties_) {
     v1::Preprocessing preprocessing = party.preprocessor.preprocessing();
     split_->Describe(preprocessing);
+    for (const v1::IdForm form : IdFormsOf(options_.rows.schema)) {
+      preprocessing.add_id_form(form);
+    }
     absl::Status status = party.rows->Flush();
     status.Update(party.writer->Finish(preprocessing, party.preprocessor.vocabularies()));
     if (!status.ok()) {

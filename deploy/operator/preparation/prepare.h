@@ -66,6 +66,7 @@ struct PreparedParty {
 };
 
 struct PrepareResult {
+  IdSurvey ids;                        // Of the usable rows; of none if the table has no ids.
   std::vector<PreparedParty> parties;  // The label party first.
   int64_t rows = 0;                    // Usable ones of the table, each held by one party or both.
   int64_t positives = 0;               // Of two classes.

@@ -156,7 +156,9 @@ void RowSource::SetId(TableRow& row) {
     table_->SetFault(RowFault::kRepeatedId, table_->column_of(v1::TableSchema::ID),
                      absl::StrCat("expected distinct ids, found one again", skip_bad_rows_ ? "" : FirstPlaceOf(half)),
                      row);
+    return;
   }
+  ids_.Add(row.id, table_->line_number());
 }
 
 std::string RowSource::FirstPlaceOf(absl::uint128 half) const {

@@ -14,6 +14,7 @@
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "deploy/operator/preparation/id_form.h"
 #include "deploy/operator/preparation/image_reader.h"
 #include "deploy/operator/preparation/table_reader.h"
 #include "deploy/operator/preparation/table_row.h"
@@ -58,6 +59,8 @@ class RowSource {
   // and column for a row that cannot be used, unless those are left out; as TableReader::Next.
   absl::StatusOr<bool> Next(TableRow& row);
 
+  // How the ids of the usable rows so far are written; of none, if the table has no ids.
+  const IdSurvey& ids() const { return ids_; }
   // Number of the latest row among all, from 0.
   int64_t row_number() const { return table_->rows_read() - 1; }
   const FaultCounts& skipped() const { return skipped_; }
@@ -76,6 +79,7 @@ class RowSource {
   bool skip_bad_rows_;
   Digest id_key_;
   std::string made_id_;
+  IdSurvey ids_;
   absl::flat_hash_set<absl::uint128> seen_ids_;  // The first half of each id's SHA-256.
   FaultCounts skipped_ = {};
   std::array<absl::Status, kRowFaultNames.size()> first_errors_;

@@ -10,6 +10,7 @@
 #include "absl/strings/charconv.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "deploy/operator/preparation/table_files.h"
 #include "deploy/operator/preparation/table_schema.h"
 
 #include "common/config/row_time.h"
@@ -90,7 +91,8 @@ TableReader::TableReader(std::vector<std::string> paths, v1::TableSchema schema,
       may_lack_(std::move(may_lack)),
       positive_(PositiveTexts(schema_)),
       negative_(NegativeTexts(schema_)),
-      splitter_(schema_.separator()[0], schema_.quotes(), schema_.trim()) {
+      splitter_(schema_.separator()[0], schema_.quotes(), schema_.trim()),
+      id_form_(IdFormsOf(schema_)) {
   for (int label = 0; label < schema_.classes_size(); ++label) {
     classes_.emplace(schema_.classes(label), static_cast<uint8_t>(label));
   }
@@ -102,6 +104,7 @@ absl::StatusOr<std::unique_ptr<TableReader>> TableReader::Open(std::vector<std::
     return absl::InvalidArgumentError("input: expected at least one file, found none");
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckTableSchema(schema));
+  SPLITVEIL_ASSIGN_OR_RETURN(paths, TableFiles(paths));
   std::unique_ptr<TableReader> reader(new TableReader(std::move(paths), std::move(schema), std::move(may_lack)));
   SPLITVEIL_RETURN_IF_ERROR(reader->OpenFile());
   return reader;
@@ -123,7 +126,10 @@ absl::Status TableReader::OpenFile() {
 
 absl::Status TableReader::ReadHeader() {
   absl::string_view line;
-  const absl::StatusOr<bool> found = lines_->Next(&line);
+  absl::StatusOr<bool> found = lines_->Next(&line);
+  while (found.ok() && *found && splitter_.IsBlank(line)) {
+    found = lines_->Next(&line);
+  }
   if (!found.ok() || !*found) {
     return found.ok() ? absl::InvalidArgumentError(
                             absl::StrCat(lines_->name(), ": expected a header line, found an empty file"))
@@ -218,7 +224,7 @@ absl::StatusOr<bool> TableReader::Next(TableRow& row) {
       row.error = more.status();
       lines_ = nullptr;
       return true;
-    } else if (!line.empty()) {
+    } else if (!splitter_.IsBlank(line)) {
       ++rows_read_;
       ReadRow(line, row);
       return true;
@@ -268,16 +274,25 @@ void TableReader::ReadRow(absl::string_view line, TableRow& row) {
   }
 }
 
-void TableReader::ReadCell(size_t column, absl::string_view cell, TableRow& row) const {
+void TableReader::ReadId(size_t column, absl::string_view cell, TableRow& row) {
+  const Schema::Column& role = *roles_[column].column;
+  const auto number = static_cast<int64_t>(column) + 1;
+  const std::optional<absl::string_view> id = id_form_.Of(IsMissing(cell) ? absl::string_view() : cell);
+  row.id = id.value_or(absl::string_view());
+  if (!id.has_value()) {
+    SetFault(RowFault::kId, number, absl::StrCat(role.name(), ": expected an id in UTF-8, found different text"), row);
+  } else if (row.id.empty()) {
+    SetFault(RowFault::kId, number, absl::StrCat(role.name(), ": expected an id, found none"), row);
+  }
+}
+
+void TableReader::ReadCell(size_t column, absl::string_view cell, TableRow& row) {
   const Schema::Column& role = *roles_[column].column;
   const size_t index = roles_[column].index;
   const auto number = static_cast<int64_t>(column) + 1;
   switch (role.kind()) {
     case Schema::ID:
-      row.id = IsMissing(cell) ? absl::string_view() : absl::StripAsciiWhitespace(cell);
-      if (row.id.empty()) {
-        SetFault(RowFault::kId, number, absl::StrCat(role.name(), ": expected an id, found none"), row);
-      }
+      ReadId(column, cell, row);
       break;
     case Schema::LABEL:
     case Schema::CLASS_LABEL:

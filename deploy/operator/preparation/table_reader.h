@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "deploy/operator/preparation/id_form.h"
 #include "deploy/operator/preparation/line_reader.h"
 #include "deploy/operator/preparation/table_row.h"
 
@@ -20,14 +21,14 @@
 
 namespace splitveil {
 
-// Constant memory. Lines without a byte hold no row. Messages name file, line and column, never what stands there. Not
-// thread-safe.
+// Constant memory. Lines whose cells are all empty hold no row. Messages name file, line and column, never what stands
+// there. Not thread-safe.
 class TableReader {
  public:
   // Features that the header line may lack: no row has a value of them. Nullopt: none, and errors do not propose it.
   using MayLack = std::optional<std::vector<std::string>>;
-  // `schema`: valid by its options. Errors: NotFound; InvalidArgument for a schema that contradicts itself or the
-  // header line of a file, or a file that cannot be read.
+  // `paths`: as TableFiles takes them. `schema`: valid by its options. Errors: those of TableFiles; NotFound;
+  // InvalidArgument for a schema that contradicts itself or the header line of a file, or a file that cannot be read.
   static absl::StatusOr<std::unique_ptr<TableReader>> Open(std::vector<std::string> paths, v1::TableSchema schema,
                                                            MayLack may_lack = std::nullopt);
 
@@ -40,6 +41,8 @@ class TableReader {
 
   // The same table once more, from its start. Errors: as Open.
   absl::StatusOr<std::unique_ptr<TableReader>> Again() const { return Open(paths_, schema_, may_lack_); }
+  // Line of the latest row in its file, from 1.
+  int64_t line_number() const { return lines_->line_number(); }
   // Where the latest row stands: "FILE:LINE".
   std::string place() const;
   // Rows so far in all files, those that cannot be used among them.
@@ -65,7 +68,8 @@ class TableReader {
   // Of a column that the header line lacks. Error: InvalidArgument if it must be there.
   absl::Status AddAbsent(const v1::TableSchema::Column& column, TableColumns& columns) const;
   void ReadRow(absl::string_view line, TableRow& row);
-  void ReadCell(size_t column, absl::string_view cell, TableRow& row) const;
+  void ReadCell(size_t column, absl::string_view cell, TableRow& row);
+  void ReadId(size_t column, absl::string_view cell, TableRow& row);
   // Of a column that says what is to be predicted.
   void ReadLabel(size_t column, absl::string_view cell, TableRow& row) const;
   // Of a column that says how rows are split.
@@ -80,6 +84,7 @@ class TableReader {
   std::vector<std::string> positive_, negative_;
   absl::flat_hash_map<std::string, uint8_t> classes_;  // Labels by their texts.
   CellSplitter splitter_;
+  IdNormalForm id_form_;
   TableColumns columns_;
   size_t next_path_ = 0;
   std::unique_ptr<LineReader> lines_;  // Null once the file under way has ended.

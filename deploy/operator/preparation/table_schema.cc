@@ -7,6 +7,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "deploy/operator/preparation/id_form.h"
 #include "deploy/operator/preparation/line_reader.h"
 
 #include "common/naming/nearest_name.h"
@@ -163,6 +164,15 @@ std::string UnknownColumnMistake(const Schema& schema, absl::string_view line, c
                       "; a column to leave out has kind: IGNORE");
 }
 
+std::set<v1::IdForm> IdFormsOf(const v1::TableSchema& schema) {
+  for (const Schema::Column& column : schema.columns()) {
+    if (column.kind() == Schema::ID) {
+      return FormsIn(column.id_form());
+    }
+  }
+  return {};
+}
+
 bool IsLabelKind(v1::TableSchema::Kind kind) {
   return kind == Schema::LABEL || kind == Schema::CLASS_LABEL || kind == Schema::TARGET;
 }
@@ -185,6 +195,11 @@ absl::Status CheckTableSchema(const v1::TableSchema& schema) {
     image_files += column.kind() == Schema::IMAGE_FILE ? 1 : 0;
     groups_or_times += column.kind() == Schema::GROUP || column.kind() == Schema::TIME ? 1 : 0;
     SPLITVEIL_RETURN_IF_ERROR(CheckAttribute(column));
+    if (!column.id_form().empty() && column.kind() != Schema::ID) {
+      return SchemaError(absl::StrCat("columns: ", column.name(),
+                                      ": id_form: only an ID has it, this column is of kind ",
+                                      Schema::Kind_Name(column.kind()), ": remove it"));
+    }
     if (column.optional() && !schema.header()) {
       return SchemaError("columns: expected no optional one without a header line, found one");
     }

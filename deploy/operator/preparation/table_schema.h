@@ -3,6 +3,7 @@
 #define SPLITVEIL_DEPLOY_OPERATOR_PREPARATION_TABLE_SCHEMA_H_
 
 #include <cstddef>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ std::string UnknownColumnMistake(const v1::TableSchema& schema, absl::string_vie
 // InvalidArgument "table schema: FIELD: expected …, found …" where it contradicts itself: a separator that is none,
 // columns of one name, more than one id or label, and what labels, targets and attributes need or must not have.
 absl::Status CheckTableSchema(const v1::TableSchema& schema);
+
+// The forms of the ID; empty if there is none.
+std::set<v1::IdForm> IdFormsOf(const v1::TableSchema& schema);
 
 // Whether such a column says what is to be predicted.
 bool IsLabelKind(v1::TableSchema::Kind kind);

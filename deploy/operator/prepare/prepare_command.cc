@@ -252,7 +252,11 @@ void AddTableFlags(PrepareFlags& flags, CLI::App& command) {
   AddValue(command, "--schema=FILE", flags.schema,
            "Meaning of the columns of a table, among them a LABEL, CLASS_LABEL or TARGET: a TableSchema of "
            "proto/splitveil/v1/table_schema.proto.");
-  AddValue(command, "--input=FILE", flags.options.rows.input_paths, "File of the table, plain or .gz.")->required();
+  AddValue(
+      command, "--input=FILE", flags.options.rows.input_paths,
+      "File of the table, plain or .gz, .zst or .xz; a folder or a pattern of files with one header line each; or -, "
+      "standard input. Repeat it for several.")
+      ->required();
   AddValue(command, "--images=PATH", flags.options.rows.images_path,
            "For a schema with images: the folder of their files, or one array file with all of them.");
   AddValue(command, "--image_size=N", flags.options.rows.image_size,

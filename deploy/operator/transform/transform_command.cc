@@ -217,7 +217,11 @@ void AddTransformCommand(CommandLine& line) {
       ->required();
   AddValue(command, "--schema=FILE", flags->schema, "Meaning of the columns, as for `splitveil prepare`.")->required();
   command.add_flag("--unlabelled", flags->unlabelled, "The table lacks the schema's LABEL, CLASS_LABEL or TARGET.");
-  AddValue(command, "--input=FILE", flags->options.rows.input_paths, "File of the table, plain or .gz.")->required();
+  AddValue(
+      command, "--input=FILE", flags->options.rows.input_paths,
+      "File of the table, plain or .gz, .zst or .xz; a folder or a pattern of files with one header line each; or -, "
+      "standard input.")
+      ->required();
   AddValue(command, "--images=PATH", flags->options.rows.images_path,
            "For a schema with images: the folder of their files, or one array file with all of them.");
   command.add_flag("--skip_bad_rows", flags->options.rows.skip_bad_rows,

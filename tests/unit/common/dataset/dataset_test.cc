@@ -417,6 +417,26 @@ TEST(PreparedDataTest, OpensWhatThePartyNames) {
   EXPECT_EQ(OpenPreparedData(party, agreement, PreparedFor::kLabelParty).status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST(PreparedDataTest, RefusesIdsInOtherFormsThanTheAgreedOnes) {
+  const ScratchFolder folder;
+  Parts parts;
+  parts.preprocessing.add_id_form(v1::INTEGER);
+  parts.Write(folder);
+  v1::PartyCommon party;
+  party.mutable_dataset()->set_path(folder.Path("data"));
+  v1::RunAgreement agreement;  // Predicts: nothing is split, but ids are compared.
+  agreement.mutable_alignment()->add_id_form(v1::UNICODE_NFC);
+  EXPECT_THAT(
+      std::string(OpenPreparedData(party, agreement, PreparedFor::kLabelParty).status().message()),
+      HasSubstr("id_form: expected ids in the forms of the run agreement (UNICODE_NFC), found data prepared with "
+                "INTEGER"));
+  agreement.mutable_alignment()->set_id_form(0, v1::INTEGER);
+  agreement.mutable_alignment()->add_id_form(v1::INTEGER);
+  EXPECT_TRUE(OpenPreparedData(party, agreement, PreparedFor::kLabelParty).ok());
+  agreement.mutable_alignment()->clear_id_form();
+  EXPECT_FALSE(OpenPreparedData(party, agreement, PreparedFor::kLabelParty).ok());
+}
+
 TEST(PreparedDataTest, RefusesTheOtherPartysData) {
   const ScratchFolder folder;
   Parts parts;

@@ -188,5 +188,16 @@ TEST(SharedExamplesTest, AsManyAsTheSmallestBatchAreEnough) {
                                    "peer's"));
 }
 
+TEST(SharedExamplesTest, ALowShareOfTheSmallerTableIsAWarningWithTheLikelyReasons) {
+  EXPECT_EQ(DescribeLowShare({200, 1000, 50'000}, 0.2), "");
+  EXPECT_THAT(
+      DescribeLowShare({199, 50'000, 1000}, 0.2),
+      ::testing::AllOf(::testing::HasSubstr("only 199 of 50000 own ids and 1000 of the peer's are shared, 19.9% "
+                                            "of the smaller table (low_shared_share: 0.2)"),
+                       ::testing::HasSubstr("leading zeros"), ::testing::HasSubstr("row number")));
+  EXPECT_NE(DescribeLowShare({0, 1000, 1000}, 0.2), "");
+  EXPECT_EQ(DescribeLowShare({0, 1000, 1000}, 0), "");
+}
+
 }  // namespace
 }  // namespace splitveil

@@ -291,5 +291,65 @@ TEST_F(InitCommandTest, FailsForAModelThatCannotKeepTheProposal) {
               HasSubstr("--model: expected a model with layer \"second\" of 64 numbers"));
 }
 
+// The second party learns before a run what an alignment would hide.
+TEST_F(InitCommandTest, TheProposalSaysHowIdsLookAndTheSecondPartyIsWarnedOfADifference) {
+  ExpectDone(Bank());
+  EXPECT_THAT(
+      ReadFile(At("bank/run.textproto")).value(),
+      AllOf(HasSubstr("id_column: \"customer\""), HasSubstr("id_shape: \"100% a9{6-8}\""), Not(HasSubstr("kunde"))));
+  EXPECT_THAT(ReadFile(At("bank/schema.textproto")).value(), HasSubstr("kind: ID id_form: UNICODE_NFC }"));
+  const std::vector<std::string> shop = Shop({"--proposal=" + At("bank/run.textproto")});
+  EXPECT_THAT(RunTool(shop).err, Not(HasSubstr("ids")));
+  std::string capitals = "client;visits\n";
+  for (int row = 0; row < 400; ++row) {
+    capitals += "KUNDE" + std::to_string(row) + ";" + std::to_string(row % 11) + "\n";
+  }
+  WriteText(At("shop.csv"), capitals);
+  std::vector<std::string> again = shop;
+  again.push_back("--force");
+  EXPECT_THAT(RunTool(again).err,
+              AllOf(HasSubstr("the other party's ids are in its column \"customer\", this table's in \"client\""),
+                    HasSubstr("look like 100% a9{6-8}; this table's like 100% A9{6-8}"), Not(HasSubstr("KUNDE"))));
+}
+
+TEST_F(InitCommandTest, TheSecondPartyTakesTheAgreedFormOfIds) {
+  std::string bank = "customer,income,defaulted\n", shop = "customer,visits\n";
+  for (int row = 0; row < 400; ++row) {
+    bank += std::to_string(7000 + row) + "," + std::to_string(1000 + row % 37) + "," + std::to_string(row % 2) + "\n";
+    shop += std::to_string(7000 + row) + (row < 280 ? "" : ".0") + "," + std::to_string(row % 11) + "\n";
+  }
+  WriteText(At("bank.csv"), bank);
+  WriteText(At("shop.csv"), shop);
+  ExpectDone(Bank());
+  EXPECT_THAT(ReadFile(At("bank/run.textproto")).value(), HasSubstr("id_form: UNICODE_NFC id_form: INTEGER"));
+  EXPECT_THAT(RunTool(Shop()).err, HasSubstr("280 without a fraction, first in line 2; 120 with .0"));
+  ExpectDone(Shop({"--proposal=" + At("bank/run.textproto")}));
+  ExpectDone(
+      {"agreement", "accept", "--proposal=" + At("bank/run.textproto"), "--config=" + At("shop/party.textproto")});
+  EXPECT_THAT(ExpectError(2, Shop({"--proposal=" + At("bank/run.textproto"), "--id_form=INTEGER", "--force"})),
+              HasSubstr("--id_form: has no effect"));
+}
+
+TEST_F(InitCommandTest, TakesTheTableFromStandardInput) {
+  const std::string table = ReadFile(At("shop.csv")).value();
+  std::vector<std::string> words = Changed(Shop(), "--table=" + At("shop.csv"), "--table=-");
+  EXPECT_THAT(ExpectDone(words, table), HasSubstr("nonlabel_party.data: 400 rows"));
+  EXPECT_THAT(ExpectError(2, Changed(words, "--out=" + At("shop"), "--out=" + At("other")), ""),
+              HasSubstr("expected a table, found an empty file"));
+}
+
+TEST_F(InitCommandTest, WarnsOfColumnsThatAreMadeFromTheLabel) {
+  std::string table = "customer,before,after,defaulted\n";
+  for (int row = 0; row < 400; ++row) {
+    const int before = 100 + row * 7919 % 6007;
+    table += "kunde" + std::to_string(row) + "," + std::to_string(before) + "," +
+             std::to_string(before - (row % 4 == 0 ? 17 : 3) - row % 5) + (row % 4 == 0 ? ",yes\n" : ",no\n");
+  }
+  WriteText(At("bank.csv"), table);
+  const ChildResult result = RunTool(Bank({"--protection=none", "--id=customer"}));
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("the difference of columns before and after ranks the labels at AUC 1.000"));
+}
+
 }  // namespace
 }  // namespace splitveil::testing

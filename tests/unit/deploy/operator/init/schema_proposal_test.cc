@@ -1,6 +1,7 @@
 #include "deploy/operator/init/schema_proposal.h"
 
 #include <cmath>
+#include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <map>
@@ -269,6 +270,55 @@ TEST_F(SchemaProposalTest, CodesOfManyTextsAreCountedNotKept) {
   ColumnSummary many = Ids("code", 1000);
   EXPECT_TRUE(many.counts().empty());
   EXPECT_EQ(many.distinct(), 1000);
+}
+
+// What a data frame writes in front: every table has the same numbers, of other people.
+TEST_F(SchemaProposalTest, NumbersOfTheRowsAreNoIdUnlessTheUserSaysSo) {
+  ColumnSummary numbers("Unnamed: 0");
+  for (int row = 0; row < 100; ++row) {
+    numbers.Add(absl::StrCat((37 * row) % 100), row + 2);
+  }
+  EXPECT_EQ(Kinds(Propose(Sample({numbers, id_, region_}), false))["customer"], "ID");
+  EXPECT_THAT(Error(Sample({numbers, region_}), false),
+              AllOf(HasSubstr("except \"Unnamed: 0\", which only counts the rows"), HasSubstr("--id=COLUMN")));
+  flags_.id = "Unnamed: 0";
+  EXPECT_EQ(Kinds(Propose(Sample({numbers, region_}), false))["Unnamed: 0"], "ID");
+}
+
+ColumnSummary Numbers(int rows, const std::function<std::string(int)>& text) {
+  ColumnSummary column("client");
+  for (int row = 0; row < rows; ++row) {
+    column.Add(text(row), row + 2);
+  }
+  return column;
+}
+
+TEST_F(SchemaProposalTest, WholeNumbersThatBecameFractionsAreIdsAndTheProposalMakesThemWhole) {
+  const TableSample sample = Sample({Numbers(100, [](int row) { return absl::StrCat(8000 + row, ".0"); }), region_});
+  const SchemaProposal proposal = Propose(sample, false);
+  EXPECT_THAT(IdColumnOf(proposal).id_form(), ElementsAre(v1::UNICODE_NFC, v1::INTEGER));
+  EXPECT_THAT(IdColumnOf(Propose(Sample({id_, region_}), false)).id_form(), ElementsAre(v1::UNICODE_NFC));
+  flags_.keeps_id_form = true;  // The other party's proposal has none.
+  EXPECT_THAT(IdColumnOf(Propose(sample, false)).id_form(), ElementsAre());
+}
+
+TEST_F(SchemaProposalTest, IdsWrittenInTwoWaysAreAnErrorUnlessAFormMakesThemAlike) {
+  const TableSample sample =
+      Sample({Numbers(100, [](int row) { return absl::StrCat(8000 + row, row < 60 ? "" : ".0"); }), region_});
+  EXPECT_THAT(Error(sample, false),
+              AllOf(HasSubstr("t.csv: column \"client\""), HasSubstr("60 without a fraction"),
+                    HasSubstr("40 with .0 behind them, first in line 62"), HasSubstr("--id_form=INTEGER")));
+  flags_.id_form = {v1::INTEGER};
+  EXPECT_THAT(IdColumnOf(Propose(sample, false)).id_form(), ElementsAre(v1::INTEGER));
+}
+
+TEST_F(SchemaProposalTest, IdsThatASpreadsheetRoundedAreNamed) {
+  for (const int distinct : {100, 1}) {  // Rounded so far that they are alike.
+    EXPECT_THAT(
+        Error(Sample({Numbers(100, [&](int row) { return absl::StrCat("4.2", row % distinct, "E+15"); }), region_}),
+              false),
+        AllOf(HasSubstr("column \"client\""), HasSubstr("100 of numbers in scientific notation")));
+  }
 }
 
 }  // namespace

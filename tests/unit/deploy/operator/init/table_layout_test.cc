@@ -114,7 +114,7 @@ TEST(TableLayoutTest, FindsTheOddLineBelowQuotedNames) {
   flags.separator = ",";
   EXPECT_THAT(Error(lines, flags), HasSubstr("line 100 has 4"));
   lines[99] = "b,\"4,5";
-  EXPECT_THAT(Error(lines), HasSubstr("line 100 has a quoted cell that does not end on it"));
+  EXPECT_THAT(Error(lines), HasSubstr("t.csv:100: expected a quoted cell that ends on its line"));
 }
 
 TEST(TableLayoutTest, PassesOverAFewOddLinesWhereThatIsAskedFor) {
@@ -158,6 +158,36 @@ TEST(TableLayoutTest, NumbersAreWhatPreparedDataTake) {
   for (const char* text : {"", "1,5", "0x10", "nan", "inf", "1 ", "12-3", "1e999"}) {
     EXPECT_FALSE(IsNumber(text)) << text;
   }
+}
+
+// Otherwise all other quotes would stay, those of ids too.
+TEST(TableLayoutTest, OneStrayQuoteIsNamedAndMakesNoTextOfAllOthers) {
+  std::vector<std::string> lines = {"id,name,age"};
+  for (int row = 0; row < 50; ++row) {
+    lines.push_back(row % 4 == 0 ? "\"k, 7\",x,3" : "k8,x,4");
+  }
+  lines[30] = "k9,\"x,5";
+  EXPECT_THAT(Error(lines), ::testing::StartsWith("t.csv:31: expected a quoted cell that ends on its line, found one"));
+  LayoutFlags flags;
+  flags.separator = ",";
+  EXPECT_THAT(Error(lines, flags), HasSubstr("t.csv:31: expected a quoted cell"));
+  flags.skip_bad_rows = true;
+  EXPECT_TRUE(Found(lines, flags).quotes);
+}
+
+TEST(TableLayoutTest, LinesOfEmptyCellsCountOnlyAsLines) {
+  EXPECT_THAT(Found({"", ",,", "id,age,city", "a,3,x", ",,", " ", "b,4,y"}).names, ElementsAre("id", "age", "city"));
+  EXPECT_THAT(Error({"", "id,age", "a,3", "", "b,4,5"}), HasSubstr("line 5 has 3"));
+  EXPECT_THAT(Error({"", ",,"}), HasSubstr("t.csv: expected a table, found no line with a cell that is not empty"));
+  EXPECT_THAT(Error({}), HasSubstr("found an empty file"));
+}
+
+TEST(TableLayoutTest, RowNumbersOfADataFrameAreNamed) {
+  EXPECT_THAT(Error({",id,age", "0,a,3", "1,b,4"}),
+              HasSubstr("t.csv:1: expected a name for every column, found none of "
+                        "column 1: data frames write their row numbers so"));
+  EXPECT_THAT(Error({"id,age,", "a,3,", "b,4,"}), HasSubstr("found none of column 3: a line that ends with a separator"));
+  EXPECT_THAT(Error({",7,age", "0,a,3"}), HasSubstr("may be a row"));
 }
 
 }  // namespace

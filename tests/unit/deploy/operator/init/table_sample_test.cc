@@ -93,5 +93,24 @@ TEST_F(TableSampleTest, FailsForFilesWithoutRows) {
   EXPECT_THAT(std::string(Of(std::string("i\0d\0\n\0", 6)).status().message()), HasSubstr("`iconv -f UTF-16LE"));
 }
 
+TEST_F(TableSampleTest, LinesOfEmptyCellsHoldNoRow) {
+  const auto sample = Of("\n" + Table(20) + ",\n\n, \n");
+  ASSERT_TRUE(sample.ok()) << sample.status();
+  EXPECT_EQ(sample->rows, 20);
+  EXPECT_TRUE(sample->columns[0].names_rows());
+}
+
+TEST_F(TableSampleTest, PartsAreOneTable) {
+  std::ofstream(folder_.File("part-0.csv")) << "id,age\na,3\nb,4\n";
+  std::ofstream(folder_.File("part-1.csv")) << "\nid,age\nc,5\n";
+  const auto sample = SampleTable(folder_.File("part-*.csv"), {});
+  ASSERT_TRUE(sample.ok()) << sample.status();
+  EXPECT_EQ(sample->rows, 3);
+  EXPECT_EQ(sample->columns[1].numbers(), 3);
+  std::ofstream(folder_.File("part-2.csv")) << "d,6\ne,7\n";
+  EXPECT_THAT(std::string(SampleTable(folder_.File("part-*.csv"), {}).status().message()),
+              AllOf(HasSubstr("part-2.csv:1:1: expected the same header line as in "), HasSubstr("part-0.csv")));
+}
+
 }  // namespace
 }  // namespace splitveil

@@ -232,5 +232,13 @@ TEST(RowSourceTest, RefusesAnIdThatRepeatsOrLeavesItOut) {
   EXPECT_EQ(lenient->skipped()[static_cast<size_t>(RowFault::kRepeatedId)], 1);
 }
 
+TEST(TableReaderTest, LinesOfEmptyCellsHoldNoRow) {
+  EXPECT_THAT(Read(kColumns, "\nid,y,a,c\nk,1,5,red\n,,,\n \n\"\",\"\",,\nl,0,,\n,,,\n"),
+              ElementsAre("k|1|5|red", "l|0|-|"));
+  EXPECT_THAT(Read(kColumns, ",,,\nid,y,a,c\nk,1,5,red\n"), ElementsAre("k|1|5|red"));
+  // A cell that is not empty makes it a row.
+  EXPECT_THAT(Read(kColumns, "id,y,a,c\n,,,blue\n"), ElementsAre(HasSubstr("table:2:1: id: expected an id")));
+}
+
 }  // namespace
 }  // namespace splitveil
