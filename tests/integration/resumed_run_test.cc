@@ -190,8 +190,9 @@ TEST_F(ResumedRunTest, KeepsTheWeightsOfTheBestEpochAtBothParties) {
   }
   LeaveCheckpoints();
   ASSERT_TRUE(Run().ok());
-  const int best = std::stoi(Label("SELECT count(*) FROM evaluation WHERE split = 'test' AND step <= "
-                                   "(SELECT step FROM evaluation ORDER BY auc DESC, step LIMIT 1)"));
+  const int best =
+      std::stoi(Label("SELECT count(*) FROM evaluation WHERE split = 'test' AND step <= "
+                      "(SELECT step FROM evaluation ORDER BY auc DESC, step LIMIT 1)"));
   ASSERT_LT(best, 7) << "the last is the best";
   EXPECT_THAT(ResultJson(*label_->figures()), HasSubstr(absl::StrCat("\"best_epoch\":", best, ",")));
   EXPECT_EQ(NonLabel("SELECT detail FROM event WHERE kind = 'kept' ORDER BY rowid DESC LIMIT 1"),

@@ -10,7 +10,8 @@
 
 namespace splitveil {
 
-// One aligned line for each column, and below them a warning for each that shifted and a note for each that moved. "" without columns.
+// One aligned line for each column, and below them a warning for each that shifted and a note for each that moved. ""
+// without columns.
 std::string DriftText(const std::vector<ColumnDrift>& drifts);
 
 // Whether WriteDriftTable may replace what `path` is, if anything: an earlier table. Error: AlreadyExists.

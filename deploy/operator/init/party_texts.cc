@@ -79,8 +79,7 @@ std::string SchemaFileText(const SchemaProposal& proposal) {
     const Schema::Column& column = schema.columns(i);
     absl::StrAppend(&text, "columns { name: ", Quoted(column.name()), " kind: ", Schema::Kind_Name(column.kind()),
                     column.has_scaling() ? absl::StrCat(" scaling: ", Schema::Scaling_Name(column.scaling())) : "",
-                    IdFormText(column.id_form()),
-                    " }  # ", proposal.why[i], "\n");
+                    IdFormText(column.id_form()), " }  # ", proposal.why[i], "\n");
   }
   absl::StrAppend(&text, "separator: ", Quoted(schema.separator()), "\nheader: ", schema.header() ? "true" : "false",
                   "\nquotes: ", schema.quotes() ? "true" : "false", "\ntrim: ", schema.trim() ? "true" : "false", "\n");

@@ -186,7 +186,8 @@ TEST(TableLayoutTest, RowNumbersOfADataFrameAreNamed) {
   EXPECT_THAT(Error({",id,age", "0,a,3", "1,b,4"}),
               HasSubstr("t.csv:1: expected a name for every column, found none of "
                         "column 1: data frames write their row numbers so"));
-  EXPECT_THAT(Error({"id,age,", "a,3,", "b,4,"}), HasSubstr("found none of column 3: a line that ends with a separator"));
+  EXPECT_THAT(Error({"id,age,", "a,3,", "b,4,"}),
+              HasSubstr("found none of column 3: a line that ends with a separator"));
   EXPECT_THAT(Error({",7,age", "0,a,3"}), HasSubstr("may be a row"));
 }
 
