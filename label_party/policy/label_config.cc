@@ -159,7 +159,11 @@ const char* KeepName(KeepBy by) { return by == KeepBy::kLast ? "last" : by == Ke
 KeepBy KeepByOf(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement) {
   // Whose bound covers all that the peer learns of labels: the best epoch is chosen by them.
   const bool guaranteed = config.protection().has_gaussian_label_dp() || config.protection().has_label_dp();
-  if (config.keep() == v1::LabelPartyConfig::LAST || guaranteed || agreement.progressive_validation()) {
+  // A peer that chooses its activations reads a held-out label from whether an epoch is the best so far. Without a
+  // protection it reads what it likes anyway; otherwise only the operator may allow it.
+  const bool best = config.keep() == v1::LabelPartyConfig::BEST ||
+                    (config.keep() == v1::LabelPartyConfig::KEEP_UNSPECIFIED && config.protection().has_none());
+  if (!best || guaranteed || agreement.progressive_validation()) {
     return KeepBy::kLast;
   }
   return agreement.validation_fraction() > 0 ? KeepBy::kValidation

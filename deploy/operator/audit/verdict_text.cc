@@ -126,9 +126,16 @@ std::string VerdictSummary(const std::vector<RunVerdict>& verdicts) {
   const std::string not_measurable =
       open == 0 ? "" : absl::StrCat("; ", open, " not measurable from the ledgers given");
   if (PolicyMet(verdicts)) {
+    // What such a bound does not cover: that labels move the top model, and with it later noise and gradients.
+    const bool conditional = std::any_of(verdicts.begin(), verdicts.end(), [](const RunVerdict& verdict) {
+      return verdict.figures.verdict() == PrivacyVerdict::kHolds;
+    });
     return absl::StrCat("policy met by ",
                         trained_runs == 1 ? "this run" : absl::StrCat("these ", trained_runs, " runs"),
-                        " against the attacks that were run: ", of_criteria);
+                        " against the attacks that were run: ", of_criteria,
+                        conditional ? "; not against a peer that reads a label from what it does to the top model, and "
+                                      "so to later steps: only noise on labels bounds that"
+                                    : "");
   }
   if (!PolicyFailed(verdicts) && trained_runs == 0) {
     return "policy not decided: no run trained";

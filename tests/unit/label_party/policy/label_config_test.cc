@@ -128,8 +128,9 @@ TEST(ValidateLabelConfigTest, KeepsTheBestEpochWhereNothingGuaranteedTellsOfIt) 
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config));
     return std::string(KeepName(KeepByOf(config, agreement)));
   };
-  EXPECT_EQ(kept("protection { marvell {} }"), "validation");
-  EXPECT_EQ(kept("protection { none {} } keep: BEST"), "validation");
+  EXPECT_EQ(kept("protection { none {} }"), "validation");
+  EXPECT_EQ(kept("protection { marvell {} }"), "last");  // Not unasked: it tells of held-out labels.
+  EXPECT_EQ(kept("protection { marvell {} } keep: BEST"), "validation");
   EXPECT_EQ(kept("protection { none {} } keep: LAST"), "last");
   EXPECT_EQ(kept(guaranteed), "last");
   EXPECT_EQ(kept("protection { label_dp {} }"), "last");

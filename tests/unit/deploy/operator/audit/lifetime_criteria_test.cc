@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 double AucBoundOf(double sum_of_squares) { return GaussianPrivacy::FromMu(std::sqrt(sum_of_squares))->AucBound(); }
 
@@ -59,6 +60,23 @@ TEST(LifetimeCriteriaTest, AccountsThatDifferAddUp) {
   EXPECT_EQ(finding.outcome, Outcome::kNotMet);
   EXPECT_THAT(finding.found, HasSubstr("0.76"));
   EXPECT_EQ(Judge(runs, AucBoundOf(1) + 1e-9).outcome, Outcome::kMet);
+}
+
+// An older copy of the account was put back: the second run's figure is that of the first again.
+TEST(LifetimeCriteriaTest, AnAccountThatHasCountedLessThanItsRunsSentLeavesItOpen) {
+  std::vector<LedgerRun> runs = {RunOf("account", 0.25), RunOf("account", 0.25)};
+  for (LedgerRun& run : runs) {
+    run.parties.back().activation_bound = ActivationBoundRow{2, 0.5, AucBoundOf(0.25)};
+  }
+  const Finding finding = Judge(runs, AucBoundOf(0.3));
+  EXPECT_EQ(finding.outcome, Outcome::kOpen);
+  EXPECT_THAT(finding.found, HasSubstr("0.638 by the account, up to 0.691 if these runs sent the same examples"));
+  EXPECT_THAT(LifetimeLine(runs, runs.back(), 1), HasSubstr("up to 0.691"));
+  EXPECT_EQ(Judge(runs, AucBoundOf(0.5) + 1e-9).outcome, Outcome::kMet);
+  EXPECT_EQ(Judge(runs, AucBoundOf(0.2)).outcome, Outcome::kNotMet);
+  runs.back().parties.back().all_runs->auc_bound = AucBoundOf(0.5);  // As it should have been.
+  EXPECT_EQ(Judge(runs, AucBoundOf(0.5)).outcome, Outcome::kMet);
+  EXPECT_THAT(LifetimeLine(runs, runs.back(), 1), Not(HasSubstr("up to")));
 }
 
 TEST(LifetimeCriteriaTest, ARunThatNoAccountCountsHasNoBound) {
