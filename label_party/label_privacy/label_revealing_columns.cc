@@ -1,6 +1,7 @@
 #include "label_party/label_privacy/label_revealing_columns.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -241,6 +242,25 @@ std::vector<float> EachOf(const std::vector<float>& column, size_t rows) {
   return some;
 }
 
+// The number that the table has, but for those that were clipped: the inverse of TableSchema.Scaling.
+double Unscaled(const v1::NumericScaling& scaling, double scaled) {
+  if (scaling.knots_size() > 1) {
+    const double place = scaled * (scaling.knots_size() - 1);
+    const int below = std::min(static_cast<int>(place), scaling.knots_size() - 2);
+    return scaling.knots(below) + (place - below) * (scaling.knots(below + 1) - scaling.knots(below));
+  }
+  const double range = scaling.maximum() - scaling.minimum();
+  if (range <= 0) {
+    return scaled;
+  }
+  if (scaling.has_midpoint()) {
+    const double middle = (scaling.midpoint() - scaling.minimum()) / range;
+    const double log_square = 2 * std::log((1 - middle) / middle);
+    scaled = log_square == 0 ? scaled : std::expm1(scaled * log_square) / std::expm1(log_square);
+  }
+  return scaling.minimum() + scaled * range;
+}
+
 // The difference of two columns, as the table has them, that tells the most.
 Telling MostTellingDifference(const Dataset& data, const Sample& sample) {
   const size_t rows = std::min(sample.questions.front().size(), kDifferenceRows);
@@ -248,12 +268,10 @@ Telling MostTellingDifference(const Dataset& data, const Sample& sample) {
   std::vector<std::pair<std::string, std::vector<double>>> columns;
   for (size_t k = 0; k < sample.numeric.size() && columns.size() < kDifferenceColumns && !questions.empty(); ++k) {
     const v1::NumericScaling& scaling = data.preprocessing().numeric(static_cast<int>(k));
-    const double range = scaling.maximum() - scaling.minimum();
-    if (range > 0 || !scaling.has_missing_value()) {  // Else the input that says where a number is missing.
-      const std::vector<float> scaled = EachOf(sample.numeric[k], rows);
-      columns.emplace_back(scaling.name(), std::vector<double>(scaled.begin(), scaled.end()));
-      for (double& value : columns.back().second) {
-        value = scaling.minimum() + value * (range > 0 ? range : 1);
+    if (scaling.minimum() < scaling.maximum() || !scaling.has_missing_value()) {  // Else where a number is missing.
+      std::vector<double>& column = columns.emplace_back(scaling.name(), std::vector<double>()).second;
+      for (const float scaled : EachOf(sample.numeric[k], rows)) {
+        column.push_back(Unscaled(scaling, scaled));
       }
     }
   }
