@@ -14,8 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/certificates/certificate_authority.h"
 #include "deploy/operator/certificates/certificate_parts.h"
-#include "deploy/operator/init/table_sample.h"
+#include "deploy/operator/init/table_profile.h"
 #include "deploy/operator/preparation/prepare.h"
+#include "deploy/operator/profile/profile_report.h"
 
 #include "common/architecture/model_spec.h"
 #include "common/config/agreement.h"
@@ -276,9 +277,8 @@ PartyChoices Choices(const PartySetupOptions& options, const SchemaProposal& pro
   return choices;
 }
 
-std::string ProposedAgreement(const PartySetupOptions& options, const PresetCut& cut, const TableSample& sample) {
-  // A table that is not looked at whole is a large one.
-  const int64_t rows = sample.whole ? sample.rows : std::max(sample.rows, kManyRows);
+std::string ProposedAgreement(const PartySetupOptions& options, const PresetCut& cut, const ProfiledTable& table) {
+  const int64_t rows = table.rows;
   AgreementChoices proposed = options.proposed;
   proposed.cut_layer = cut.cut_layer;
   proposed.cut_width = cut.cut_width;
@@ -310,7 +310,7 @@ absl::Status AddPeerCertificate(const PartySetupOptions& options, std::vector<Ne
   return absl::OkStatus();
 }
 
-// Finds every mistake that can be found without writing anything.
+// Finds every mistake that can be found without writing anything but the table's profile.
 absl::StatusOr<PartyPlan> MakePlan(const PartySetupOptions& options) {
   PartyPlan plan;
   SPLITVEIL_RETURN_IF_ERROR(CheckPlace(options));
@@ -322,13 +322,19 @@ absl::StatusOr<PartyPlan> MakePlan(const PartySetupOptions& options) {
   LayoutFlags layout = options.layout;
   SchemaFlags schema = options.schema;
   layout.skip_bad_rows = schema.skip_bad_rows = options.skip_bad_rows;
-  SPLITVEIL_ASSIGN_OR_RETURN(const TableSample sample, SampleTable(options.table, layout));
+  layout.missing = schema.missing;
+  SPLITVEIL_ASSIGN_OR_RETURN(const ProfiledTable table, ProfileTable(options.table, layout));
   SPLITVEIL_ASSIGN_OR_RETURN(const SchemaProposal proposal,
-                             ProposeSchema(options.table, sample, options.choices.is_label_party, schema));
-  std::printf("%s%s", SampleText(options.table, sample).c_str(), ProposalText(proposal).c_str());
+                             ProposeSchema(options.table, table, options.choices.is_label_party, schema));
+  const ProfileReport report = {options.table, proposal.schema, table.profile, proposal.warnings};
+  std::printf("%s%s%s", ProfileHead(options.table, table).c_str(), ProposalText(proposal).c_str(),
+              ProfileText(report).c_str());
+  if (!options.profile.empty()) {
+    SPLITVEIL_RETURN_IF_ERROR(WriteProfile(options.profile, report));
+  }
   plan.schema = proposal.schema;
   SPLITVEIL_RETURN_IF_ERROR(CheckProtection(options, plan.schema));
-  const std::string agreement_text = ProposedAgreement(options, cut, sample);
+  const std::string agreement_text = ProposedAgreement(options, cut, table);
   if (plan.received.has_value()) {
     plan.agreement = *plan.received;
   } else {
