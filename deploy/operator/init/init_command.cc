@@ -159,10 +159,16 @@ void AddTableFlags(PartySetupOptions& options, CLI::App& command) {
   AddValue(command, "--ignore=COLUMN", options.schema.ignore, "Column to leave out.");
   AddValue(command, "--missing=TEXT", options.schema.missing,
            "Text that stands for a missing value, besides NA, null, ....");
+  AddValue(command, "--decimal=SIGN", options.schema.decimal,
+           "What 1,234 and 1.234 mean where the column leaves it open: point reads 1234 and 1.234, comma the reverse.")
+      ->default_str("detected")
+      ->check(OneOf({"point", "comma"}));
   AddValue(command, "--separator=BYTE", options.layout.separator, "Between cells.")->default_str("detected");
   AddValue(command, "--header=YES", options.layout.header, "Whether the first line names the columns.")
       ->default_str("detected")
       ->check(OneOf({"yes", "no"}));
+  AddValue(command, "--profile=FILE", options.profile,
+           "File for the profile of the table's columns: a page if its name ends with .html, else JSON.");
   command.add_flag("--skip_bad_rows", options.skip_bad_rows, "Leave out rows that cannot be used, up to 5%.");
 }
 

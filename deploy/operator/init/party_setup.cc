@@ -15,9 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/certificates/certificate_authority.h"
 #include "deploy/operator/certificates/certificate_parts.h"
-#include "deploy/operator/init/table_sample.h"
+#include "deploy/operator/init/table_profile.h"
 #include "deploy/operator/preparation/id_form.h"
 #include "deploy/operator/preparation/prepare.h"
+#include "deploy/operator/profile/profile_report.h"
 
 #include "common/architecture/model_spec.h"
 #include "common/config/agreement.h"
@@ -281,9 +282,8 @@ PartyChoices Choices(const PartySetupOptions& options, const SchemaProposal& pro
   return choices;
 }
 
-AgreementChoices Proposed(const PartySetupOptions& options, const PresetCut& cut, const TableSample& sample) {
-  // A table that is not looked at whole is a large one.
-  const int64_t rows = sample.whole ? sample.rows : std::max(sample.rows, kManyRows);
+AgreementChoices Proposed(const PartySetupOptions& options, const PresetCut& cut, const ProfiledTable& table) {
+  const int64_t rows = table.rows;
   AgreementChoices proposed = options.proposed;
   proposed.cut_layer = cut.cut_layer;
   proposed.cut_width = cut.cut_width;
@@ -317,7 +317,7 @@ absl::Status AddPeerCertificate(const PartySetupOptions& options, std::vector<Ne
   return absl::OkStatus();
 }
 
-// Finds every mistake that can be found without writing anything.
+// Finds every mistake that can be found without writing anything but the table's profile.
 absl::StatusOr<PartyPlan> MakePlan(const PartySetupOptions& options) {
   PartyPlan plan;
   SPLITVEIL_RETURN_IF_ERROR(CheckPlace(options));
@@ -329,6 +329,7 @@ absl::StatusOr<PartyPlan> MakePlan(const PartySetupOptions& options) {
   LayoutFlags layout = options.layout;
   SchemaFlags schema = options.schema;
   layout.skip_bad_rows = schema.skip_bad_rows = options.skip_bad_rows;
+  layout.missing = schema.missing;
   for (const std::string& name : options.id_forms) {
     v1::IdForm form = v1::ID_FORM_UNSPECIFIED;
     schema.id_form.insert(v1::IdForm_Parse(name, &form) ? form : v1::ID_FORM_UNSPECIFIED);
@@ -337,14 +338,19 @@ absl::StatusOr<PartyPlan> MakePlan(const PartySetupOptions& options) {
     schema.id_form = FormsIn(plan.received->alignment().id_form());
     schema.keeps_id_form = true;
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const TableSample sample, SampleTable(options.table, layout));
+  SPLITVEIL_ASSIGN_OR_RETURN(const ProfiledTable table, ProfileTable(options.table, layout));
   SPLITVEIL_ASSIGN_OR_RETURN(const SchemaProposal proposal,
-                             ProposeSchema(options.table, sample, options.choices.is_label_party, schema));
-  std::printf("%s%s", SampleText(options.table, sample).c_str(), ProposalText(proposal).c_str());
+                             ProposeSchema(options.table, table, options.choices.is_label_party, schema));
+  const ProfileReport report = {options.table, proposal.schema, table.profile, proposal.warnings};
+  std::printf("%s%s%s", ProfileHead(options.table, table).c_str(), ProposalText(proposal).c_str(),
+              ProfileText(report).c_str());
+  if (!options.profile.empty()) {
+    SPLITVEIL_RETURN_IF_ERROR(WriteProfile(options.profile, report));
+  }
   plan.schema = proposal.schema;
   SPLITVEIL_RETURN_IF_ERROR(CheckProtection(options, plan.schema));
   plan.id = IdColumnOf(proposal);
-  plan.proposed = Proposed(options, cut, sample);
+  plan.proposed = Proposed(options, cut, table);
   plan.proposed.id = plan.id;
   SPLITVEIL_ASSIGN_OR_RETURN(plan.agreement,
                              plan.received.has_value()

@@ -59,6 +59,7 @@ struct PartySetupOptions {
   bool skip_bad_rows = false;
   PartyChoices choices;          // All but what follows from the table.
   AgreementChoices proposed;     // run_name, test_fraction; the rest follows from model and table.
+  std::string profile;           // File for the table's profile; empty: none.
   std::string proposal;          // File of the other party's; empty: this party proposes.
   bool makes_request = false;    // A request for an authority instead of a certificate for the peer to pin.
   std::string peer_certificate;  // To pin; empty: comes later.

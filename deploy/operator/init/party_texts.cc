@@ -79,7 +79,16 @@ std::string SchemaFileText(const SchemaProposal& proposal) {
     const Schema::Column& column = schema.columns(i);
     absl::StrAppend(&text, "columns { name: ", Quoted(column.name()), " kind: ", Schema::Kind_Name(column.kind()),
                     column.has_scaling() ? absl::StrCat(" scaling: ", Schema::Scaling_Name(column.scaling())) : "",
-                    IdFormText(column.id_form()), " }  # ", proposal.why[i], "\n");
+                    IdFormText(column.id_form()),
+                    column.has_decimal() ? absl::StrCat(" decimal: ", Schema::Decimal_Name(column.decimal())) : "",
+                    column.has_thousands() ? absl::StrCat(" thousands: ", Quoted(column.thousands())) : "");
+    for (const auto& [field, texts] :
+         {std::pair(" strip: ", &column.strip()), std::pair(" missing: ", &column.missing())}) {
+      for (const std::string& one : *texts) {
+        absl::StrAppend(&text, field, Quoted(one));
+      }
+    }
+    absl::StrAppend(&text, " }  # ", proposal.why[i], "\n");
   }
   absl::StrAppend(&text, "separator: ", Quoted(schema.separator()), "\nheader: ", schema.header() ? "true" : "false",
                   "\nquotes: ", schema.quotes() ? "true" : "false", "\ntrim: ", schema.trim() ? "true" : "false", "\n");

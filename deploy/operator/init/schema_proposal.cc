@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "deploy/operator/preparation/number_scaling.h"
 #include "deploy/operator/preparation/table_schema.h"
 
 #include "common/status/status_macros.h"
@@ -22,48 +24,25 @@ using Schema = v1::TableSchema;
 
 constexpr const char* kPositives[] = {"1", "1.0", "+1", "yes", "y", "true", "t", "positive", "pos"};
 constexpr const char* kNegatives[] = {"0", "0.0", "-1", "no", "n", "false", "f", "negative", "neg"};
-constexpr double kMostlyNumbers = 0.9;
-constexpr double kMostlyDates = 0.5;
-constexpr int64_t kFewCodes = 10;
 
 template <typename List>
 bool Has(const List& list, const std::string& text) {
   return std::find(std::begin(list), std::end(list), text) != std::end(list);
 }
 
-absl::Status Unclear(const std::string& path, absl::string_view column, absl::string_view problem) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": ", column.empty() ? "" : absl::StrCat("column \"", column, "\": "), problem));
-}
-
-const ColumnSummary* FindColumn(const TableSample& sample, const std::string& name) {
-  const auto found = std::find_if(sample.columns.begin(), sample.columns.end(),
-                                  [&](const ColumnSummary& column) { return column.name() == name; });
-  return found == sample.columns.end() ? nullptr : &*found;
-}
-
-bool IsOfDates(const ColumnSummary& column) {
-  return static_cast<double>(column.dates()) > kMostlyDates * static_cast<double>(column.texts());
-}
-
-// Whether so many of the column's rows may be left out.
-bool MayLeaveOut(int64_t rows, const ColumnSummary& column, const SchemaFlags& flags) {
-  return rows == 0 ||
-         (flags.skip_bad_rows && static_cast<double>(rows) <= kOddLineShare * static_cast<double>(column.rows()));
-}
-
-// Behind what is said of a kind.
-std::string LeftOut(int64_t rows) {
-  return rows == 0 ? "" : absl::StrCat("; rows with another text, which --skip_bad_rows leaves out: ", rows);
+const ColumnProfile* FindColumn(const ProfiledTable& table, const std::string& name) {
+  const auto found = std::find_if(table.profile.columns.begin(), table.profile.columns.end(),
+                                  [&](const ColumnProfile& column) { return column.name() == name; });
+  return found == table.profile.columns.end() ? nullptr : &*found;
 }
 
 // That flags name columns of the table, each in one role.
-absl::Status CheckNames(const std::string& path, const TableSample& sample, const SchemaFlags& flags) {
+absl::Status CheckNames(const std::string& path, const ProfiledTable& table, const SchemaFlags& flags) {
   std::set<std::string> named;
   const auto check = [&](const char* flag, const std::string& name) {
-    if (FindColumn(sample, name) == nullptr) {
+    if (FindColumn(table, name) == nullptr) {
       return absl::InvalidArgumentError(absl::StrCat("command line: ", flag, ": expected a column of ", path, " (",
-                                                     QuotedNames(sample.layout.names), "), found \"", name, "\""));
+                                                     QuotedNames(table.layout.names), "), found \"", name, "\""));
     }
     return named.insert(name).second
                ? absl::OkStatus()
@@ -86,11 +65,11 @@ absl::Status CheckNames(const std::string& path, const TableSample& sample, cons
 }
 
 // The column that names the rows.
-absl::StatusOr<std::string> FindId(const std::string& path, const TableSample& sample, const SchemaFlags& flags) {
+absl::StatusOr<std::string> FindId(const std::string& path, const ProfiledTable& table, const SchemaFlags& flags) {
   if (!flags.id.empty()) {
-    const ColumnSummary& column = *FindColumn(sample, flags.id);
+    const ColumnProfile& column = *FindColumn(table, flags.id);
     SPLITVEIL_RETURN_IF_ERROR(column.ids().HasLostDigits() ? column.ids().Check(path, flags.id, {}) : absl::OkStatus());
-    return column.names_rows() || MayLeaveOut(column.rows() - column.distinct(), column, flags)
+    return column.names_rows() || MayLeaveOut(std::max<int64_t>(column.rows() - column.distinct(), 1), column, flags)
                ? absl::StatusOr<std::string>(flags.id)
                : Unclear(path, flags.id,
                          absl::StrCat("expected an id, another one in each row, found ", column.distinct(),
@@ -98,7 +77,7 @@ absl::StatusOr<std::string> FindId(const std::string& path, const TableSample& s
   }
   const auto columns_that = [&](auto is) {
     std::vector<std::string> names;
-    for (const ColumnSummary& column : sample.columns) {
+    for (const ColumnProfile& column : table.profile.columns) {
       if (column.name() != flags.label && is(column)) {
         names.push_back(column.name());
       }
@@ -106,12 +85,12 @@ absl::StatusOr<std::string> FindId(const std::string& path, const TableSample& s
     return names;
   };
   // Numbers with fractions are measurements, even if all differ.
-  std::vector<std::string> candidates = columns_that([](const ColumnSummary& column) {
+  std::vector<std::string> candidates = columns_that([](const ColumnProfile& column) {
     return column.names_rows() && column.numbers() == column.integers() && !IsOfDates(column) &&
            !column.ids().NumbersRows();
   });
   if (candidates.empty()) {  // Unless a program has made measurements of whole numbers: 100000.0.
-    candidates = columns_that([](const ColumnSummary& column) {
+    candidates = columns_that([](const ColumnProfile& column) {
       return column.names_rows() && column.ids().AreWholeNumbers() && !column.ids().NumbersRows();
     });
   }
@@ -125,15 +104,15 @@ absl::StatusOr<std::string> FindId(const std::string& path, const TableSample& s
   }
   // Rounded ids may be alike, so they need not name the rows any more.
   for (const std::string& name :
-       columns_that([](const ColumnSummary& column) { return column.ids().HasLostDigits(); })) {
-    SPLITVEIL_RETURN_IF_ERROR(FindColumn(sample, name)->ids().Check(path, name, {}));
+       columns_that([](const ColumnProfile& column) { return column.ids().HasLostDigits(); })) {
+    SPLITVEIL_RETURN_IF_ERROR(FindColumn(table, name)->ids().Check(path, name, {}));
   }
   const std::vector<std::string> row_numbers =
-      columns_that([](const ColumnSummary& column) { return column.names_rows() && column.ids().NumbersRows(); });
+      columns_that([](const ColumnProfile& column) { return column.names_rows() && column.ids().NumbersRows(); });
   return Unclear(path, "",
                  row_numbers.empty()
-                     ? absl::StrCat("no column has a different id in each row, among ",
-                                    QuotedNames(sample.layout.names), ": set --id=COLUMN")
+                     ? absl::StrCat("no column has a different id in each row, among ", QuotedNames(table.layout.names),
+                                    ": set --id=COLUMN")
                      : absl::StrCat("no column has a different id in each row, except ", QuotedNames(row_numbers),
                                     ", which only counts the rows: 1, 2, 3, ... name different rows in another table. "
                                     "If both tables have these numbers as ids, set --id=COLUMN"));
@@ -141,7 +120,7 @@ absl::StatusOr<std::string> FindId(const std::string& path, const TableSample& s
 
 // Forms that both parties can apply: they change no id of this table, and those of a table that has the same ids
 // written differently become alike.
-absl::StatusOr<std::set<v1::IdForm>> FindIdForms(const std::string& path, const ColumnSummary& column,
+absl::StatusOr<std::set<v1::IdForm>> FindIdForms(const std::string& path, const ColumnProfile& column,
                                                  const SchemaFlags& flags) {
   std::set<v1::IdForm> forms = flags.id_form;
   if (forms.empty() && !flags.keeps_id_form) {
@@ -159,12 +138,12 @@ std::string Columns(const std::vector<std::string>& names) {
   return names.empty() ? "" : absl::StrCat("; columns with two values: ", QuotedNames(names));
 }
 
-absl::Status CheckLabelGiven(const std::string& path, const TableSample& sample, const SchemaFlags& flags) {
+absl::Status CheckLabelGiven(const std::string& path, const ProfiledTable& table, const SchemaFlags& flags) {
   if (!flags.label.empty()) {
     return absl::OkStatus();
   }
   std::vector<std::string> candidates;
-  for (const ColumnSummary& column : sample.columns) {
+  for (const ColumnProfile& column : table.profile.columns) {
     if (column.distinct() == 2) {
       candidates.push_back(column.name());
     }
@@ -174,15 +153,16 @@ absl::Status CheckLabelGiven(const std::string& path, const TableSample& sample,
 }
 
 // The column's texts, the most frequent first.
-std::vector<std::pair<std::string, Occurrences>> ByFrequency(const ColumnSummary& column) {
-  std::vector<std::pair<std::string, Occurrences>> texts(column.counts().begin(), column.counts().end());
+std::vector<std::pair<std::string, Occurrences>> ByFrequency(const ColumnProfile& column) {
+  const std::map<std::string, Occurrences> counts = column.counts();
+  std::vector<std::pair<std::string, Occurrences>> texts(counts.begin(), counts.end());
   std::stable_sort(texts.begin(), texts.end(),
                    [](const auto& a, const auto& b) { return a.second.rows > b.second.rows; });
   return texts;
 }
 
 // A label with more than two values, or fewer.
-absl::Status NotTwoValues(const std::string& path, const ColumnSummary& column) {
+absl::Status NotTwoValues(const std::string& path, const ColumnProfile& column) {
   const auto texts = ByFrequency(column);
   const bool many = texts.size() > 2;
   return Unclear(
@@ -197,15 +177,20 @@ absl::Status NotTwoValues(const std::string& path, const ColumnSummary& column) 
 }
 
 // Texts of a label of two values into the schema; what is said of it.
-absl::StatusOr<std::string> TwoValues(const std::string& path, const ColumnSummary& column, const SchemaFlags& flags,
+absl::StatusOr<std::string> TwoValues(const std::string& path, const ColumnProfile& column, const SchemaFlags& flags,
                                       Schema& schema) {
-  const auto texts = ByFrequency(column);
+  auto texts = ByFrequency(column);
+  if (texts.size() == 1 && column.markers().size() == 1) {  // "-" beside "+" is no missing label.
+    const auto& [marker, rows] = *column.markers().begin();
+    texts.push_back({marker, {rows, 0, 0}});
+  }
   if (texts.size() < 2) {
     return NotTwoValues(path, column);
   }
   const auto& [first, first_found] = texts[0];
   const auto& [second, second_found] = texts[1];
-  const int64_t others = column.texts() - first_found.rows - second_found.rows;
+  const int64_t labels = first_found.rows + second_found.rows;
+  const int64_t others = std::max<int64_t>(column.texts() - labels, 0);
   if (!MayLeaveOut(others, column, flags)) {
     return NotTwoValues(path, column);
   }
@@ -230,23 +215,24 @@ absl::StatusOr<std::string> TwoValues(const std::string& path, const ColumnSumma
   schema.add_negative(negative);
   return absl::StrFormat(
       "two values, %.1f%% positive%s",
-      100.0 * static_cast<double>(column.counts().at(positive).rows) / static_cast<double>(column.texts() - others),
+      100.0 * static_cast<double>((positive == first ? first_found : second_found).rows) / static_cast<double>(labels),
       LeftOut(others));
 }
 
-absl::StatusOr<std::string> AddClasses(const std::string& path, const ColumnSummary& column, const SchemaFlags& flags,
+absl::StatusOr<std::string> AddClasses(const std::string& path, const ColumnProfile& column, const SchemaFlags& flags,
                                        Schema& schema) {
   int64_t others = column.texts();
+  const std::map<std::string, Occurrences> counts = column.counts();
   for (const std::string& text : flags.classes) {
     schema.add_classes(text);
-    const auto found = column.counts().find(text);
-    others -= found == column.counts().end() ? 0 : found->second.rows;
+    const auto found = counts.find(text);
+    others -= found == counts.end() ? 0 : found->second.rows;
   }
   if (MayLeaveOut(others, column, flags)) {
     return absl::StrCat(flags.classes.size(), " classes", LeftOut(others));
   }
   int64_t first_line = 0;
-  for (const auto& [text, found] : column.counts()) {
+  for (const auto& [text, found] : counts) {
     if (!Has(flags.classes, text) && (first_line == 0 || found.first_line < first_line)) {
       first_line = found.first_line;
     }
@@ -257,7 +243,7 @@ absl::StatusOr<std::string> AddClasses(const std::string& path, const ColumnSumm
                    others, " rows with others", first_line > 0 ? absl::StrCat(", first in line ", first_line) : ""));
 }
 
-absl::StatusOr<std::string> AddTarget(const std::string& path, const ColumnSummary& column, const SchemaFlags& flags,
+absl::StatusOr<std::string> AddTarget(const std::string& path, const ColumnProfile& column, const SchemaFlags& flags,
                                       Schema& schema) {
   double minimum = 0, maximum = 0;
   if (!absl::SimpleAtod(flags.target_minimum, &minimum) || !absl::SimpleAtod(flags.target_maximum, &maximum) ||
@@ -274,7 +260,7 @@ absl::StatusOr<std::string> AddTarget(const std::string& path, const ColumnSumma
   return absl::StrCat("a number to be predicted, in the range that was given", LeftOut(others));
 }
 
-absl::StatusOr<std::string> AddLabel(const std::string& path, const ColumnSummary& column, const SchemaFlags& flags,
+absl::StatusOr<std::string> AddLabel(const std::string& path, const ColumnProfile& column, const SchemaFlags& flags,
                                      Schema& schema, Schema::Column& into) {
   absl::StatusOr<std::string> why;
   if (!flags.classes.empty()) {
@@ -287,81 +273,38 @@ absl::StatusOr<std::string> AddLabel(const std::string& path, const ColumnSummar
     into.set_kind(Schema::LABEL);
     why = TwoValues(path, column, flags, schema);
   }
-  const int64_t without = column.rows() - column.texts();
+  int64_t without = column.rows() - column.texts();
+  for (const auto* texts : {&schema.positive(), &schema.negative(), &schema.classes()}) {
+    for (const std::string& text : *texts) {
+      const auto marker = column.markers().find(text);
+      without -= marker == column.markers().end() ? 0 : marker->second;
+    }
+  }
   if (why.ok() && without > 0) {
     absl::StrAppend(&*why, "; ", without, " rows without one, which --skip_bad_rows leaves out");
   }
   return why;
 }
 
-std::string Missing(const ColumnSummary& column, int64_t missing) {
-  return missing == 0 ? ""
-                      : absl::StrFormat(", %.1f%% missing",
-                                        100.0 * static_cast<double>(missing) / static_cast<double>(column.rows()));
-}
-
-// A feature's kind and why.
-absl::StatusOr<std::string> AddFeature(const std::string& path, const ColumnSummary& column, const SchemaFlags& flags,
-                                       Schema::Column& into) {
-  int64_t missing = column.rows() - column.texts();
-  for (const std::string& text : flags.missing) {
-    const auto found = column.counts().find(text);
-    missing += found == column.counts().end() ? 0 : found->second.rows;
-  }
-  const int64_t texts = column.rows() - missing;
-  const bool all_numbers = texts > 0 && column.numbers() >= texts;
-  const std::string distinct = absl::StrCat(column.distinct(), " distinct", Missing(column, missing));
-  if (Has(flags.ignore, column.name())) {
-    into.set_kind(Schema::IGNORE);
-    return std::string("as --ignore says");
-  }
-  if (Has(flags.categorical, column.name())) {
-    into.set_kind(Schema::CATEGORICAL);
-    return absl::StrCat("as --categorical says; ", distinct);
-  }
-  // A constant tells nothing, and scaling it divides by nothing.
-  if (column.distinct() < 2) {
-    into.set_kind(Schema::IGNORE);
-    return std::string("one value at most: it tells nothing");
-  }
-  if (IsOfDates(column) && !Has(flags.numeric, column.name())) {
-    // Nearly a name of the row, and as a category every later one is unseen.
-    into.set_kind(Schema::IGNORE);
-    return absl::StrCat("dates, ", distinct,
-                        "; for a split by time (test_after) set kind TIME in the schema file, --categorical keeps it");
-  }
-  // 007 and 7 are different codes, and one number.
-  if (all_numbers && column.padded() > 0 && !Has(flags.numeric, column.name())) {
-    into.set_kind(Schema::CATEGORICAL);
-    return absl::StrCat("codes, as some have zeros in front, ", distinct);
-  }
-  if (all_numbers) {
-    into.set_kind(Schema::NUMERIC);
-    const bool codes = column.integers() == column.numbers() && column.distinct() <= kFewCodes;
-    return absl::StrCat("numbers, ", distinct, codes ? "; --categorical where they are codes" : "");
-  }
-  const int64_t others = texts - column.numbers();
-  if (column.numbers() > 0 && MayLeaveOut(others, column, flags)) {
-    into.set_kind(Schema::NUMERIC);
-    return absl::StrCat("numbers, ", distinct, LeftOut(others));
-  }
-  if (Has(flags.numeric, column.name()) ||
-      static_cast<double>(column.numbers()) >= kMostlyNumbers * static_cast<double>(texts)) {
-    return Unclear(path, column.name(),
-                   absl::StrCat("expected numbers, found a different text in ", others, " of ", column.rows(),
-                                " rows; --missing=TEXT says that it stands for a missing value, "
-                                "--categorical keeps the column as texts"));
-  }
-  // A vocabulary of texts that occur once each has no row to learn from.
-  const bool free_text = 2 * column.distinct() > texts;
-  into.set_kind(free_text ? Schema::IGNORE : Schema::CATEGORICAL);
-  return free_text ? absl::StrCat("texts that hardly repeat, ", distinct, "; --categorical keeps it")
-                   : absl::StrCat("texts, ", distinct);
-}
-
 // Gives skewed numbers a scaling of their own; what is said of it.
-std::string ProposeScaling(const ColumnSummary& column, Schema::Column& into) {
-  const Schema::Scaling scaling = into.kind() == Schema::NUMERIC ? column.proposed_scaling() : Schema::ROBUST;
+std::string ProposeScaling(const ColumnProfile& column, Schema::Column& into) {
+  if (into.kind() != Schema::NUMERIC) {
+    return "";
+  }
+  std::vector<double> numbers = column.sample(into.decimal() == Schema::COMMA).numbers();
+  double unknown = 0;
+  for (const std::string& text : into.missing()) {
+    if (ReadNumber(text, {}, unknown)) {
+      numbers.erase(std::remove(numbers.begin(), numbers.end(), unknown), numbers.end());
+    }
+  }
+  if (numbers.empty()) {
+    return "";
+  }
+  std::sort(numbers.begin(), numbers.end());
+  const Schema::Scaling scaling = ProposedScaling([&numbers](double share) {
+    return numbers[static_cast<size_t>(share * static_cast<double>(numbers.size() - 1))];
+  });
   if (scaling == Schema::ROBUST) {
     return "";
   }
@@ -369,13 +312,13 @@ std::string ProposeScaling(const ColumnSummary& column, Schema::Column& into) {
   return scaling == Schema::LOG ? ", skewed: scaled as logarithms" : ", some far out: scaled as ranks";
 }
 
-void SetLayout(const TableSample& sample, const SchemaFlags& flags, Schema& schema) {
-  schema.set_separator(std::string(1, sample.layout.separator));
-  schema.set_header(sample.layout.header);
-  schema.set_quotes(sample.layout.quotes);
-  schema.set_trim(sample.layout.trim);
+void SetLayout(const ProfiledTable& table, const SchemaFlags& flags, Schema& schema) {
+  schema.set_separator(std::string(1, table.layout.separator));
+  schema.set_header(table.layout.header);
+  schema.set_quotes(table.layout.quotes);
+  schema.set_trim(table.layout.trim);
   std::set<std::string> missing(flags.missing.begin(), flags.missing.end());
-  for (const ColumnSummary& column : sample.columns) {
+  for (const ColumnProfile& column : table.profile.columns) {
     for (const auto& [text, count] : column.markers()) {
       missing.insert(text);
     }
@@ -387,18 +330,19 @@ void SetLayout(const TableSample& sample, const SchemaFlags& flags, Schema& sche
 
 }  // namespace
 
-absl::StatusOr<SchemaProposal> ProposeSchema(const std::string& path, const TableSample& sample, bool has_label,
+absl::StatusOr<SchemaProposal> ProposeSchema(const std::string& path, const ProfiledTable& table, bool has_label,
                                              const SchemaFlags& flags) {
-  SPLITVEIL_RETURN_IF_ERROR(CheckNames(path, sample, flags));
+  SPLITVEIL_RETURN_IF_ERROR(CheckNames(path, table, flags));
   if (has_label) {
-    SPLITVEIL_RETURN_IF_ERROR(CheckLabelGiven(path, sample, flags));
+    SPLITVEIL_RETURN_IF_ERROR(CheckLabelGiven(path, table, flags));
   } else if (!flags.label.empty()) {
     return absl::InvalidArgumentError("command line: --label: the non-label party has no labels: remove it");
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::string id, FindId(path, sample, flags));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string id, FindId(path, table, flags));
   SchemaProposal proposal;
-  SetLayout(sample, flags, proposal.schema);
-  for (const ColumnSummary& column : sample.columns) {
+  SetLayout(table, flags, proposal.schema);
+  const Decimals decimals = DecimalsOf(table, flags);
+  for (const ColumnProfile& column : table.profile.columns) {
     Schema::Column& into = *proposal.schema.add_columns();
     into.set_name(column.name());
     std::string why = "a different value in each row";
@@ -411,8 +355,12 @@ absl::StatusOr<SchemaProposal> ProposeSchema(const std::string& path, const Tabl
       }
     } else if (has_label && column.name() == flags.label) {
       SPLITVEIL_ASSIGN_OR_RETURN(why, AddLabel(path, column, flags, proposal.schema, into));
+      if (into.kind() == Schema::TARGET) {
+        SPLITVEIL_ASSIGN_OR_RETURN(const std::string format, AddFormat(path, column, decimals, into));
+        absl::StrAppend(&why, format);
+      }
     } else {
-      SPLITVEIL_ASSIGN_OR_RETURN(why, AddFeature(path, column, flags, into));
+      SPLITVEIL_ASSIGN_OR_RETURN(why, AddFeature(path, column, flags, decimals, into, proposal.warnings));
       absl::StrAppend(&why, ProposeScaling(column, into));
     }
     proposal.why.push_back(why);

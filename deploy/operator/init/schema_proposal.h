@@ -7,41 +7,30 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "deploy/operator/init/table_sample.h"
+#include "deploy/operator/init/feature_proposal.h"
+#include "deploy/operator/init/table_profile.h"
 
 #include "splitveil/v1/table_schema.pb.h"
 
 namespace splitveil {
 
-// What the user has said; empty: to be found out.
-struct SchemaFlags {
-  std::string id;
-  // Of the ids; none: to be found out.
-  std::set<v1::IdForm> id_form;
-  bool keeps_id_form = false;  // `id_form` is agreed: also none.
-  std::string label;           // Of the label party: required there.
-  std::string positive;
-  std::vector<std::string> classes;
-  std::string target_minimum, target_maximum;
-  std::vector<std::string> categorical, numeric, ignore;
-  std::vector<std::string> missing;
-  // Rows that cannot be used may be among them, up to kOddLineShare: `prepare` skips them.
-  bool skip_bad_rows = false;
-};
-
 struct SchemaProposal {
   v1::TableSchema schema;
-  std::vector<std::string> why;  // Of each column of the schema.
+  std::vector<std::string> why;       // Of each column of the schema.
+  std::vector<std::string> warnings;  // Of what was taken for missing and may be a value.
   int features = 0;
   bool has_categories = false;
 };
 
 // `has_label`: the table is the label party's. Columns keep their order. An id is the one column whose cells all differ
 // and are neither fractions nor the numbers of the rows; a label has two values of which one is known to be the
-// positive one (yes, true, 1), unless flags say more; numbers are NUMERIC, texts that repeat CATEGORICAL, and dates and
-// what tells nothing (one value; another text in most rows) IGNORE. Errors: InvalidArgument, one line that names the
-// flag by which the user decides what the table leaves open. Neither it nor `why` holds a cell.
-absl::StatusOr<SchemaProposal> ProposeSchema(const std::string& path, const TableSample& sample, bool has_label,
+// positive one (yes, true, 1), unless flags say more; numbers, however they are written (decimal, thousands, strip in
+// the schema), are NUMERIC, texts that repeat and flags (one value or none) CATEGORICAL, and dates and what tells
+// nothing (one value; another text in most rows) IGNORE. In a column of numbers, words that repeat and numbers that
+// seem to mean "unknown" become `missing`, with a warning. A column that is mostly of digits and cannot be read is an
+// error. Errors: InvalidArgument, one line that names the flag by which the user decides what the table leaves open.
+// Neither it nor `why` holds a cell; warnings hold what is taken for missing, and errors a unit.
+absl::StatusOr<SchemaProposal> ProposeSchema(const std::string& path, const ProfiledTable& table, bool has_label,
                                              const SchemaFlags& flags);
 
 // The schema's ID column.

@@ -1,17 +1,15 @@
 #include "deploy/operator/init/table_layout.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/charconv.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "deploy/operator/preparation/cell_form.h"
 #include "deploy/operator/preparation/line_reader.h"
 
 #include "common/status/status_macros.h"
@@ -20,9 +18,6 @@ namespace splitveil {
 namespace {
 
 constexpr char kSeparators[] = {',', ';', '\t', '|'};
-// No number is among them.
-constexpr const char* kMissing[] = {"NA", "N/A", "NaN", "nan", "na", "n/a", "null", "NULL", "Null", "?", "\\N", "#N/A"};
-constexpr const char* kDateForms[] = {"9999-99-99", "99.99.9999", "9.99.9999", "99.9.9999", "9.9.9999"};  // "/" as ".".
 constexpr size_t kFewTexts = 30;
 
 using Cells = std::vector<std::vector<std::string>>;
@@ -32,6 +27,8 @@ struct FirstLines {
   std::vector<std::string> texts;
   std::vector<size_t> numbers;
 };
+// In any form.
+bool HoldsNumber(absl::string_view cell) { return ScanCell(cell).form < CellForm::kDate; }
 
 // How the lines are cut into cells.
 struct Cut {
@@ -186,8 +183,8 @@ bool UnlikeFirst(const Cells& cells, size_t column) {
   bool numbers = true, any = false;
   for (size_t row = 1; row < cells.size(); ++row) {
     const std::string& cell = cells[row][column];
-    any = any || IsNumber(cell);
-    numbers = numbers && (cell.empty() || MeansMissing(cell) || IsNumber(cell));
+    any = any || HoldsNumber(cell);
+    numbers = numbers && (cell.empty() || MeansMissing(cell) || HoldsNumber(cell));
     texts.insert(cell);
   }
   return (numbers && any) ||
@@ -197,8 +194,9 @@ bool UnlikeFirst(const Cells& cells, size_t column) {
 bool LooksLikeHeader(const Cells& cells) {
   const std::vector<std::string>& first = cells.front();
   std::set<std::string> names(first.begin(), first.end());
-  if (names.size() != first.size() ||
-      std::any_of(first.begin(), first.end(), [](const std::string& cell) { return cell.empty() || IsNumber(cell); })) {
+  if (names.size() != first.size() || std::any_of(first.begin(), first.end(), [](const std::string& cell) {
+        return cell.empty() || ScanCell(cell).form < CellForm::kUnit;  // "12 months" may be a name.
+      })) {
     return false;
   }
   for (size_t column = 0; column < first.size(); ++column) {
@@ -269,30 +267,6 @@ absl::Status TakeNames(const std::string& name, const Cells& cells, const Layout
 }
 
 }  // namespace
-
-bool IsNumber(const std::string& cell) {
-  double number = 0;
-  const char* const end = cell.data() + cell.size();
-  const absl::from_chars_result result = absl::from_chars(cell.data(), end, number);
-  return !cell.empty() && result.ec == std::errc() && result.ptr == end && std::isfinite(number) &&
-         cell.find_first_of("xX") == std::string::npos;
-}
-
-bool IsDate(const std::string& cell) {
-  const size_t end = cell.find_first_of(" T");
-  if (end != std::string::npos && (end + 1 == cell.size() || !absl::ascii_isdigit(cell[end + 1]))) {
-    return false;
-  }
-  std::string form = cell.substr(0, end);
-  std::transform(form.begin(), form.end(), form.begin(), [](char c) {
-    return absl::ascii_isdigit(c) ? '9' : c == '/' ? '.' : c;
-  });
-  return std::find(std::begin(kDateForms), std::end(kDateForms), form) != std::end(kDateForms);
-}
-
-bool MeansMissing(const std::string& cell) {
-  return std::find(std::begin(kMissing), std::end(kMissing), cell) != std::end(kMissing);
-}
 
 std::string SeparatorName(char separator) {
   switch (separator) {

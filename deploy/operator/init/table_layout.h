@@ -23,6 +23,8 @@ struct LayoutFlags {
   std::string header;     // "yes" or "no".
   // Lines that cannot be used may be among them, up to kOddLineShare: they are passed over.
   bool skip_bad_rows = false;
+  // Texts that stand for missing, besides the usual ones.
+  std::vector<std::string> missing = {};
 };
 
 inline constexpr double kOddLineShare = 0.05;
@@ -37,15 +39,6 @@ absl::StatusOr<TableLayout> FindLayout(const std::string& name, const std::vecto
 
 // "comma", "tab", ... for people.
 std::string SeparatorName(char separator);
-
-// A finite decimal number and nothing else, as prepared data take it.
-bool IsNumber(const std::string& cell);
-
-// Whether it has the form of a date, with a time of day or without: yyyy-mm-dd, dd.mm.yyyy or mm/dd/yyyy.
-bool IsDate(const std::string& cell);
-
-// Whether it is a text that databases, spreadsheets and statistics programs write for "missing": NA, null, ?, ....
-bool MeansMissing(const std::string& cell);
 
 }  // namespace splitveil
 

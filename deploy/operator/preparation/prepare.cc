@@ -107,12 +107,14 @@ class Preparation {
   void Count(const TableRow& row);
   void CountVariety(const TableRow& row, SplitPart part);
   absl::Status CheckVariety() const;
+  absl::Status CheckProfile() const;
 
   const PrepareOptions& options_;
   std::optional<RowSplit> split_;             // From OpenParties on.
   std::optional<TableColumns::Label> label_;  // Nullopt: the table has none.
   std::vector<Party> parties_;
   PrepareResult result_;
+  bool fitted_ = false;
   LabelVariety training_labels_, test_labels_, validation_labels_;  // Of the label party's rows.
 };
 
@@ -217,7 +219,9 @@ absl::Status Preparation::OpenParties() {
 }
 
 absl::Status Preparation::ForEachRow(absl::FunctionRef<absl::Status(const TableRow&, Party&)> visit) {
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<RowSource> rows, RowSource::Open(options_.rows));
+  RowSource::Options source = options_.rows;
+  source.profile = fitted_ ? nullptr : source.profile;
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<RowSource> rows, RowSource::Open(source));
   // Every row is read twice, to fit and to encode: the counts are those of the latest reading.
   result_ = {};
   SeededDraws membership(options_.rows.seed, kMembershipStream);
@@ -305,6 +309,14 @@ absl::Status Preparation::CheckVariety() const {
   return absl::OkStatus();
 }
 
+absl::Status Preparation::CheckProfile() const {
+  const std::vector<std::string> warnings = ProfileWarnings(options_.rows.schema, *options_.rows.profile);
+  return warnings.empty()
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat(options_.rows.input_paths.front(), ": ", warnings.front(),
+                                                       "; --strict makes this an error"));
+}
+
 absl::Status Preparation::Fit() {
   absl::Status status = ForEachRow([&](const TableRow& row, Party& party) {
     SPLITVEIL_ASSIGN_OR_RETURN(const SplitPart part, split_->PartOf(row));
@@ -322,9 +334,13 @@ absl::Status Preparation::Fit() {
   if (status.ok() && label_.has_value() && !options_.only_applies) {
     status = CheckVariety();
   }
+  if (status.ok() && options_.strict) {
+    status = CheckProfile();
+  }
   for (Party& party : parties_) {
     status.Update(status.ok() ? party.preprocessor.FinishFit() : absl::OkStatus());
   }
+  fitted_ = true;
   return status;
 }
 

@@ -52,6 +52,8 @@ struct PrepareOptions {
   v1::TableSchema::Scaling scaling = v1::TableSchema::SCALING_UNSPECIFIED;
   // Folder of earlier data that these extend, party by party (Preprocessor::Options). Empty: none.
   std::string extend_dir;
+  // Fails where rows.profile, which is then needed, has a warning (ProfileWarnings).
+  bool strict = false;
   // With extend_dir: its preprocessing is applied and nothing is fitted, for a table whose examples are to be
   // predicted, of one party alone; it needs no labels, and every row counts as one for training.
   bool only_applies = false;

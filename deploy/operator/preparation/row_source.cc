@@ -101,6 +101,7 @@ RowSource::RowSource(std::unique_ptr<TableReader> table, std::unique_ptr<ImageRe
 absl::StatusOr<std::unique_ptr<RowSource>> RowSource::Open(const Options& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TableReader> table,
                              TableReader::Open(options.input_paths, options.schema, options.allowed_changes));
+  table->set_profile(options.profile);
   std::unique_ptr<ImageReader> images;
   if (options.schema.has_images()) {
     ImageReader::Options image_options{options.schema.images(), options.images_path, /*named=*/false,

@@ -50,6 +50,8 @@ class RowSource {
     bool skip_bad_rows = false;
     // Features that may differ from the training, or be missing from the header line: TableReader::MayLack.
     TableReader::MayLack allowed_changes;
+    // What every row goes into, usable or not (EmptyProfile). Null: none. Not owned; must outlive the source.
+    TableProfile* profile = nullptr;
   };
   // Errors: as TableReader::Open.
   static absl::StatusOr<std::unique_ptr<RowSource>> Open(const Options& options);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/charconv.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "deploy/operator/preparation/table_files.h"
@@ -61,6 +60,18 @@ size_t AddFeature(const Schema& schema, const Schema::Column& column, TableColum
   return features.size() - 1;
 }
 
+// What stands for missing in a column of numbers and is a number.
+std::vector<double> NumbersIn(const Schema::Column& column) {
+  std::vector<double> numbers;
+  double number = 0;
+  for (const std::string& text : column.missing()) {
+    if (column.kind() == Schema::NUMERIC && ReadNumber(text, {}, number)) {
+      numbers.push_back(number);
+    }
+  }
+  return numbers;
+}
+
 template <typename Columns>
 bool SameColumnNames(const Columns& a, const Columns& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -71,16 +82,6 @@ bool SameColumns(const TableColumns& a, const TableColumns& b) {
   return a.has_id == b.has_id && a.has_group == b.has_group && a.has_time == b.has_time &&
          a.label.has_value() == b.label.has_value() && SameColumnNames(a.numeric, b.numeric) &&
          SameColumnNames(a.categorical, b.categorical) && SameColumnNames(a.attributes, b.attributes);
-}
-
-// A finite decimal number and nothing else.
-bool ParseNumber(absl::string_view cell, double& number) {
-  const char* const end = cell.data() + cell.size();
-  const absl::from_chars_result result = absl::from_chars(cell.data(), end, number);
-  // Too small for a double: 0 or next to it.
-  const bool tiny = result.ec == std::errc::result_out_of_range && std::abs(number) < 1;
-  const bool hexadecimal = cell.find_first_of("xX") != absl::string_view::npos;
-  return (result.ec == std::errc() || tiny) && result.ptr == end && !hexadecimal && std::isfinite(number);
 }
 
 }  // namespace
@@ -117,8 +118,8 @@ absl::Status TableReader::OpenFile() {
   if (schema_.header()) {
     SPLITVEIL_RETURN_IF_ERROR(ReadHeader());
   } else {
-    for (const Schema::Column& column : schema_.columns()) {
-      roles_.push_back({&column});
+    for (int column = 0; column < schema_.columns_size(); ++column) {
+      roles_.push_back({&schema_.columns(column), static_cast<size_t>(column)});
     }
   }
   return AssignRoles();
@@ -151,7 +152,7 @@ absl::Status TableReader::ReadHeader() {
     if (std::any_of(roles_.begin(), roles_.end(), [&](const Role& role) { return role.column == &*column; })) {
       return lines_->ErrorAt(number, absl::StrCat("expected each column once, found \"", column->name(), "\" again"));
     }
-    roles_.push_back({&*column});
+    roles_.push_back({&*column, static_cast<size_t>(column - schema_.columns().begin())});
   }
   return absl::OkStatus();
 }
@@ -181,6 +182,8 @@ absl::Status TableReader::AssignRoles() {
       SPLITVEIL_RETURN_IF_ERROR(AddAbsent(column, columns));
       continue;
     }
+    role->format = FormatOf(column);
+    role->missing_numbers = NumbersIn(column);
     if (column.kind() == Schema::NUMERIC || column.kind() == Schema::CATEGORICAL) {
       role->index = AddFeature(schema_, column, columns);
     }
@@ -269,6 +272,11 @@ void TableReader::ReadRow(absl::string_view line, TableRow& row) {
                           RowSeparatorHint(schema_, line, roles_.size())),
              row);
   }
+  if (profile_ != nullptr && row.fault == RowFault::kNone) {
+    for (size_t column = 0; column < roles_.size(); ++column) {
+      profile_->columns[roles_[column].place].Add(cells_[column], lines_->line_number());
+    }
+  }
   for (size_t column = 0; row.fault == RowFault::kNone && column < roles_.size(); ++column) {
     ReadCell(column, cells_[column], row);
   }
@@ -277,7 +285,7 @@ void TableReader::ReadRow(absl::string_view line, TableRow& row) {
 void TableReader::ReadId(size_t column, absl::string_view cell, TableRow& row) {
   const Schema::Column& role = *roles_[column].column;
   const auto number = static_cast<int64_t>(column) + 1;
-  const std::optional<absl::string_view> id = id_form_.Of(IsMissing(cell) ? absl::string_view() : cell);
+  const std::optional<absl::string_view> id = id_form_.Of(IsMissing(role, cell) ? absl::string_view() : cell);
   row.id = id.value_or(absl::string_view());
   if (!id.has_value()) {
     SetFault(RowFault::kId, number, absl::StrCat(role.name(), ": expected an id in UTF-8, found different text"), row);
@@ -304,8 +312,9 @@ void TableReader::ReadCell(size_t column, absl::string_view cell, TableRow& row)
       ReadGroupOrTime(column, cell, row);
       break;
     case Schema::NUMERIC:
-      if (!IsMissing(cell) && !ParseNumber(cell, row.numeric[index])) {
-        SetFault(RowFault::kNumber, number, absl::StrCat(role.name(), ": expected a finite number or nothing"), row);
+      if (!IsMissing(role, cell) && !ReadNumberOf(roles_[column], cell, row.numeric[index])) {
+        SetFault(RowFault::kNumber, number,
+                 absl::StrCat(role.name(), ": expected a finite number or nothing", ReadingHint(cell)), row);
       }
       break;
     case Schema::CATEGORICAL:
@@ -326,7 +335,7 @@ void TableReader::ReadLabel(size_t column, absl::string_view cell, TableRow& row
   const Schema::Column& role = *roles_[column].column;
   const auto number = static_cast<int64_t>(column) + 1;
   if (role.kind() == Schema::TARGET) {
-    if (IsMissing(cell) || !ParseNumber(cell, row.target)) {
+    if (IsMissing(role, cell) || !ReadNumberOf(roles_[column], cell, row.target)) {
       SetFault(RowFault::kTarget, number,
                absl::StrCat(role.name(), ": expected a finite number, found nothing or another text"), row);
     }
@@ -356,7 +365,7 @@ void TableReader::ReadLabel(size_t column, absl::string_view cell, TableRow& row
 void TableReader::ReadGroupOrTime(size_t column, absl::string_view cell, TableRow& row) const {
   const Schema::Column& role = *roles_[column].column;
   const auto number = static_cast<int64_t>(column) + 1;
-  cell = IsMissing(cell) ? absl::string_view() : absl::StripAsciiWhitespace(cell);
+  cell = IsMissing(role, cell) ? absl::string_view() : absl::StripAsciiWhitespace(cell);
   if (role.kind() == Schema::GROUP) {
     row.group = cell;
     if (cell.empty()) {
@@ -376,14 +385,14 @@ void TableReader::ReadGroupOrTime(size_t column, absl::string_view cell, TableRo
 void TableReader::ReadCategory(const Schema::Column& column, absl::string_view cell,
                                absl::string_view& category) const {
   const auto last = static_cast<size_t>(column.last_characters());
-  cell = IsMissing(cell) ? absl::string_view() : cell;
+  cell = IsMissing(column, cell) ? absl::string_view() : cell;
   category = last > 0 && cell.size() > last ? cell.substr(cell.size() - last) : cell;
 }
 
 void TableReader::ReadAttribute(size_t column, absl::string_view cell, TableRow& row) const {
   const Role& place = roles_[column];
   const Schema::Column& role = *place.column;
-  if (!IsMissing(cell)) {
+  if (!IsMissing(role, cell)) {
     const auto value = std::find(role.values().begin(), role.values().end(), cell);
     if (value == role.values().end()) {
       SetFault(RowFault::kAttribute, static_cast<int64_t>(column) + 1,
@@ -399,8 +408,31 @@ void TableReader::ReadAttribute(size_t column, absl::string_view cell, TableRow&
   }
 }
 
-bool TableReader::IsMissing(absl::string_view cell) const {
-  return cell.empty() || std::find(schema_.missing().begin(), schema_.missing().end(), cell) != schema_.missing().end();
+bool TableReader::ReadNumberOf(const Role& role, absl::string_view cell, double& number) {
+  if (!ReadNumber(cell, role.format, number)) {
+    return false;
+  }
+  const std::vector<double>& missing = role.missing_numbers;
+  number = std::find(missing.begin(), missing.end(), number) == missing.end()
+               ? number
+               : std::numeric_limits<double>::quiet_NaN();
+  return true;
+}
+
+bool TableReader::IsMissing(const Schema::Column& column, absl::string_view cell) const {
+  const auto has = [cell](const auto& texts) { return std::find(texts.begin(), texts.end(), cell) != texts.end(); };
+  return cell.empty() || has(schema_.missing()) || has(column.missing());
+}
+
+TableProfile EmptyProfile(const Schema& schema) {
+  TableProfile profile;
+  for (const Schema::Column& column : schema.columns()) {
+    ColumnProfile::Declared declared = {
+        FormatOf(column), {schema.missing().begin(), schema.missing().end()}, NumbersIn(column)};
+    declared.missing.insert(declared.missing.end(), column.missing().begin(), column.missing().end());
+    profile.columns.emplace_back(column.name(), std::move(declared));
+  }
+  return profile;
 }
 
 }  // namespace splitveil

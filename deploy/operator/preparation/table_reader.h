@@ -13,6 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "deploy/operator/preparation/cell_form.h"
+#include "deploy/operator/preparation/column_profile.h"
 #include "deploy/operator/preparation/id_form.h"
 #include "deploy/operator/preparation/line_reader.h"
 #include "deploy/operator/preparation/table_row.h"
@@ -33,6 +35,9 @@ class TableReader {
                                                            MayLack may_lack = std::nullopt);
 
   const TableColumns& columns() const { return columns_; }
+  // From now on every row with the right number of cells goes into `profile`, whose columns are the schema's. Not
+  // owned; must outlive this or be reset to null.
+  void set_profile(TableProfile* profile) { profile_ = profile; }
 
   // The next row, usable or not; false at the end of the last file. The row borrows until the next call. A row that
   // cannot be used is a fault of the row and no error; a truncated file is one row of fault kFile, and the next
@@ -56,8 +61,11 @@ class TableReader {
   // A column of the file under way.
   struct Role {
     const v1::TableSchema::Column* column;  // Of schema_.
+    size_t place;                           // In schema_.
     size_t index = 0;                       // Among the features of its kind, or the attributes.
     size_t feature = 0;                     // Among the categorical features, of an attribute that is one, too.
+    NumberFormat format = {};
+    std::vector<double> missing_numbers = {};  // Of column.missing.
   };
 
   TableReader(std::vector<std::string> paths, v1::TableSchema schema, MayLack may_lack);
@@ -76,7 +84,9 @@ class TableReader {
   void ReadGroupOrTime(size_t column, absl::string_view cell, TableRow& row) const;
   void ReadCategory(const v1::TableSchema::Column& column, absl::string_view cell, absl::string_view& category) const;
   void ReadAttribute(size_t column, absl::string_view cell, TableRow& row) const;
-  bool IsMissing(absl::string_view cell) const;
+  // Of a column of numbers: false, or the number or NaN if it is missing.
+  static bool ReadNumberOf(const Role& role, absl::string_view cell, double& number);
+  bool IsMissing(const v1::TableSchema::Column& column, absl::string_view cell) const;
 
   std::vector<std::string> paths_;
   v1::TableSchema schema_;
@@ -91,7 +101,11 @@ class TableReader {
   std::vector<Role> roles_;            // In the order of the file.
   std::vector<absl::string_view> cells_;
   int64_t rows_read_ = 0;
+  TableProfile* profile_ = nullptr;
 };
+
+// Profiles without a row of the schema's columns, as it says their cells are to be read.
+TableProfile EmptyProfile(const v1::TableSchema& schema);
 
 }  // namespace splitveil
 

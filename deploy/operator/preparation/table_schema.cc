@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/functional/function_ref.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "deploy/operator/preparation/id_form.h"
@@ -43,6 +44,7 @@ std::string SeparatorHint(const Schema& schema, absl::string_view line, absl::Fu
 
 using Schema = v1::TableSchema;
 
+constexpr absl::string_view kThousands = ",.'_ ";
 constexpr int kMinClasses = 3, kMaxClasses = 256;
 constexpr int kMinAttributeValues = 2, kMaxAttributeValues = 254;
 
@@ -88,6 +90,30 @@ absl::Status CheckAttribute(const Schema::Column& column) {
                                     " texts of an ATTRIBUTE, found ", column.values_size()));
   }
   return CheckTexts(field, column.values());
+}
+
+// How a column's cells are written.
+absl::Status CheckForms(const Schema::Column& column) {
+  const std::string field = absl::StrCat("columns: ", column.name(), ": ");
+  const bool is_number = column.kind() == Schema::NUMERIC || column.kind() == Schema::TARGET;
+  if (!is_number && (column.has_decimal() || column.has_thousands() || !column.strip().empty())) {
+    return SchemaError(
+        absl::StrCat(field, "decimal, thousands, strip: only a NUMERIC or a TARGET has them, this column is of kind ",
+                     Schema::Kind_Name(column.kind()), ": remove them or change its kind"));
+  }
+  const char decimal = column.decimal() == Schema::COMMA ? ',' : '.';
+  if (column.has_thousands() && (column.thousands().size() != 1 || !absl::StrContains(kThousands, column.thousands()) ||
+                                 column.thousands()[0] == decimal)) {
+    return SchemaError(absl::StrCat(field, "thousands: expected one of , . ' _ and the blank, and not the decimal (",
+                                    std::string(1, decimal), ")"));
+  }
+  for (const std::string& text : column.strip()) {
+    if (text.empty() || text.find_first_of("0123456789") != std::string::npos) {
+      return SchemaError(absl::StrCat(field, "strip: expected texts without digits, found ",
+                                      text.empty() ? "an empty one" : "one with digits"));
+    }
+  }
+  return column.missing().empty() ? absl::OkStatus() : CheckTexts(absl::StrCat(field, "missing"), column.missing());
 }
 
 absl::Status CheckLabels(const Schema& schema) {
@@ -200,6 +226,7 @@ absl::Status CheckTableSchema(const v1::TableSchema& schema) {
                                       ": id_form: only an ID has it, this column is of kind ",
                                       Schema::Kind_Name(column.kind()), ": remove it"));
     }
+    SPLITVEIL_RETURN_IF_ERROR(CheckForms(column));
     if (column.optional() && !schema.header()) {
       return SchemaError("columns: expected no optional one without a header line, found one");
     }

@@ -12,6 +12,7 @@
 #include "deploy/operator/preparation/number_scaling.h"
 #include "deploy/operator/preparation/prepare.h"
 #include "deploy/operator/preparation/table_schema.h"
+#include "deploy/operator/profile/profile_report.h"
 
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
@@ -120,6 +121,7 @@ struct PrepareFlags {
   std::string schema;
   std::string party = "both";
   std::string scaling;
+  std::string profile;
   PrepareOptions options;  // All but the schema and the parties.
 };
 
@@ -239,8 +241,17 @@ absl::StatusOr<ExitCode> Prepare(const PrepareFlags& flags) {
   options.parties = PartiesOf(flags.party);
   // SCALING_UNSPECIFIED without the flag.
   v1::TableSchema::Scaling_Parse(absl::AsciiStrToUpper(flags.scaling), &options.scaling);
+  TableProfile profile = EmptyProfile(options.rows.schema);
+  options.rows.profile = &profile;
   const absl::StatusOr<PrepareResult> result = splitveil::Prepare(options);
+  const std::vector<std::string> warnings = ProfileWarnings(options.rows.schema, profile);
+  const ProfileReport report = {options.rows.input_paths.front(), options.rows.schema, profile, warnings};
+  // After an error of --strict, too: it shows what the error is about.
+  if (!flags.profile.empty() && (result.ok() || (options.strict && !warnings.empty()))) {
+    SPLITVEIL_RETURN_IF_ERROR(WriteProfile(flags.profile, report));
+  }
   SPLITVEIL_RETURN_IF_ERROR(InSchema(flags.schema, result.status()));
+  std::printf("%s", ProfileText(report).c_str());
   PrintResult(options, *result);
   return ExitCode::kDone;
 }
@@ -264,6 +275,10 @@ void AddTableFlags(PrepareFlags& flags, CLI::App& command) {
       ->check(IntegerIn(0, 4096));
   command.add_flag("--skip_bad_rows", flags.options.rows.skip_bad_rows,
                    "Skip and count unusable rows instead of stopping at the first.");
+  AddValue(command, "--profile=FILE", flags.profile,
+           "File for the profile of the table's columns: a page if its name ends with .html, else JSON.");
+  command.add_flag("--strict", flags.options.strict,
+                   "Fail where numbers seem to stand for an unknown value, such as -999999, instead of warning.");
   AddValue(command, "--min_usable_share=SHARE", flags.options.min_usable_share,
            "With --skip_bad_rows: minimum share of usable rows.")
       ->check(NumberIn(0, 1));

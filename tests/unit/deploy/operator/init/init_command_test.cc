@@ -72,7 +72,7 @@ class InitCommandTest : public ::testing::Test {
 
 TEST_F(InitCommandTest, FromATableToAPartyWhoseFilesFitTogether) {
   const std::string bank = ExpectDone(Bank());
-  EXPECT_THAT(bank, AllOf(HasSubstr("bank.csv: 400 rows, all of the file; separator comma, header line\n"),
+  EXPECT_THAT(bank, AllOf(HasSubstr("bank.csv: 400 rows; separator comma, header line\n"),
                           HasSubstr("  customer   ID           a different value in each row\n"),
                           HasSubstr("  income     NUMERIC      numbers, 37 distinct\n"),
                           HasSubstr("  branch     CATEGORICAL  texts, 3 distinct\n"),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 namespace splitveil {
 namespace {
@@ -21,30 +22,30 @@ using ::testing::Not;
 using Cells = std::vector<std::string>;
 
 // A column whose row r has cells[r % cells.size()].
-ColumnSummary Column(const std::string& name, const Cells& cells, int rows) {
-  ColumnSummary column(name);
+ColumnProfile Column(const std::string& name, const Cells& cells, int rows) {
+  ColumnProfile column(name);
   for (int row = 0; row < rows; ++row) {
     column.Add(cells[row % cells.size()], row + 2);
   }
   return column;
 }
 
-ColumnSummary Ids(const std::string& name, int rows) {
-  ColumnSummary column(name);
+ColumnProfile Ids(const std::string& name, int rows) {
+  ColumnProfile column(name);
   for (int row = 0; row < rows; ++row) {
     column.Add(absl::StrCat("C", row), row + 2);
   }
   return column;
 }
 
-TableSample Sample(const std::vector<ColumnSummary>& columns) {
-  TableSample sample;
-  sample.columns = columns;
-  sample.rows = columns.front().rows();
-  for (const ColumnSummary& column : columns) {
-    sample.layout.names.push_back(column.name());
+ProfiledTable Sample(const std::vector<ColumnProfile>& columns) {
+  ProfiledTable table;
+  table.profile.columns = columns;
+  table.rows = columns.front().rows();
+  for (const ColumnProfile& column : columns) {
+    table.layout.names.push_back(column.name());
   }
-  return sample;
+  return table;
 }
 
 std::map<std::string, std::string> Kinds(const SchemaProposal& proposal) {
@@ -57,21 +58,21 @@ std::map<std::string, std::string> Kinds(const SchemaProposal& proposal) {
 
 class SchemaProposalTest : public ::testing::Test {
  protected:
-  SchemaProposal Propose(const TableSample& sample, bool has_label) {
-    const auto proposal = ProposeSchema("t.csv", sample, has_label, flags_);
+  SchemaProposal Propose(const ProfiledTable& table, bool has_label) {
+    const auto proposal = ProposeSchema("t.csv", table, has_label, flags_);
     EXPECT_TRUE(proposal.ok()) << proposal.status();
     return proposal.value_or(SchemaProposal());
   }
-  std::string Error(const TableSample& sample, bool has_label) {
-    const absl::Status status = ProposeSchema("t.csv", sample, has_label, flags_).status();
+  std::string Error(const ProfiledTable& table, bool has_label) {
+    const absl::Status status = ProposeSchema("t.csv", table, has_label, flags_).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     return std::string(status.message());
   }
 
-  const ColumnSummary id_ = Ids("customer", 100);
-  const ColumnSummary income_ = Column("income", {"10", "12.5", "17", "", "NA"}, 100);
-  const ColumnSummary defaulted_ = Column("defaulted", {"yes", "no", "no", "no"}, 100);
-  const ColumnSummary region_ = Column("region", {"north", "south", "east"}, 100);
+  const ColumnProfile id_ = Ids("customer", 100);
+  const ColumnProfile income_ = Column("income", {"10", "12.5", "17", "", "NA"}, 100);
+  const ColumnProfile defaulted_ = Column("defaulted", {"yes", "no", "no", "no"}, 100);
+  const ColumnProfile region_ = Column("region", {"north", "south", "east"}, 100);
   SchemaFlags flags_;
 };
 
@@ -113,13 +114,13 @@ TEST_F(SchemaProposalTest, KnowsTheUsualPositives) {
 
 TEST_F(SchemaProposalTest, APositiveThatNobodyKnowsIsAskedForWithoutShowingIt) {
   flags_.label = "grade";
-  const TableSample sample = Sample({id_, Column("grade", {"gold", "tin"}, 100)});
-  EXPECT_THAT(Error(sample, true), AllOf(HasSubstr("column \"grade\""), HasSubstr("--positive=TEXT"),
-                                         Not(HasSubstr("gold")), Not(HasSubstr("tin"))));
+  const ProfiledTable table = Sample({id_, Column("grade", {"gold", "tin"}, 100)});
+  EXPECT_THAT(Error(table, true), AllOf(HasSubstr("column \"grade\""), HasSubstr("--positive=TEXT"),
+                                        Not(HasSubstr("gold")), Not(HasSubstr("tin"))));
   flags_.positive = "gold";
-  EXPECT_THAT(Propose(sample, true).schema.positive(), ElementsAre("gold"));
+  EXPECT_THAT(Propose(table, true).schema.positive(), ElementsAre("gold"));
   flags_.positive = "silver";
-  EXPECT_THAT(Error(sample, true), AllOf(HasSubstr("--positive"), Not(HasSubstr("tin"))));
+  EXPECT_THAT(Error(table, true), AllOf(HasSubstr("--positive"), Not(HasSubstr("tin"))));
 }
 
 TEST_F(SchemaProposalTest, ALabelOfThreeValuesIsOneErrorThatNamesTheFlags) {
@@ -137,7 +138,7 @@ TEST_F(SchemaProposalTest, ALabelOfThreeValuesIsOneErrorThatNamesTheFlags) {
 
 TEST_F(SchemaProposalTest, ABadLabelAmongManyIsNamedByItsLineAndLeftOutWhereThatIsAskedFor) {
   flags_.label = "defaulted";
-  ColumnSummary column("defaulted");
+  ColumnProfile column("defaulted");
   for (int row = 0; row < 100; ++row) {
     column.Add(row == 61 || row == 70 ? "secret" : row % 3 == 0 ? "yes" : "no", row + 2);
   }
@@ -195,7 +196,7 @@ TEST_F(SchemaProposalTest, SeveralIdsOrNoneAreOneErrorThatNamesTheFlag) {
 }
 
 TEST_F(SchemaProposalTest, FractionsAreNoId) {
-  ColumnSummary amounts("amount");
+  ColumnProfile amounts("amount");
   for (int row = 0; row < 100; ++row) {
     amounts.Add(absl::StrCat(row, ".25"), row + 2);
   }
@@ -203,58 +204,191 @@ TEST_F(SchemaProposalTest, FractionsAreNoId) {
 }
 
 TEST_F(SchemaProposalTest, WhatTellsNothingIsLeftOut) {
-  ColumnSummary notes("note");
+  ColumnProfile notes("note");
   for (int row = 0; row < 100; ++row) {
     notes.Add(absl::StrCat("text ", row / 3 * 2 + (row % 3 > 0)), row + 2);
   }
-  const TableSample sample = Sample({id_, income_, Column("country", {"DE"}, 100), notes});
-  EXPECT_EQ(Kinds(Propose(sample, false)).at("country"), "IGNORE");
-  EXPECT_EQ(Kinds(Propose(sample, false)).at("note"), "IGNORE");
+  const ProfiledTable table = Sample({id_, income_, Column("country", {"DE"}, 100), notes});
+  EXPECT_EQ(Kinds(Propose(table, false)).at("country"), "IGNORE");
+  EXPECT_EQ(Kinds(Propose(table, false)).at("note"), "IGNORE");
   flags_.categorical = {"note"};
-  EXPECT_EQ(Kinds(Propose(sample, false)).at("note"), "CATEGORICAL");
+  EXPECT_EQ(Kinds(Propose(table, false)).at("note"), "CATEGORICAL");
   flags_.categorical.clear();
   flags_.ignore = {"income"};
-  EXPECT_THAT(Error(sample, false), HasSubstr("expected a column to learn from"));
+  EXPECT_THAT(Error(table, false), HasSubstr("expected a column to learn from"));
 }
 
 TEST_F(SchemaProposalTest, DatesAreLeftOutUnlessTheyAreAskedFor) {
-  ColumnSummary seen("seen");
+  ColumnProfile seen("seen");
   for (int row = 0; row < 100; ++row) {
     seen.Add(absl::StrCat("2024-01-01 10:", 10 + row % 50, ":", 10 + row / 50),
              row + 2);  // All differ: no id for that.
   }
-  const TableSample sample = Sample({id_, income_, Column("born", {"24.12.1999", "1.2.1980", "", "?"}, 100), seen});
-  const SchemaProposal proposal = Propose(sample, false);
+  const ProfiledTable table = Sample({id_, income_, Column("born", {"24.12.1999", "1.2.1980", "", "?"}, 100), seen});
+  const SchemaProposal proposal = Propose(table, false);
   EXPECT_EQ(Kinds(proposal).at("born"), "IGNORE");
   EXPECT_EQ(Kinds(proposal).at("seen"), "IGNORE");
   EXPECT_EQ(proposal.why[2],
             "dates, 2 distinct, 50.0% missing; for a split by time (test_after) set kind TIME in the schema file, "
             "--categorical keeps it");
   flags_.categorical = {"born"};
-  EXPECT_EQ(Kinds(Propose(sample, false)).at("born"), "CATEGORICAL");
+  EXPECT_EQ(Kinds(Propose(table, false)).at("born"), "CATEGORICAL");
 }
 
 TEST_F(SchemaProposalTest, AFewTextsAmongNumbersAreOneErrorThatNamesTheFlags) {
   Cells cells(20, "5");
   cells[3] = "secret";
   cells[4] = "6";
-  const TableSample sample = Sample({id_, Column("age", cells, 100)});
-  EXPECT_THAT(Error(sample, false),
+  const ProfiledTable table = Sample({id_, Column("age", cells, 100)});
+  EXPECT_THAT(Error(table, false),
               AllOf(HasSubstr("column \"age\": expected numbers, found a different text in 5 of 100"),
                     HasSubstr("--missing=TEXT"), Not(HasSubstr("secret"))));
   flags_.missing = {"secret"};
-  const SchemaProposal proposal = Propose(sample, false);
+  ColumnProfile known("age", {std::nullopt, flags_.missing, {}});
+  for (int row = 0; row < 100; ++row) {
+    known.Add(cells[row % cells.size()], row + 2);
+  }
+  const SchemaProposal proposal = Propose(Sample({id_, known}), false);
   EXPECT_EQ(Kinds(proposal).at("age"), "NUMERIC");
   EXPECT_THAT(proposal.schema.missing(), ElementsAre("secret"));
 }
 
 TEST_F(SchemaProposalTest, NumbersWithZerosInFrontAreCodes) {
-  const TableSample sample =
+  const ProfiledTable table =
       Sample({id_, Column("zip", {"01234", "10115", "80331"}, 100), Column("share", {"0.5", "0"}, 100)});
-  EXPECT_EQ(Kinds(Propose(sample, false)).at("zip"), "CATEGORICAL");
-  EXPECT_EQ(Kinds(Propose(sample, false)).at("share"), "NUMERIC");
+  EXPECT_EQ(Kinds(Propose(table, false)).at("zip"), "CATEGORICAL");
+  EXPECT_EQ(Kinds(Propose(table, false)).at("share"), "NUMERIC");
   flags_.numeric = {"zip"};
-  EXPECT_EQ(Kinds(Propose(sample, false)).at("zip"), "NUMERIC");
+  EXPECT_EQ(Kinds(Propose(table, false)).at("zip"), "NUMERIC");
+}
+
+// A column of 60 numbers from `cells`, which hold the digits at #.
+ColumnProfile Numbers(const std::string& name, const std::string& written, int rows = 100) {
+  ColumnProfile column(name);
+  for (int row = 0; row < rows; ++row) {
+    column.Add(absl::StrReplaceAll(written, {{"#", absl::StrCat(10 + row * 7 % 61)}}), row + 2);
+  }
+  return column;
+}
+
+TEST_F(SchemaProposalTest, StatesHowNumbersAreWritten) {
+  const SchemaProposal proposal =
+      Propose(Sample({id_, Numbers("comma", "#,5"), Numbers("thousands", "1,0#.50"), Numbers("euro", "EUR #.25"),
+                      Numbers("percent", "#%"), Numbers("plus", "+#"), Numbers("minus", "\xe2\x88\x92#"),
+                      Numbers("swiss", "1'0#"), Numbers("german", "1.0#,25 \xe2\x82\xac")}),
+              false);
+  const auto column = [&](int index) { return proposal.schema.columns(index).ShortDebugString(); };
+  EXPECT_EQ(column(1), "name: \"comma\" kind: NUMERIC decimal: COMMA");
+  EXPECT_EQ(column(2), "name: \"thousands\" kind: NUMERIC thousands: \",\"");
+  EXPECT_EQ(column(3), "name: \"euro\" kind: NUMERIC strip: \"EUR\"");
+  EXPECT_EQ(column(4), "name: \"percent\" kind: NUMERIC strip: \"%\"");
+  EXPECT_EQ(column(5), "name: \"plus\" kind: NUMERIC");
+  EXPECT_EQ(column(6), "name: \"minus\" kind: NUMERIC");
+  EXPECT_EQ(column(7), "name: \"swiss\" kind: NUMERIC thousands: \"\\'\"");
+  EXPECT_EQ(column(8), "name: \"german\" kind: NUMERIC decimal: COMMA thousands: \".\" strip: \"\\342\\202\\254\"");
+  EXPECT_EQ(proposal.why[8], "numbers, 61 distinct, decimal comma, thousands \".\", without \"\xe2\x82\xac\"");
+  EXPECT_THAT(proposal.warnings, ::testing::IsEmpty());
+}
+
+TEST_F(SchemaProposalTest, NumbersThatReadInTwoWaysAreAnErrorUntilTheFlagSaysWhich) {
+  const ProfiledTable table = Sample({id_, Numbers("sales", "1,0#")});
+  EXPECT_THAT(Error(table, false), AllOf(HasSubstr("column \"sales\": expected numbers that are written alike, found "
+                                                   "numbers such as 1,234 in 100 rows, first in line 2"),
+                                         HasSubstr("--decimal=comma"), HasSubstr("--categorical")));
+  flags_.decimal = "comma";
+  EXPECT_EQ(Propose(table, false).schema.columns(1).decimal(), v1::TableSchema::COMMA);
+  flags_.decimal = "point";
+  EXPECT_EQ(Propose(table, false).schema.columns(1).thousands(), ",");
+}
+
+TEST_F(SchemaProposalTest, ATargetMayHaveDecimalCommas) {
+  flags_.label = "price";
+  flags_.target_minimum = "0";
+  flags_.target_maximum = "100";
+  EXPECT_EQ(Propose(Sample({id_, Numbers("price", "#,5")}), true).schema.columns(1).ShortDebugString(),
+            "name: \"price\" kind: TARGET decimal: COMMA");
+}
+
+// 61 numbers and a word in every `step`-th row.
+ColumnProfile NumbersAnd(const std::string& word, int step) {
+  ColumnProfile column("age");
+  for (int row = 0; row < 300; ++row) {
+    column.Add(row % step == 0 ? word : absl::StrCat(10 + row * 7 % 61, ".5"), row + 2);
+  }
+  return column;
+}
+
+TEST_F(SchemaProposalTest, WordsForMissingLeaveAColumnOfNumbersOneWhateverTheirShare) {
+  for (const char* word : {"None", "-", "NaT", "<NA>", "#DIV/0!", "nil", "."}) {
+    for (const int step : {2, 3, 17}) {
+      const SchemaProposal proposal = Propose(Sample({id_, NumbersAnd(word, step)}), false);
+      EXPECT_EQ(Kinds(proposal).at("age"), "NUMERIC") << word;
+      EXPECT_THAT(proposal.schema.missing(), ElementsAre(word));
+      EXPECT_THAT(proposal.warnings, ::testing::IsEmpty()) << word;
+    }
+  }
+}
+
+TEST_F(SchemaProposalTest, AnotherWordThatRepeatsAmongNumbersIsProposedWithAWarning) {
+  for (const int step : {3, 17}) {
+    const SchemaProposal proposal = Propose(Sample({id_, NumbersAnd("offen", step)}), false);
+    EXPECT_EQ(proposal.schema.columns(1).ShortDebugString(), "name: \"age\" kind: NUMERIC missing: \"offen\"");
+    EXPECT_THAT(proposal.warnings, ElementsAre(AllOf(HasSubstr("column \"age\": \"offen\" stands among numbers in"),
+                                                     HasSubstr("remove missing: \"offen\""))));
+  }
+  EXPECT_THAT(Error(Sample({id_, NumbersAnd("inf", 17)}), false),
+              HasSubstr("expected numbers, found a different text"));
+  EXPECT_THAT(Error(Sample({id_, NumbersAnd("0x1F", 17)}), false),
+              AllOf(HasSubstr("in 18 of 300 rows, first in line 2 (digits that are no known form"),
+                    HasSubstr("--categorical")));
+}
+
+TEST_F(SchemaProposalTest, AColumnMostlyOfNumbersIsNeverTurnedIntoTextsInSilence) {
+  ColumnProfile mixed("mixed");
+  for (int row = 0; row < 1000; ++row) {
+    mixed.Add(row % 5 < 2 ? absl::StrCat("note ", row) : absl::StrCat(row, ".5"), row + 2);
+  }
+  EXPECT_THAT(
+      Error(Sample({Ids("customer", 1000), mixed}), false),
+      AllOf(
+          HasSubstr("column \"mixed\": expected numbers, found a different text in 400 of 1000 rows, first in line 2"),
+          Not(HasSubstr("note"))));
+}
+
+// Words behind numbers are no units, and no message shows them.
+TEST_F(SchemaProposalTest, AddressesAreTexts) {
+  ColumnProfile streets("street");
+  ColumnProfile few("few");
+  for (int row = 0; row < 1000; ++row) {
+    streets.Add(absl::StrCat(row, row % 2 == 0 ? " Elm" : " Oak"), row + 2);
+    few.Add(row == 700 ? "12 SECRET" : absl::StrCat(row, ".5"), row + 2);
+  }
+  flags_.id = "customer";
+  EXPECT_EQ(Kinds(Propose(Sample({id_, income_, streets}), false)).at("street"), "IGNORE");
+  EXPECT_THAT(Error(Sample({id_, few}), false),
+              AllOf(HasSubstr("a different text in 1 of 1000 rows, first in line 702"), Not(HasSubstr("SECRET"))));
+}
+
+TEST_F(SchemaProposalTest, NumbersThatMeanUnknownAreProposedAsMissingWithAWarning) {
+  const SchemaProposal proposal = Propose(Sample({id_, NumbersAnd("-999999", 30)}), false);
+  EXPECT_EQ(proposal.schema.columns(1).ShortDebugString(), "name: \"age\" kind: NUMERIC missing: \"-999999\"");
+  EXPECT_THAT(
+      proposal.warnings,
+      ElementsAre(HasSubstr("column \"age\": \"-999999\" in 3.3% of the rows (nines among numbers from 0 on)")));
+}
+
+TEST_F(SchemaProposalTest, AColumnOfOneValueAndGapsIsAFlag) {
+  const SchemaProposal proposal = Propose(Sample({id_, Column("vip", {"yes", "", "NA"}, 100)}), false);
+  EXPECT_EQ(Kinds(proposal).at("vip"), "CATEGORICAL");
+  EXPECT_EQ(proposal.why[1], "a flag: one value or none, 1 distinct, 66.0% missing");
+}
+
+TEST_F(SchemaProposalTest, ADashMayBeALabel) {
+  flags_.label = "approved";
+  flags_.positive = "+";
+  const SchemaProposal proposal = Propose(Sample({id_, Column("approved", {"+", "-", "-", "-"}, 100)}), true);
+  EXPECT_EQ(proposal.why[1], "two values, 25.0% positive");
+  EXPECT_THAT(proposal.schema.negative(), ElementsAre("-"));
 }
 
 TEST_F(SchemaProposalTest, FlagsMustNameColumnsOnce) {
@@ -267,14 +401,14 @@ TEST_F(SchemaProposalTest, FlagsMustNameColumnsOnce) {
 }
 
 TEST_F(SchemaProposalTest, CodesOfManyTextsAreCountedNotKept) {
-  ColumnSummary many = Ids("code", 1000);
+  ColumnProfile many = Ids("code", 1000);
   EXPECT_TRUE(many.counts().empty());
   EXPECT_EQ(many.distinct(), 1000);
 }
 
 // What a data frame writes in front: every table has the same numbers, of other people.
 TEST_F(SchemaProposalTest, NumbersOfTheRowsAreNoIdUnlessTheUserSaysSo) {
-  ColumnSummary numbers("Unnamed: 0");
+  ColumnProfile numbers("Unnamed: 0");
   for (int row = 0; row < 100; ++row) {
     numbers.Add(absl::StrCat((37 * row) % 100), row + 2);
   }
@@ -285,8 +419,8 @@ TEST_F(SchemaProposalTest, NumbersOfTheRowsAreNoIdUnlessTheUserSaysSo) {
   EXPECT_EQ(Kinds(Propose(Sample({numbers, region_}), false))["Unnamed: 0"], "ID");
 }
 
-ColumnSummary Numbers(int rows, const std::function<std::string(int)>& text) {
-  ColumnSummary column("client");
+ColumnProfile Numbers(int rows, const std::function<std::string(int)>& text) {
+  ColumnProfile column("client");
   for (int row = 0; row < rows; ++row) {
     column.Add(text(row), row + 2);
   }
@@ -294,7 +428,7 @@ ColumnSummary Numbers(int rows, const std::function<std::string(int)>& text) {
 }
 
 TEST_F(SchemaProposalTest, WholeNumbersThatBecameFractionsAreIdsAndTheProposalMakesThemWhole) {
-  const TableSample sample = Sample({Numbers(100, [](int row) { return absl::StrCat(8000 + row, ".0"); }), region_});
+  const ProfiledTable sample = Sample({Numbers(100, [](int row) { return absl::StrCat(8000 + row, ".0"); }), region_});
   const SchemaProposal proposal = Propose(sample, false);
   EXPECT_THAT(IdColumnOf(proposal).id_form(), ElementsAre(v1::UNICODE_NFC, v1::INTEGER));
   EXPECT_THAT(IdColumnOf(Propose(Sample({id_, region_}), false)).id_form(), ElementsAre(v1::UNICODE_NFC));
@@ -303,7 +437,7 @@ TEST_F(SchemaProposalTest, WholeNumbersThatBecameFractionsAreIdsAndTheProposalMa
 }
 
 TEST_F(SchemaProposalTest, IdsWrittenInTwoWaysAreAnErrorUnlessAFormMakesThemAlike) {
-  const TableSample sample =
+  const ProfiledTable sample =
       Sample({Numbers(100, [](int row) { return absl::StrCat(8000 + row, row < 60 ? "" : ".0"); }), region_});
   EXPECT_THAT(Error(sample, false),
               AllOf(HasSubstr("t.csv: column \"client\""), HasSubstr("60 without a fraction"),

@@ -140,26 +140,6 @@ TEST(TableLayoutTest, FailsForAHeaderWithOneNameTwice) {
   EXPECT_THAT(Error({"id,age,age", "a,3,4"}), HasSubstr("as its cells 2 and 3 are the same"));
 }
 
-TEST(TableLayoutTest, TellsDatesFromCodesAndTexts) {
-  for (const char* date : {"2024-06-01", "2024-06-01 12:30", "2024-06-01T12:30:05Z", "24.12.2024", "1.2.2024",
-                           "06/01/2024", "6/1/2024 9:15"}) {
-    EXPECT_TRUE(IsDate(date)) << date;
-  }
-  for (const char* text :
-       {"", "20240601", "2024-06", "24.12", "1.5", "2024-06-01 at noon", "2024-06-01T", "a-b-c", "555-12-3456"}) {
-    EXPECT_FALSE(IsDate(text)) << text;
-  }
-}
-
-TEST(TableLayoutTest, NumbersAreWhatPreparedDataTake) {
-  for (const char* number : {"0", "-1.5", "1e6", ".5", "007"}) {
-    EXPECT_TRUE(IsNumber(number)) << number;
-  }
-  for (const char* text : {"", "1,5", "0x10", "nan", "inf", "1 ", "12-3", "1e999"}) {
-    EXPECT_FALSE(IsNumber(text)) << text;
-  }
-}
-
 // Otherwise all other quotes would stay, those of ids too.
 TEST(TableLayoutTest, OneStrayQuoteIsNamedAndMakesNoTextOfAllOthers) {
   std::vector<std::string> lines = {"id,name,age"};

@@ -42,7 +42,7 @@ TEST(PrepareRefusalsTest, FailsOnARowThatCannotBeUsedAndLeavesNothing) {
   for (const char* label : {"", "2", "-1", "0.0", "PLANTED"}) {
     ExpectRefused(WithCell(1, label), "criteo:2:1: label: expected \"1\" (positive) or \"0\" (negative)");
   }
-  for (const char* number : {"1e999", "+1", " 1", "1 ", "-", "--1", "nan", "inf", "0x10", "PLANTED"}) {
+  for (const char* number : {"1e999", "+-1", "1,5", "1 5", "-", "--1", "nan", "inf", "0x10", "PLANTED"}) {
     ExpectRefused(WithCell(3, number), "criteo:2:3: I2: expected a finite number or nothing");
   }
 }

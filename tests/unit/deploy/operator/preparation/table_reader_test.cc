@@ -5,6 +5,7 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "deploy/operator/preparation/row_source.h"
@@ -71,6 +72,55 @@ TEST(TableReaderTest, RefusesAQuotedLineBreakAndTextBehindAQuote) {
   EXPECT_THAT(Read(kColumns, "id,y,a,c\nk,1,5,\"re\nd\"\nl,0,6,\"x\"y\n"),
               ElementsAre(HasSubstr("table:2:4: expected a quoted cell to end"), HasSubstr("table:3:1: expected 4"),
                           HasSubstr("table:4:4: expected a quoted cell to end")));
+}
+
+TEST(TableReaderTest, ReadsNumbersAsTheirColumnSays) {
+  const std::string german = R"(columns { name: "id" kind: ID } columns { name: "y" kind: LABEL }
+      columns { name: "a" kind: NUMERIC decimal: COMMA thousands: "." strip: "EUR" missing: ["-9999", "offen"] }
+      columns { name: "c" kind: CATEGORICAL missing: "offen" } separator: ";")";
+  EXPECT_THAT(Read(german,
+                   "id;y;a;c\nk;1;1.234,9 EUR;x\nl;0;\xe2\x88\x92"
+                   "5;offen\nm;0;offen;-9999\nn;1;-9.999,00 EUR;\no;1;+7;x\n"),
+              ElementsAre("k|1|1234|x", "l|0|-5|", "m|0|-|-9999", "n|1|-|", "o|1|7|x"));
+}
+
+TEST(TableReaderTest, ANumberInAnotherFormIsAnErrorThatNamesTheLineOfTheSchemaWhichReadsIt) {
+  for (const auto& [cell, hint] :
+       {std::pair("\"52,31\"", "decimal: COMMA in the schema reads it"),
+        {"\"1,234\"", "thousands: \",\" in the schema reads it as 1234, decimal: COMMA as 1.234"},
+        {"\"1,234.50\"", "thousands and decimal in the schema"},
+        {"12 EUR", "strip in the schema drops it"},
+        {"12%", "strip in the schema drops it"},
+        {"2024-01-01", "found a date"},
+        {"0x1F", "digits that are no number"},
+        {"SECRET", "missing in the schema lists texts"}}) {
+    EXPECT_THAT(Read(kColumns, std::string("id,y,a,c\nk,1,") + cell + ",x\n"),
+                ElementsAre(::testing::AllOf(HasSubstr("table:2:3: a: expected a finite number or nothing, found"),
+                                             HasSubstr(hint), Not(HasSubstr("SECRET")), Not(HasSubstr("52")))))
+        << cell;
+  }
+}
+
+// Columns are in another order than those of the schema, and in each file another.
+TEST(TableReaderTest, PutsEveryRowIntoTheProfileOfTheSchemasColumns) {
+  const ScratchFolder folder;
+  const v1::TableSchema schema = Schema(std::string(kColumns) + " missing: '?'");
+  TableProfile profile = EmptyProfile(schema);
+  auto reader = TableReader::Open({folder.Write("one", "c,a,y,id\nred,5,1,k\n,?,0,l\n"),
+                                   folder.Write("two", "id,y,a,c\nm,0,6.5,blue\nn,0,bad,blue\no,1\n")},
+                                  schema);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  (*reader)->set_profile(&profile);
+  TableRow row;
+  while (*(*reader)->Next(row)) {
+  }
+  EXPECT_EQ(profile.columns[2].name(), "a");
+  EXPECT_EQ(profile.columns[2].rows(), 4) << "a row with too few cells has no column";
+  EXPECT_EQ(profile.columns[2].marked(), 1);
+  EXPECT_EQ(profile.columns[2].numbers(), 2);
+  EXPECT_EQ(profile.columns[2].form(CellForm::kText).first_line, 3);
+  EXPECT_EQ(profile.columns[3].empty(), 1);
+  EXPECT_EQ(profile.columns[3].distinct(), 2);
 }
 
 TEST(TableReaderTest, TrimsBlanksAndKnowsMissingMarkersAndLabels) {

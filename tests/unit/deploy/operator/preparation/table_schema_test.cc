@@ -72,6 +72,31 @@ TEST(TableSchemaTest, TakesAttributesWithValuesOfTheirOwn) {
   }
 }
 
+TEST(TableSchemaTest, TakesFormsOfNumbersAndRefusesThoseThatContradict) {
+  const auto numeric = [](const std::string& form) {
+    return Check(absl::StrCat("columns { name: 'a' kind: NUMERIC ", form, " }"));
+  };
+  for (const char* form : {"decimal: COMMA thousands: '.'", "thousands: ','", "decimal: COMMA thousands: ' '",
+                           "strip: ['EUR', '%']", "missing: ['-999999', 'unknown']"}) {
+    EXPECT_EQ(numeric(form), absl::OkStatus()) << form;
+  }
+  for (const auto& [form, message] :
+       {std::pair("thousands: '.'", "thousands: expected one of , . ' _ and the blank, and not the decimal (.)"),
+        {"decimal: COMMA thousands: ','", "and not the decimal (,)"},
+        {"thousands: ''", "thousands: expected"},
+        {"thousands: 'x'", "thousands: expected"},
+        {"thousands: '..'", "thousands: expected"},
+        {"strip: ''", "strip: expected texts without digits, found an empty one"},
+        {"strip: 'm2'", "strip: expected texts without digits, found one with digits"},
+        {"missing: ''", "missing: expected no empty text"},
+        {"missing: ['a', 'a']", "missing: expected distinct texts"}}) {
+    EXPECT_THAT(std::string(numeric(form).message()), HasSubstr(message)) << form;
+  }
+  EXPECT_THAT(std::string(Check("columns { name: 'a' kind: CATEGORICAL decimal: COMMA }").message()),
+              HasSubstr("columns: a: decimal, thousands, strip: only a NUMERIC or a TARGET has them"));
+  EXPECT_EQ(Check("columns { name: 'a' kind: CATEGORICAL missing: 'none' }"), absl::OkStatus());
+}
+
 TEST(TableSchemaTest, RefusesWhatContradictsItself) {
   const std::string again = "columns { name: 'z' kind: ";
   for (const auto& [schema, message] : std::vector<std::pair<std::string, std::string>>{

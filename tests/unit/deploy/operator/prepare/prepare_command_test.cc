@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class PrepareCommandTest : public ::testing::Test {
@@ -67,6 +69,72 @@ TEST_F(PrepareCommandTest, TransformSaysWhichColumnsLieOutsideOfWhatWasFitted) {
                 "  age            1.27     0.0%         0.0%  25.0% clipped         0.0%\n"
                 "  region         2.96    25.0%         0.0%   25.0% unseen         0.0%\n"
                 "  with so few rows a PSI up to 13 may be chance\n"));
+}
+
+class PrepareProfileTest : public PrepareCommandTest {
+ protected:
+  // A tenth of the ages is -999; ids and labels are told by their texts.
+  void SetUp() override {
+    std::string table = "id,age,label\n";
+    for (int row = 0; row < 300; ++row) {
+      table += "secret_id" + std::to_string(row) + "," + (row % 10 == 7 ? "-999" : std::to_string(20 + row % 50)) +
+               (row % 4 == 0 ? ",secret_yes\n" : ",secret_no\n");
+    }
+    WriteText(folder_.File("t.csv"), table);
+    WriteText(folder_.File("s"), Schema(""));
+  }
+  static std::string Schema(const std::string& age) {
+    return "columns { name: \"id\" kind: ID } columns { name: \"age\" kind: NUMERIC " + age +
+           " } columns { name: \"label\" kind: LABEL } positive: \"secret_yes\" negative: \"secret_no\"";
+  }
+  std::vector<std::string> Prepare(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words = {"prepare",
+                                      "--format=table",
+                                      "--party=label_party",
+                                      "--schema=" + folder_.File("s"),
+                                      "--input=" + folder_.File("t.csv"),
+                                      "--out=" + folder_.File("d")};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+};
+
+TEST_F(PrepareProfileTest, WarnsOfNumbersThatMeanUnknownAndFailsWithStrict) {
+  const std::string warning =
+      "column \"age\": -999 in 10% of the rows (nines among numbers from 0 on): if this stands for a number that is "
+      "not "
+      "known, add missing: \"-999\" to the column in the schema";
+  EXPECT_THAT(ExpectError(2, Prepare({"--strict"})), HasSubstr(warning + "; --strict makes this an error"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("d")));
+  EXPECT_THAT(ExpectDone(Prepare()), HasSubstr("WARNING: " + warning + "\n"));
+  WriteText(folder_.File("s"), Schema("missing: \"-999\""));
+  const std::string out = ExpectDone(Prepare({"--strict"}));
+  EXPECT_THAT(out, Not(HasSubstr("WARNING")));
+  EXPECT_THAT(out,
+              HasSubstr("  age       10.0%         45          20          44          69  integer 270 (2-301)\n"));
+  EXPECT_THAT(out, Not(HasSubstr("secret")));
+}
+
+TEST_F(PrepareProfileTest, WritesTheProfileAsJsonOrAsAPageWithoutIdsAndLabels) {
+  ExpectDone(Prepare({"--profile=" + folder_.File("p.json")}));
+  const std::string text = *ReadFile(folder_.File("p.json"));
+  const auto json = nlohmann::json::parse(text);
+  EXPECT_EQ(json["rows"], 300);
+  const auto& age = json["columns"][1];
+  EXPECT_EQ(age["distinct"], 46);
+  EXPECT_EQ(age["forms"]["integer"]["last_line"], 301);
+  EXPECT_EQ(age["least"][0]["number"], -999);
+  EXPECT_EQ(age["least"][0]["rows"], 30);
+  EXPECT_EQ(age["quantiles"]["1"], 69);
+  EXPECT_EQ(json["warnings"].size(), 1);
+  EXPECT_FALSE(json["columns"][0].contains("quantiles"));
+  EXPECT_FALSE(json["columns"][2].contains("least"));
+  EXPECT_THAT(text, Not(HasSubstr("secret")));
+  ExpectDone(Prepare({"--profile=" + folder_.File("p.html")}));
+  const std::string page = *ReadFile(folder_.File("p.html"));
+  EXPECT_THAT(page, StartsWith("<!DOCTYPE html>"));
+  EXPECT_THAT(page, HasSubstr("\"histogram\""));
+  EXPECT_THAT(page, Not(HasSubstr("secret")));
 }
 
 // Names of columns, classes and attributes stand in tables and schemas, which may be anybody's.
