@@ -181,23 +181,29 @@ Estimate EstimateTruePositiveRate(const Ranking& ranking, int64_t per) {
   constexpr double kRisk = 0.05 / 4;  // Two limits of the threshold, and two of a share of the positives beyond it.
   // The threshold is itself estimated from negatives; an interval that ignored this would be too narrow.
   const ThresholdRanks ranks = BoundThreshold(ranking.negatives, per, kRisk);
-  // Positives that lie certainly above the threshold, and those that may.
-  int64_t above_high = 0;
-  int64_t from_low = 0;
+  // Positives that lie certainly above the threshold, and those that may. Of equal scores, which an adversary splits at
+  // random, as large a share as of their negatives.
+  double above_high = 0, from_low = 0;
   int64_t negatives = 0;
   for (const TiedGroup& group : ranking.groups) {
-    if (negatives < ranks.low) {
-      from_low += group.positives;
-    }
+    // Of the group, above the negative of that rank, if so many negatives are above the threshold.
+    const auto share = [&](int64_t rank, int64_t above) {
+      if (group.negatives == 0) {
+        return negatives < rank ? 1.0 : 0.0;
+      }
+      return std::clamp(static_cast<double>(above - negatives) / static_cast<double>(group.negatives), 0.0, 1.0);
+    };
+    above_high += share(ranks.high, ranks.high - 1) * static_cast<double>(group.positives);
+    from_low += share(ranks.low, ranks.low) * static_cast<double>(group.positives);
     negatives += group.negatives;
-    if (negatives < ranks.high) {
-      above_high += group.positives;
-    }
   }
+  constexpr double kRounding = 1e-9;
   Estimate estimate;
   estimate.value = TruePositiveRate(ranking, per);
-  estimate.low = ranks.high == 0 ? 0 : LowerBinomialLimit(above_high, ranking.positives, kRisk);
-  estimate.high = UpperBinomialLimit(from_low, ranking.positives, kRisk);
+  estimate.low = ranks.high == 0 ? 0
+                                 : LowerBinomialLimit(static_cast<int64_t>(std::floor(above_high + kRounding)),
+                                                      ranking.positives, kRisk);
+  estimate.high = UpperBinomialLimit(static_cast<int64_t>(std::ceil(from_low - kRounding)), ranking.positives, kRisk);
   return estimate;
 }
 

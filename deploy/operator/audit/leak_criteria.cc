@@ -25,12 +25,10 @@ namespace {
 // What a model from features alone tells of the labels is the baseline of the training's leak, no part of it.
 constexpr char kBaseline[] = "features_only";
 
-// "0.620", "0.620: upper 95% limit of 0.610".
+// "0.620", "0.610, upper 95% limit 0.620".
 std::string DescribeFound(const LimitedFigure& figure, double limit) {
   const std::string found = AgainstLimit(figure.value, limit);
-  return std::isfinite(figure.measured)
-             ? absl::StrCat(found, ": upper 95% limit of ", absl::StrFormat("%.3f", figure.measured))
-             : found;
+  return std::isfinite(figure.measured) ? absl::StrFormat("%.3f, upper 95%% limit %s", figure.measured, found) : found;
 }
 
 // A figure above its limit decides, then one that is missing, then the largest. Of a run that released no gradient,

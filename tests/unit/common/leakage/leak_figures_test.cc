@@ -1,5 +1,6 @@
 #include "common/leakage/leak_figures.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <gtest/gtest.h>
@@ -132,6 +133,27 @@ TEST(MeasureLeakTest, TruePositiveRatesAtTheirThresholds) {
   EXPECT_LT(figures->tpr_at_1_percent_fpr.low, 0.3);  // The threshold may be that of 10 negatives just as well.
   EXPECT_GT(figures->tpr_at_1_percent_fpr.low, 0.15);
   EXPECT_LT(figures->tpr_at_1_percent_fpr.high, 0.65);
+}
+
+// Two scores that say nothing: one example in fifty has the higher one. The rate at 1% is 1%, found by splitting ties
+// at random, and its limit is not that of all examples with the lower score.
+TEST(MeasureLeakTest, ALimitOfATruePositiveRateSplitsEqualScores) {
+  std::mt19937_64 random(3);
+  int outside = 0;
+  double highest = 0;
+  for (int run = 0; run < 400; ++run) {
+    std::vector<float> scores(4000);
+    std::vector<uint8_t> labels(4000);
+    for (size_t i = 0; i < scores.size(); ++i) {
+      labels[i] = i % 5 == 0 ? 1 : 0;
+      scores[i] = random() % 50 == 0 ? 1 : 0;
+    }
+    const Estimate rate = MeasureLeak(scores, labels)->tpr_at_1_percent_fpr;
+    outside += rate.low > 0.01 || rate.high < 0.01 ? 1 : 0;
+    highest = std::max(highest, rate.high);
+  }
+  EXPECT_LE(outside, 36);  // 5% of 400 are 20; more than 36 have a probability below 0.001.
+  EXPECT_LT(highest, 0.06);
 }
 
 TEST(MeasureLeakTest, TruePositiveRatesAreThoseOfTheInvertedScoreWhereTheAucIsBelowOneHalf) {

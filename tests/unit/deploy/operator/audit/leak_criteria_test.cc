@@ -66,15 +66,15 @@ TEST_F(LeakCriteriaTest, AnAttackThatChangesItsDirectionIsHeldToItsLimit) {
 
 TEST_F(LeakCriteriaTest, AFarEndIsSaidToBeOne) {
   EXPECT_EQ(Judge("last epoch's AUC", "max_measured_leak { attack: 'likelihood_ratio' max_pooled: 0.7 }").found,
-            "0.620: upper 95% limit of 0.600");
-  EXPECT_EQ(Judge("cumulative attacks", "max_measured_cumulative_auc: 0.5").found, "0.660: upper 95% limit of 0.640");
+            "0.600, upper 95% limit 0.620");
+  EXPECT_EQ(Judge("cumulative attacks", "max_measured_cumulative_auc: 0.5").found, "0.640, upper 95% limit 0.660");
   EXPECT_EQ(Judge("at 1% false positives", "max_measured_tpr_at_1pct_fpr: 0.5").found,
-            "0.030: upper 95% limit of 0.020");
+            "0.020, upper 95% limit 0.030");
   LikelihoodRatio(1).auc = 0.3;  // Inverted, as its far end is.
   LikelihoodRatio(1).auc_low = 0.28;
   LikelihoodRatio(1).auc_high = 0.32;
   EXPECT_EQ(Judge("last epoch's AUC", "max_measured_leak { attack: 'likelihood_ratio' max_pooled: 0.7 }").found,
-            "0.720: upper 95% limit of 0.700");
+            "0.700, upper 95% limit 0.720");
 }
 
 TEST_F(LeakCriteriaTest, PooledLeakIsJudgedByTheFarEndAfterTheLastEpoch) {
@@ -261,7 +261,7 @@ TEST_F(LeakCriteriaTest, TheWorstCasesTruePositiveRateIsHeldToItsOwnLimit) {
   worst.tpr_1pct_high = 0.05;
   const std::string criterion = "worst case's true positive rate";
   EXPECT_EQ(Judge(criterion, "max_worst_case_tpr_at_1pct_fpr: 0.05").outcome, Outcome::kMet);
-  EXPECT_EQ(Judge(criterion, "max_worst_case_tpr_at_1pct_fpr: 0.049").found, "0.050: upper 95% limit of 0.030");
+  EXPECT_EQ(Judge(criterion, "max_worst_case_tpr_at_1pct_fpr: 0.049").found, "0.030, upper 95% limit 0.050");
   party().epoch_leaks.clear();
   EXPECT_EQ(Judge(criterion, "max_worst_case_tpr_at_1pct_fpr: 1").outcome, Outcome::kNotMeasured);
 }
