@@ -107,6 +107,8 @@ class DirtyTableTest : public ::testing::Test {
                                         "--only_nonlabel_fraction=0"};
     if (scaling == "proposed") {
       Write("schema", ProposedSchema());
+      Write("run.textproto",
+            absl::StrCat(kAgreement, " alignment { id_form: UNICODE_NFC }"));  // As `init` proposes it.
     } else {
       prepare.push_back("--scaling=" + scaling);
     }

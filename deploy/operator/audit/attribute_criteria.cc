@@ -218,7 +218,7 @@ void AddFarBelowFloor(const PartyRecords& party, std::vector<Finding>& findings)
 }
 
 std::string UpperLimitOf(const AttributeFigure& figure) {
-  return absl::StrFormat(": upper 95%% limit of %.3f, accuracy %.3f of floor %.3f", figure.leak.advantage(),
+  return absl::StrFormat(": upper 95%% limit; measured %.3f, accuracy %.3f of floor %.3f", figure.leak.advantage(),
                          figure.leak.accuracy, figure.leak.floor);
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -49,7 +50,7 @@ bool AreMissingWords(const ColumnProfile& column) {
   return !codes && std::all_of(words->begin(), words->end(), [](const auto& word) {
     const std::string lower = absl::AsciiStrToLower(word.first);
     return word.second.rows >= kMinRepeats && word.first.find_first_of("0123456789") == std::string::npos &&
-           lower.find("inf") == std::string::npos;
+           !absl::StrContains(lower, "inf");
   });
 }
 

@@ -269,7 +269,8 @@ bool HasSameEncoding(const Encoding& training, const Encoding& data) {
                     &training_from = training.preprocessing.extends_sha256();
   const auto scales = [](const Encoding& encoding) {
     std::string text;
-    for (v1::NumericScaling scaling : encoding.preprocessing.numeric()) {
+    for (const v1::NumericScaling& of_column : encoding.preprocessing.numeric()) {
+      v1::NumericScaling scaling = of_column;
       for (const auto clear : {&v1::NumericScaling::clear_missing, &v1::NumericScaling::clear_clipped,
                                &v1::NumericScaling::clear_counts, &v1::NumericScaling::clear_earlier_counts}) {
         (scaling.*clear)();

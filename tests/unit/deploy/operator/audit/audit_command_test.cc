@@ -43,7 +43,10 @@ TEST_F(AuditCommandTest, ARunThatMeetsThePolicyEndsWithZero) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
   EXPECT_THAT(result.out, HasSubstr("PASS  mean AUC: all attacks"));
-  EXPECT_THAT(result.out, EndsWith("\npolicy met by this run against the attacks that were run: 7 criteria\n"));
+  EXPECT_THAT(result.out,
+              EndsWith("\npolicy met by this run against the attacks that were run: 7 criteria; not against a peer "
+                       "that reads a label from what it does to the top model, and so to later steps: only "
+                       "noise on labels bounds that\n"));
 }
 
 TEST_F(AuditCommandTest, ARunThatDoesNotEndsWithTenAndIsNoError) {
