@@ -31,7 +31,7 @@ bool MayHaveSent(const PartyRecords& party) {
 
 // Of all activations that these ledgers show.
 struct ActivationLifetime {
-  std::optional<double> auc_bound;                 // nullopt: some are not counted.
+  std::optional<double> auc_bound;  // nullopt: some are not counted.
   // If every run sent the same examples: larger than `auc_bound` where an account has counted less than its runs sent,
   // because they are on different rows, or because a copy from before some of them was put back.
   double possible = 0;
@@ -97,10 +97,10 @@ std::vector<Finding> LifetimeFindings(const std::vector<LedgerRun>& runs, const 
                                                                 absl::StrJoin(lifetime.not_counted, ", "));
   if (finding.outcome == Outcome::kMet && lifetime.possible > limit + kRoundingOfSums) {
     finding.outcome = Outcome::kOpen;
-    finding.found =
-        absl::StrFormat("%.3f by the account, up to %.3f if these runs sent the same examples: then the account's file "
-                        "is an older copy",
-                        *lifetime.auc_bound, lifetime.possible);
+    finding.found = absl::StrFormat(
+        "%.3f by the account, up to %.3f if these runs sent the same examples: then the account's file "
+        "is an older copy",
+        *lifetime.auc_bound, lifetime.possible);
   }
   if (!lifetime.accounts.empty()) {
     finding.where =

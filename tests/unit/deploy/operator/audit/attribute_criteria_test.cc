@@ -55,7 +55,8 @@ void ExpectFound(const Finding& finding, Outcome outcome, const std::string& fou
 TEST(AttributeCriteriaTest, JudgesByTheUpperEndOfTheStrongestAttack) {
   const LedgerRun run = RunWithAttributes();
   // basic after its last epoch at most 0.68 + 0.02 over 0.67; poison, which reads the training, in its best.
-  ExpectFound(Judge(run, "max_attribute_advantage: 0.06", kAdvantage), Outcome::kMet, "0.050: upper 95% limit; measured 0.030",
+  ExpectFound(Judge(run, "max_attribute_advantage: 0.06", kAdvantage), Outcome::kMet,
+              "0.050: upper 95% limit; measured 0.030",
               "(poison) at sex, training examples, highest over training, in epoch 1");
   ExpectFound(Judge(run, "max_attribute_advantage: 0.049", kAdvantage), Outcome::kNotMet, "0.050");
   // The AUC of every epoch counts, whatever the accuracy: what was sent in one is kept.

@@ -68,8 +68,7 @@ TEST_F(LeakCriteriaTest, AFarEndIsSaidToBeOne) {
   EXPECT_EQ(Judge("last epoch's AUC", "max_measured_leak { attack: 'likelihood_ratio' max_pooled: 0.7 }").found,
             "0.600, upper 95% limit 0.620");
   EXPECT_EQ(Judge("cumulative attacks", "max_measured_cumulative_auc: 0.5").found, "0.640, upper 95% limit 0.660");
-  EXPECT_EQ(Judge("at 1% false positives", "max_measured_tpr_at_1pct_fpr: 0.5").found,
-            "0.020, upper 95% limit 0.030");
+  EXPECT_EQ(Judge("at 1% false positives", "max_measured_tpr_at_1pct_fpr: 0.5").found, "0.020, upper 95% limit 0.030");
   LikelihoodRatio(1).auc = 0.3;  // Inverted, as its far end is.
   LikelihoodRatio(1).auc_low = 0.28;
   LikelihoodRatio(1).auc_high = 0.32;
