@@ -361,8 +361,7 @@ bool MeansMissing(absl::string_view cell) {
     return false;
   }
   // Nearly every other text starts otherwise.
-  return cell.size() <= 8 &&
-         absl::string_view("nN?-.\\#<(1mM \t\xc2\xe2").find(cell.front()) != absl::string_view::npos &&
+  return cell.size() <= 8 && absl::StrContains("nN?-.\\#<(1mM \t\xc2\xe2", cell.front()) &&
          Has(kMissing, absl::AsciiStrToLower(StripBlanks(cell)));
 }
 

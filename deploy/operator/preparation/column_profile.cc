@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -23,7 +24,7 @@ std::string NumberText(double number) {
   for (const int digits : {6, 15, 17}) {
     std::string text = absl::StrFormat("%.*g", digits, number);
     double read = 0;
-    if ((digits > 6 || text.find('e') == std::string::npos) && ReadNumber(text, {}, read) && read == number) {
+    if ((digits > 6 || !absl::StrContains(text, 'e')) && ReadNumber(text, {}, read) && read == number) {
       return text;
     }
   }

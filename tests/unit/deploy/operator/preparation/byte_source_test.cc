@@ -94,8 +94,8 @@ TEST_P(PackedTest, FailsForDamageAndForGarbageBehindIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, PackedTest,
-                         ::testing::Values(std::pair("gzip", GzipBytes), std::pair("zstd", ZstdBytes),
-                                           std::pair("xz", XzBytes)),
+                         ::testing::Values(std::pair("gzip", &GzipBytes), std::pair("zstd", &ZstdBytes),
+                                           std::pair("xz", &XzBytes)),
                          [](const auto& info) { return std::string(info.param.first); });
 
 TEST(ByteSourceTest, PaddingBehindXzIsNoStream) { EXPECT_EQ(Unpacked(XzBytes("a\n") + std::string(4, '\0')), "a\n"); }
