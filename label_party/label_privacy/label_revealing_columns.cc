@@ -404,7 +404,7 @@ std::string DescribeLabelRevealingColumns(const Dataset& data) {
   return most.auc < kTellingAuc
              ? ""
              : absl::StrFormat(
-                   "%s ranks the labels at AUC %.3f. The model reads it, and what leaves shows "
+                   "%s ranks the labels at AUC %.3f. The model reads it, and what is sent shows "
                    "what the model reads: noise on labels does not hide it. If it is made from the label, "
                    "prepare the data without it (kind: IGNORE)",
                    most.what, most.auc);

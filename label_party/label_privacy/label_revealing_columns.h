@@ -1,4 +1,4 @@
-// Columns of the label party's own that tell its labels: what leaves shows them, whatever is done to the labels.
+// Columns of the label party's own that tell its labels: what is sent shows them, whatever is done to the labels.
 #ifndef SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_LABEL_REVEALING_COLUMNS_H_
 #define SPLITVEIL_LABEL_PARTY_LABEL_PRIVACY_LABEL_REVEALING_COLUMNS_H_
 

@@ -304,7 +304,7 @@ absl::Status CompareWithTraining(const PredictOptions& options, const PredictPla
   SPLITVEIL_RETURN_IF_ERROR(CheckColumnsAreThere(party.dataset().path(), data->preprocessing));
   const std::vector<ColumnDrift> drifts = CompareColumns(data->preprocessing);
   if (drifts.empty()) {
-    return absl::OkStatus();  // Encoded anew, and alike.
+    return absl::OkStatus();  // Encoded again, and alike.
   }
   std::printf("%s: %lld rows, compared with the training\n%s  as a table: %s\n", party.dataset().path().c_str(),
               static_cast<long long>(data->preprocessing.rows()), DriftText(drifts).c_str(), DriftPath(party).c_str());

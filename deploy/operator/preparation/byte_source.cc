@@ -317,7 +317,7 @@ absl::StatusOr<std::unique_ptr<ByteSource>> ByteSource::Open(const std::string& 
   if (path == kStandardInput) {
     static const auto* const copy = new absl::StatusOr<int>(CopyStandardInput());  // Once in a process.
     SPLITVEIL_RETURN_IF_ERROR(copy->status());
-    file_path = absl::StrCat("/proc/self/fd/", **copy);  // Opened anew, it is read from its start.
+    file_path = absl::StrCat("/proc/self/fd/", **copy);  // Opened again, it is read from its start.
   }
   std::FILE* file = std::fopen(file_path.c_str(), "rbe");
   if (file == nullptr) {

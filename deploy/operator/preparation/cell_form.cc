@@ -335,7 +335,7 @@ const char* ReadingHint(absl::string_view cell) {
     case CellForm::kOddDigits:
       return ", found digits that are no number";
     case CellForm::kText:
-      return ", found another text: missing in the schema lists texts that stand for nothing";
+      return ", found a different text: missing in the schema lists texts that stand for nothing";
     default:
       return ", found one written otherwise: decimal and thousands in the schema say how to read it";
   }

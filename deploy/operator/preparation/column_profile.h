@@ -170,7 +170,7 @@ class ColumnProfile {
 // How the numbers of a column are to be read, or why that is not known.
 struct FormatFinding {
   NumberFormat format;
-  // Empty, or what stands in the way: form, first line and the schema lines that choose, behind "found".
+  // Empty, or why they cannot be read: form, first line and the schema lines that choose, behind "found".
   std::string problem;
   // Cells that are numbers and read so.
   int64_t readable = 0;
