@@ -17,6 +17,19 @@ void KeptModel::Drop() {
   epochs_ = 0;
 }
 
+bool KeptModel::Take(v1::EvaluateResponse::Kept kept, uint32_t epochs, const ModelState& model) {
+  switch (kept) {
+    case v1::EvaluateResponse::THESE:
+      Keep(epochs, model);
+      return true;
+    case v1::EvaluateResponse::LATEST:
+      Drop();
+      return true;
+    default:
+      return kept == v1::EvaluateResponse::EARLIER && epochs_ > 0;
+  }
+}
+
 absl::Status KeptModel::Restore(ModelState& model) {
   const std::shared_ptr<const NamedParameters> state = std::exchange(state_, nullptr);
   return state == nullptr ? absl::OkStatus() : model.SetTrainingState(*state);

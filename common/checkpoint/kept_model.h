@@ -11,6 +11,8 @@
 #include "common/model/model_state.h"
 #include "common/model/parameters.h"
 
+#include "splitveil/v1/split_training.pb.h"
+
 namespace splitveil {
 
 // A party's half of it: both keep the same epoch, as the label party says (LabelPartyConfig.keep). What is exported and
@@ -22,6 +24,8 @@ class KeptModel {
   void Keep(uint32_t epochs, const ModelState& model);
   // The last epoch is kept, whatever was before.
   void Drop();
+  // As the label party answers an evaluation after so many epochs. False: it keeps an epoch that it never named.
+  bool Take(v1::EvaluateResponse::Kept kept, uint32_t epochs, const ModelState& model);
   // Puts the model back, once all epochs are trained; it is then what is kept. Errors: as ModelState::SetTrainingState.
   absl::Status Restore(ModelState& model);
 

@@ -179,7 +179,9 @@ absl::Status RunTraining::AfterEvaluation() {
   if (stops && !training_.order->trained()) {
     status = StopEarly();
   }
-  status.Update(KeepModel());
+  // Its own answer, which never names an epoch that it has not kept.
+  (void)kept_model_.Take(training_.result().kept.answer(), training_.order->epoch(), *training_.model);
+  status.Update(training_.order->trained() ? kept_model_.Restore(*training_.model) : absl::OkStatus());
   checkpoint_due_ = true;
   // Before the answer: this party is never behind the other one, whose checkpoint follows it and, where attributes are
   // attacked now, the guesses at them.
@@ -196,19 +198,6 @@ absl::Status RunTraining::StopEarly() {
   const std::string detail = absl::StrCat("after epoch ", epochs, ": ", early_stopper_->Reason());
   LogInfo("stopped early ", detail);
   return run_->records.ledger()->RecordEvent("early_stopping", detail);
-}
-
-absl::Status RunTraining::KeepModel() {
-  switch (training_.result().kept.answer()) {
-    case v1::EvaluateResponse::THESE:
-      kept_model_.Keep(training_.order->epoch(), *training_.model);
-      break;
-    case v1::EvaluateResponse::EARLIER:
-      break;
-    default:
-      kept_model_.Drop();
-  }
-  return training_.order->trained() ? kept_model_.Restore(*training_.model) : absl::OkStatus();
 }
 
 absl::Status RunTraining::WriteDueCheckpoint() {

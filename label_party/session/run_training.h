@@ -142,7 +142,6 @@ class RunTraining final : public RunWork {
   // checkpoint, unless guesses at attributes are due before it.
   absl::Status AfterEvaluation();
   absl::Status StopEarly();
-  absl::Status KeepModel();
   // Between steps: all scores of the steps before have been judged, for a peer that leaves a checkpoint itself has
   // waited for that before it goes on.
   absl::Status WriteDueCheckpoint();

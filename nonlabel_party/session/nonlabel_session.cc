@@ -346,21 +346,12 @@ absl::Status NonLabelSession::Evaluate(uint32_t epoch) {
   }
   stopped_early_ = response.stop_training();
   SPLITVEIL_RETURN_IF_ERROR(stopped_early_ ? lifecycle_.RecordEarlyStop(epoch + 1) : absl::OkStatus());
-  return KeepModel(epoch, response.kept());
-}
-
-absl::Status NonLabelSession::KeepModel(uint32_t epoch, v1::EvaluateResponse::Kept kept) {
-  if (kept == v1::EvaluateResponse::THESE) {
-    kept_model_.Keep(epoch + 1, *model_);
-    return lifecycle_.ledger()->RecordEvent("kept", absl::StrCat("the weights of epoch ", epoch + 1, " so far"));
+  if (!kept_model_.Take(response.kept(), epoch + 1, *model_)) {
+    return AsRefusal(absl::InvalidArgumentError("Evaluate: the label party keeps an epoch that it never named"));
   }
-  if (kept == v1::EvaluateResponse::LATEST) {
-    kept_model_.Drop();
-    return absl::OkStatus();
-  }
-  return kept == v1::EvaluateResponse::EARLIER && kept_model_.epochs() > 0
-             ? absl::OkStatus()
-             : AsRefusal(absl::InvalidArgumentError("Evaluate: the label party keeps an epoch that it never named"));
+  return response.kept() == v1::EvaluateResponse::THESE
+             ? lifecycle_.ledger()->RecordEvent("kept", absl::StrCat("the weights of epoch ", epoch + 1, " so far"))
+             : absl::OkStatus();
 }
 
 absl::Status NonLabelSession::AuditAttributes(uint32_t epoch) {

@@ -106,7 +106,6 @@ class NonLabelSession {
   absl::Status WriteCheckpoint(uint32_t epochs, uint32_t batches);
   // Then, where it has judged trained weights, keeps what the label party says.
   absl::Status Evaluate(uint32_t epoch);
-  absl::Status KeepModel(uint32_t epoch, v1::EvaluateResponse::Kept kept);
   // The label party's attacks on attributes, if they are due.
   absl::Status AuditAttributes(uint32_t epoch);
   // The largest privacy losses of what has been evaluated or embedded, if the protection has a threshold.
