@@ -6,7 +6,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build ccache pkg-config
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler
-  libtorch-dev libopenblas0-pthread libabsl-dev libssl-dev libsodium-dev libsqlite3-dev zlib1g-dev liblzma-dev libzstd-dev libutf8proc-dev
+  libtorch-dev libopenblas0-pthread libabsl-dev libssl-dev libsodium-dev libsqlite3-dev zlib1g-dev liblzma-dev libzstd-dev libutf8proc-dev libre2-dev
   libjpeg-dev libzip-dev nlohmann-json3-dev
   libboost-dev libcereal-dev libcli11-dev libcpp-httplib-dev libeigen3-dev prometheus-cpp-dev
   libgtest-dev libgmock-dev libbenchmark-dev
@@ -14,6 +14,7 @@ packages=(
 )
 test_packages=(
   chromium                    # Opens a report like a reader.
+  curl python3-grpcio         # Ask label_party serve like its clients.
   openssl                     # Signs certificates like the documents.
   python3-torch python3-numpy # Make model halves, and read the exported ones, like a user.
   python3 clang libclang-rt-dev clang-format clang-tidy # deploy/check.sh.

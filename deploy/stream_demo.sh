@@ -36,7 +36,7 @@ make_day() {
   [ -e "$folder/label_party.data" ] && return
   mkdir -p "$folder"
   if [ -z "$data" ]; then
-    "$bin/splitveil" generate --rows="${SPLITVEIL_DEMO_ROWS:-20000}" --seed="$((100 + day))" --out="$folder/rows.tsv"
+    "$bin/splitveil" generate --force --rows="${SPLITVEIL_DEMO_ROWS:-20000}" --seed="$((100 + day))" --out="$folder/rows.tsv"
   else
     local all each
     all=$(rows | wc -l)

@@ -1,10 +1,18 @@
 // The label party's program.
+#include <string>
+
 #include "common/operations/party_program.h"
 #include "label_party/service/label_party.h"
+#include "label_party/serving/serve.h"
 
 int main(int argc, char** argv) {
+  if (argc > 1 && argv[1] == std::string("serve")) {
+    return splitveil::RunServeProgram(argc - 1, argv + 1);
+  }
   const splitveil::PartyProgram program = {
-      "label_party", "The label party's service: trains the top model and protects the gradients that it sends.",
+      "label_party",
+      "The label party's service: trains the top model and protects the gradients that it sends. With a trained model, "
+      "label_party serve answers requests (label_party serve --help).",
       [](const std::string& agreement_path, const std::string& config_path, const splitveil::PartyFlags& flags) {
         absl::StatusOr<splitveil::LabelPartyPlan> plan = splitveil::PlanLabelParty(agreement_path, config_path);
         if (!plan.ok()) {

@@ -4,30 +4,70 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <numeric>
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 
-#include "common/crypto/secure_random.h"
+#include "common/alignment/parallel_for.h"
+#include "common/crypto/invariant.h"
 #include "common/crypto/sha256.h"
 
 namespace splitveil {
 namespace {
 
-static_assert(sizeof(Point) == crypto_core_ristretto255_BYTES, "a point is 32 bytes on the wire");
-
 constexpr absl::string_view kDomainTag = "Splitveil alignment ristretto255 SHA-512 v1";
+constexpr absl::string_view kSecretTag = "Splitveil alignment exponent SHA-512 v1";
+constexpr absl::string_view kPaddingTag = "Splitveil alignment padding ristretto255 SHA-512 v1";
+constexpr absl::string_view kNonceTag = "Splitveil alignment nonce HMAC-SHA-256 v1";
+constexpr absl::string_view kCanaryTag = "Splitveil alignment canary ristretto255 SHA-512 v1";
 
 const uint8_t* Bytes(absl::string_view text) { return reinterpret_cast<const uint8_t*>(text.data()); }
 
 constexpr absl::string_view kCommitmentTag = "Splitveil alignment commitment SHA-256 v1";
 
-void UpdateWith(uint64_t number, Sha256Hasher& hasher) {
+std::array<char, 8> LittleEndian(uint64_t number) {
   std::array<char, 8> bytes;
   for (size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] = static_cast<char>(number >> (8 * i));
   }
+  return bytes;
+}
+
+void UpdateWith(uint64_t number, Sha256Hasher& hasher) {
+  const std::array<char, 8> bytes = LittleEndian(number);
   hasher.Update({bytes.data(), bytes.size()});
+}
+
+void UpdateWith(uint64_t number, crypto_hash_sha512_state& state) {
+  const std::array<char, 8> bytes = LittleEndian(number);
+  crypto_hash_sha512_update(&state, Bytes({bytes.data(), bytes.size()}), bytes.size());
+}
+
+crypto_hash_sha512_state After(absl::string_view tag, absl::string_view run_id) {
+  crypto_hash_sha512_state state;
+  crypto_hash_sha512_init(&state);
+  crypto_hash_sha512_update(&state, Bytes(tag), tag.size());
+  UpdateWith(run_id.size(), state);
+  crypto_hash_sha512_update(&state, Bytes(run_id), run_id.size());
+  return state;
+}
+
+RistrettoUniform Finish(crypto_hash_sha512_state& state) {
+  RistrettoUniform digest;
+  crypto_hash_sha512_final(&state, digest.data());
+  return digest;
+}
+
+// Calls body(first, count) for batches that together are [0, points), on up to `threads` threads.
+template <typename Body>
+void ForEachBatch(size_t points, size_t threads, const Body& body) {
+  ParallelFor((points + kRistrettoBatch - 1) / kRistrettoBatch, threads, [&](size_t batch) {
+    const size_t first = batch * kRistrettoBatch;
+    body(first, std::min(kRistrettoBatch, points - first));
+  });
 }
 
 }  // namespace
@@ -53,58 +93,91 @@ std::vector<uint32_t> AscendingPositions(absl::Span<const Point> points) {
   return positions;
 }
 
-bool IsUsablePoint(const Point& point) {
-  return crypto_core_ristretto255_is_valid_point(point.data()) == 1 && sodium_is_zero(point.data(), point.size()) == 0;
+bool IsUsablePoint(const Point& point) { return CountUnusable({&point, 1}) == 0; }
+
+uint64_t CountUnusablePoints(absl::Span<const Point> points, size_t threads) {
+  std::atomic<uint64_t> unusable{0};
+  ForEachBatch(points.size(), threads,
+               [&](size_t first, size_t count) { unusable += CountUnusable(points.subspan(first, count)); });
+  return unusable;
 }
 
-IdHasher::IdHasher(absl::string_view run_id) {
-  std::array<uint8_t, 8> length;
-  for (size_t i = 0; i < length.size(); ++i) {
-    length[i] = static_cast<uint8_t>(static_cast<uint64_t>(run_id.size()) >> (8 * i));
-  }
-  crypto_hash_sha512_init(&prefix_);
-  crypto_hash_sha512_update(&prefix_, Bytes(kDomainTag), kDomainTag.size());
-  crypto_hash_sha512_update(&prefix_, length.data(), length.size());
-  crypto_hash_sha512_update(&prefix_, Bytes(run_id), run_id.size());
-}
+IdHasher::IdHasher(absl::string_view run_id) : ids_(After(kDomainTag, run_id)), canaries_(After(kCanaryTag, run_id)) {}
 
-Point IdHasher::Hash(absl::string_view id) const {
-  crypto_hash_sha512_state state = prefix_;
+RistrettoUniform IdHasher::Hash(absl::string_view id) const {
+  crypto_hash_sha512_state state = ids_;
   crypto_hash_sha512_update(&state, Bytes(id), id.size());
-  std::array<uint8_t, crypto_hash_sha512_BYTES> digest;
-  crypto_hash_sha512_final(&state, digest.data());
-  Point point;
-  crypto_core_ristretto255_from_hash(point.data(), digest.data());
-  return point;
+  return Finish(state);
 }
 
-MaskingKey::MaskingKey() {
-  // Reducing 512 bits modulo the group order leaves a bias below 2^-256.
-  std::array<uint8_t, crypto_core_ristretto255_NONREDUCEDSCALARBYTES> wide;
-  do {
-    FillSecureRandom(absl::MakeSpan(wide));
-    crypto_core_ristretto255_scalar_reduce(scalar_.data(), wide.data());
-  } while (sodium_is_zero(scalar_.data(), scalar_.size()) != 0);
-  sodium_memzero(wide.data(), wide.size());
+RistrettoUniform IdHasher::HashCanary(uint64_t number) const {
+  crypto_hash_sha512_state state = canaries_;
+  UpdateWith(number, state);
+  return Finish(state);
 }
 
-MaskingKey::~MaskingKey() { sodium_memzero(scalar_.data(), scalar_.size()); }
+RistrettoExponent AlignmentSecret::Exponent(absl::string_view purpose) const {
+  crypto_hash_sha512_state state = After(kSecretTag, purpose);
+  crypto_hash_sha512_update(&state, key_.bytes().data(), key_.bytes().size());
+  RistrettoUniform hash = Finish(state);
+  std::array<uint8_t, 32> scalar;
+  crypto_core_ristretto255_scalar_reduce(scalar.data(), hash.data());
+  CheckInvariant(sodium_is_zero(scalar.data(), scalar.size()) == 0, "an exponent is not zero");
+  const absl::Cleanup wipe = [&] {
+    sodium_memzero(&state, sizeof(state));
+    sodium_memzero(hash.data(), hash.size());
+    sodium_memzero(scalar.data(), scalar.size());
+  };
+  return RistrettoExponent(scalar);
+}
+
+RistrettoUniform AlignmentSecret::HashPadding(uint64_t bucket, uint64_t number) const {
+  crypto_hash_sha512_state state = After(kPaddingTag, "");
+  crypto_hash_sha512_update(&state, key_.bytes().data(), key_.bytes().size());
+  UpdateWith(bucket, state);
+  UpdateWith(number, state);
+  return Finish(state);
+}
+
+CommitmentNonce AlignmentSecret::Nonce(PointKind kind, uint64_t first_index) const {
+  const std::array<char, 8> index = LittleEndian(first_index);
+  return HmacSha256(key_.bytes(),
+                    absl::StrCat(kNonceTag, static_cast<int>(kind), absl::string_view(index.data(), index.size())));
+}
 
 bool MaskingKey::Mask(const Point& point, Point& masked) const {
-  return crypto_scalarmult_ristretto255(masked.data(), scalar_.data(), point.data()) == 0;
+  return exponent_.Multiply({&point, 1}, {&masked, 1}) == 0;
 }
 
-// Without a nonce the commitment to a shared id's point could be computed by either party.
-CommitmentNonce DrawCommitmentNonce() {
-  CommitmentNonce nonce;
-  FillSecureRandom(absl::MakeSpan(nonce));
-  return nonce;
+bool MaskingKey::Mask(absl::Span<const Point> points, size_t threads, absl::Span<Point> masked) const {
+  std::atomic<bool> usable{true};
+  ForEachBatch(masked.size(), threads, [&](size_t first, size_t count) {
+    if (exponent_.Multiply(points.subspan(first, count), masked.subspan(first, count)) > 0) {
+      usable = false;
+    }
+  });
+  return usable;
+}
+
+bool MaskingKey::MaskHashes(absl::FunctionRef<RistrettoUniform(size_t)> hash, size_t threads,
+                            absl::Span<Point> masked) const {
+  std::atomic<bool> usable{true};
+  ForEachBatch(masked.size(), threads, [&](size_t first, size_t count) {
+    std::array<RistrettoUniform, kRistrettoBatch> hashes;
+    for (size_t i = 0; i < count; ++i) {
+      hashes[i] = hash(first + i);
+    }
+    if (exponent_.HashAndMultiply(absl::MakeConstSpan(hashes).first(count), masked.subspan(first, count)) > 0) {
+      usable = false;
+    }
+  });
+  return usable;
 }
 
 Digest CommitmentTo(PointKind kind, absl::string_view run_id, uint64_t first_index, const CommitmentNonce& nonce,
                     absl::string_view points) {
   Sha256Hasher hasher;
-  hasher.Update(kDomainTag);
+  hasher.Update(kCommitmentTag);
   UpdateWith(static_cast<uint64_t>(kind), hasher);
   UpdateWith(first_index, hasher);
   UpdateWith(run_id.size(), hasher);

@@ -1,14 +1,13 @@
 #include "common/alignment/peer_inbox.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
-#include "common/alignment/parallel_for.h"
+#include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -39,9 +38,7 @@ void AppendPoints(const Message::Points& chunk, Points& points) {
 
 }  // namespace
 
-PeerInbox::PeerInbox(Limits limits) : limits_(std::move(limits)) {
-  answer_chunks_.chunks = AnswerChunks(limits_.own_ids, limits_.chunk_ids);
-}
+PeerInbox::PeerInbox(Limits limits) : limits_(std::move(limits)), bound_run_(limits_.run_id) {}
 
 absl::Status PeerInbox::Accept(const Message& message) {
   // Decoding points is the slow part and needs no state: the protocol's thread keeps going meanwhile.
@@ -64,8 +61,10 @@ absl::Status PeerInbox::CheckForm(const Message& message) const {
   }
   switch (message.content_case()) {
     case Message::kSetSize:
+    case Message::kBucketKey:
     case Message::kMaskedCommitment:
     case Message::kDoubleMaskedCommitment:
+    case Message::kOutcome:
       return absl::OkStatus();
     case Message::kMasked:
       return CheckPoints("masked", message.masked());
@@ -74,7 +73,8 @@ absl::Status PeerInbox::CheckForm(const Message& message) const {
     case Message::CONTENT_NOT_SET:
       break;
   }
-  return absl::InvalidArgumentError("alignment message: expected set_size, commitments or points, found no content");
+  return absl::InvalidArgumentError(
+      "alignment message: expected set_size, bucket_key, commitments, points or outcome, found no content");
 }
 
 absl::Status PeerInbox::CheckPoints(const char* field, const Message::Points& chunk) const {
@@ -89,15 +89,10 @@ absl::Status PeerInbox::CheckPoints(const char* field, const Message::Points& ch
         absl::StrCat(field, ".points: expected at most ", limits_.chunk_ids, " points, found ", count));
   }
   // A point with several encodings could pass for several ids, and the identity is itself under every exponent.
-  std::atomic<uint64_t> unusable{0};
-  ParallelFor(count, limits_.threads, [&](size_t i) {
-    Point point;
-    std::memcpy(point.data(), bytes.data() + i * sizeof(Point), sizeof(Point));
-    unusable += IsUsablePoint(point) ? 0 : 1;
-  });
+  const uint64_t unusable = CountUnusablePoints({reinterpret_cast<const Point*>(bytes.data()), count}, limits_.threads);
   if (unusable > 0) {
     return absl::InvalidArgumentError(absl::StrCat(field, ".points: expected canonical ristretto255 points other than ",
-                                                   "the identity, found ", unusable.load(), " others in ", count));
+                                                   "the identity, found ", unusable, " others in ", count));
   }
   return absl::OkStatus();
 }
@@ -108,6 +103,8 @@ absl::Status PeerInbox::Advance(const Message& message) {
   switch (state_) {
     case State::kSetSize:
       return content == Message::kSetSize ? AcceptSetSize(message.set_size()) : OutOfTurn("set_size", content);
+    case State::kBucketKey:
+      return content == Message::kBucketKey ? AcceptBucketKey(message.bucket_key()) : OutOfTurn("bucket_key", content);
     case State::kMaskedCommitments:
       return content == Message::kMaskedCommitment ? AcceptCommitment(PointKind::kMasked, message.masked_commitment())
                                                    : OutOfTurn("masked_commitment", content);
@@ -120,6 +117,8 @@ absl::Status PeerInbox::Advance(const Message& message) {
     case State::kDoubleMasked:
       return content == Message::kDoubleMasked ? AcceptDoubleMasked(message.double_masked())
                                                : OutOfTurn("double_masked", content);
+    case State::kOutcome:
+      return content == Message::kOutcome ? AcceptOutcome(message.outcome()) : OutOfTurn("outcome", content);
     case State::kComplete:
       return OutOfTurn("the end of the stream", content);
     case State::kFailed:
@@ -135,18 +134,81 @@ absl::Status PeerInbox::AcceptSetSize(const Message::SetSize& set_size) {
         absl::StrCat("set_size.ids: expected 1 to ", limits_.max_ids, ", found ", set_size.ids()));
   }
   peer_ids_ = set_size.ids();
-  masked_chunks_.chunks = MaskedChunks(peer_ids_, limits_.chunk_ids);
+  buckets_ = SplitIntoBuckets(limits_.own_ids, peer_ids_, limits_.bucket_ids);
+  masked_chunks_.chunks = MaskedChunks(buckets_.peer_capacity, limits_.chunk_ids);
+  answer_chunks_.chunks = AnswerChunks(buckets_.own_capacity, limits_.chunk_ids, buckets_.count);
+  state_ = State::kMaskedCommitments;
+  const std::optional<Resumable>& ours = limits_.resumable;
+  if (ours.has_value() && set_size.resumes().name() == AsBytes(ours->name)) {
+    return Resume(set_size.resumes().next_bucket());
+  }
+  if (buckets_.count == 1) {
+    return absl::OkStatus();
+  }
+  if (set_size.bucket_key_commitment().size() != key_commitment_.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("set_size.bucket_key_commitment: expected ", key_commitment_.size(),
+                                                   " bytes, found ", set_size.bucket_key_commitment().size()));
+  }
+  std::memcpy(key_commitment_.data(), set_size.bucket_key_commitment().data(), key_commitment_.size());
+  if (key_commitment_ == limits_.own_key_commitment) {
+    return absl::InvalidArgumentError("set_size.bucket_key_commitment: the peer sent our own back");
+  }
+  state_ = State::kBucketKey;
+  return absl::OkStatus();
+}
+
+absl::Status PeerInbox::Resume(uint64_t peer_next_bucket) {
+  const Resumable& ours = *limits_.resumable;
+  // It is committed to the points of a set of this size.
+  if (peer_ids_ != ours.peer_ids) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("set_size.ids: expected ", ours.peer_ids, " as before the interruption, found ", peer_ids_));
+  }
+  // Neither finishes a bucket before the other has finished the one before it.
+  if (peer_next_bucket > ours.next_bucket + 1 || peer_next_bucket > buckets_.count) {
+    return absl::FailedPreconditionError(absl::StrCat("set_size.resumes.next_bucket: expected at most ",
+                                                      std::min(ours.next_bucket + 1, buckets_.count), ", found ",
+                                                      peer_next_bucket));
+  }
+  bound_run_ = ours.run_id;
+  resumed_ = std::min(peer_next_bucket, ours.next_bucket);
+  current_ = *resumed_;
+  answer_chunks_.first_number = current_ * answer_chunks_.chunks.count();
+  masked_chunks_.received = current_ * masked_chunks_.chunks.points;
+  answer_chunks_.received = sent_points_ = current_ * answer_chunks_.chunks.points;
+  return absl::OkStatus();
+}
+
+absl::Status PeerInbox::AcceptBucketKey(const Message::BucketKey& key) {
+  if (key.half().size() != key_half_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("bucket_key.half: expected ", key_half_.size(), " bytes, found ", key.half().size()));
+  }
+  std::memcpy(key_half_.data(), key.half().data(), key_half_.size());
+  // A half that is chosen by ours could crowd some of our ids into one bucket.
+  if (CommitmentToHalf(limits_.run_id, key_half_) != key_commitment_) {
+    return absl::InvalidArgumentError("bucket_key.half: expected what the peer is committed to, found another");
+  }
   state_ = State::kMaskedCommitments;
   return absl::OkStatus();
 }
 
+void PeerInbox::BeginBucket(uint64_t bucket) {
+  bucket_ = bucket;
+  state_ = bucket == buckets_.count ? State::kOutcome : State::kMasked;
+}
+
 absl::Status PeerInbox::AcceptCommitment(PointKind kind, const Message::Commitment& commitment) {
+  // Nobody can answer points that were not sent; the commitments of the bucket before are still to be read.
+  if (kind == PointKind::kDoubleMasked && bucket_ > current_) {
+    return absl::FailedPreconditionError("double_masked_commitment: it came before our points of the bucket");
+  }
   Committed& committed = Of(kind);
   const uint64_t number = committed.commitments.size();
-  if (commitment.first_index() != number * committed.chunks.chunk) {
-    return absl::InvalidArgumentError(absl::StrCat(NameOf(kind), "_commitment.first_index: expected ",
-                                                   number * committed.chunks.chunk, ", found ",
-                                                   commitment.first_index()));
+  const uint64_t first = committed.chunks.FirstOf(committed.first_number + number);
+  if (commitment.first_index() != first) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(NameOf(kind), "_commitment.first_index: expected ", first, ", found ", commitment.first_index()));
   }
   Digest digest;
   if (commitment.sha256().size() != digest.size()) {
@@ -156,12 +218,16 @@ absl::Status PeerInbox::AcceptCommitment(PointKind kind, const Message::Commitme
   std::memcpy(digest.data(), commitment.sha256().data(), digest.size());
   // A commitment sent back opens with our own nonce and points: it would make every id look shared.
   if (number < committed.ours.size() && committed.ours[number] == digest) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(NameOf(kind), "_commitment: expected one to the peer's own points, found ours sent back"));
+    return absl::InvalidArgumentError(absl::StrCat(NameOf(kind), "_commitment: the peer sent our own commitment back"));
   }
   committed.commitments.push_back(digest);
-  if (committed.commitments.size() == committed.chunks.count()) {
-    state_ = kind == PointKind::kMasked ? State::kMasked : State::kDoubleMasked;
+  const bool masked = kind == PointKind::kMasked;
+  if (number + 1 == committed.chunks.count() * (masked ? buckets_.count : 1)) {
+    if (masked) {
+      BeginBucket(current_);
+    } else {
+      state_ = State::kDoubleMasked;
+    }
   }
   return absl::OkStatus();
 }
@@ -170,7 +236,7 @@ absl::Status PeerInbox::AcceptMasked(const Message::Points& chunk) {
   SPLITVEIL_RETURN_IF_ERROR(CheckChunk(PointKind::kMasked, chunk, masked_chunks_));
   masked_chunks_.received += chunk.points().size() / sizeof(Point);
   AppendPoints(chunk, masked_);
-  if (masked_chunks_.received == masked_chunks_.chunks.points) {
+  if (masked_chunks_.received % masked_chunks_.chunks.points == 0) {
     state_ = State::kDoubleMaskedCommitments;
   }
   return absl::OkStatus();
@@ -186,9 +252,20 @@ absl::Status PeerInbox::AcceptDoubleMasked(const Message::Points& chunk) {
   }
   double_masked_.reserve(answer_chunks_.chunks.points);  // To grow would take twice the memory for a while.
   AppendPoints(chunk, double_masked_);
-  if (answer_chunks_.received == answer_chunks_.chunks.points) {
-    state_ = State::kComplete;
+  if (answer_chunks_.received % answer_chunks_.chunks.points == 0) {
+    BeginBucket(bucket_ + 1);
   }
+  return absl::OkStatus();
+}
+
+absl::Status PeerInbox::AcceptOutcome(const Message::Outcome& outcome) {
+  if (outcome.order_sha256().size() != outcome_.order_sha256.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("outcome.order_sha256: expected ", outcome_.order_sha256.size(),
+                                                   " bytes, found ", outcome.order_sha256().size()));
+  }
+  outcome_.shared_ids = outcome.shared_ids();
+  std::memcpy(outcome_.order_sha256.data(), outcome.order_sha256().data(), outcome_.order_sha256.size());
+  state_ = State::kComplete;
   return absl::OkStatus();
 }
 
@@ -201,7 +278,7 @@ absl::Status PeerInbox::CheckChunk(PointKind kind, const Message::Points& chunk,
   const uint64_t due = committed.chunks.SizeAt(committed.received);
   if (count != due) {
     return absl::InvalidArgumentError(absl::StrCat(NameOf(kind), ".points: expected ", due, " of ",
-                                                   committed.chunks.points, " points in all, found ", count));
+                                                   committed.chunks.points, " points in the bucket, found ", count));
   }
   CommitmentNonce nonce;
   if (chunk.nonce().size() != nonce.size()) {
@@ -210,8 +287,9 @@ absl::Status PeerInbox::CheckChunk(PointKind kind, const Message::Points& chunk,
   }
   std::memcpy(nonce.data(), chunk.nonce().data(), nonce.size());
   // What is opened must be what was committed to before our points were known.
-  const Digest& commitment = committed.commitments[committed.received / committed.chunks.chunk];
-  if (CommitmentTo(kind, limits_.run_id, committed.received, nonce, chunk.points()) != commitment) {
+  const Digest& commitment =
+      committed.commitments[committed.chunks.NumberOf(committed.received) - committed.first_number];
+  if (CommitmentTo(kind, bound_run_, committed.received, nonce, chunk.points()) != commitment) {
     return absl::InvalidArgumentError(
         absl::StrCat(NameOf(kind), ".points: expected those that the peer is committed to, found others"));
   }
@@ -246,11 +324,31 @@ absl::StatusOr<uint64_t> PeerInbox::WaitForSetSize() {
   return peer_ids_;
 }
 
-absl::Status PeerInbox::WaitForCommitments(PointKind kind) {
+std::optional<uint64_t> PeerInbox::ResumedBucket() const {
+  const absl::MutexLock lock(&mutex_);
+  return resumed_;
+}
+
+absl::StatusOr<Digest> PeerInbox::WaitForBucketKey() {
+  const absl::MutexLock lock(&mutex_, absl::Condition(this, &PeerInbox::HasBucketKey));
+  if (!failure_.ok()) {
+    return failure_;
+  }
+  return key_half_;
+}
+
+absl::StatusOr<Digest> PeerInbox::WaitForCommitments(PointKind kind) {
   const absl::MutexLock lock(&mutex_,
                              absl::Condition(this, kind == PointKind::kMasked ? &PeerInbox::HasMaskedCommitments
                                                                               : &PeerInbox::HasAnswerCommitments));
-  return failure_;
+  if (!failure_.ok()) {
+    return failure_;
+  }
+  Sha256Hasher all;
+  for (const Digest& commitment : Of(kind).commitments) {
+    all.Update(AsBytes(commitment));
+  }
+  return all.Finish();
 }
 
 absl::StatusOr<std::vector<Point>> PeerInbox::TakeMasked(uint64_t max_points) {
@@ -272,11 +370,23 @@ absl::Status PeerInbox::WaitForAnswers(uint64_t points) {
 }
 
 absl::StatusOr<std::vector<Point>> PeerInbox::TakeDoubleMasked() {
+  const absl::MutexLock lock(&mutex_, absl::Condition(this, &PeerInbox::HasAllAnswers));
+  if (!failure_.ok()) {
+    return failure_;
+  }
+  ++current_;
+  answer_chunks_.first_number += answer_chunks_.commitments.size();
+  answer_chunks_.commitments.clear();
+  answer_chunks_.ours.clear();
+  return std::exchange(double_masked_, {});
+}
+
+absl::StatusOr<PeerInbox::Outcome> PeerInbox::WaitForOutcome() {
   const absl::MutexLock lock(&mutex_, absl::Condition(this, &PeerInbox::IsDone));
   if (!failure_.ok()) {
     return failure_;
   }
-  return std::move(double_masked_);
+  return outcome_;
 }
 
 std::optional<Point> PeerInbox::Answer(uint64_t index) const {
@@ -299,8 +409,9 @@ std::string PeerInbox::Progress() const {
   if (state_ == State::kSetSize) {
     return "before its set size";
   }
-  return absl::StrCat("after ", masked_chunks_.received, " of ", masked_chunks_.chunks.points, " masked points and ",
-                      answer_chunks_.received, " of ", answer_chunks_.chunks.points, " answers");
+  return absl::StrCat("after ", masked_chunks_.received, " of ", masked_chunks_.chunks.points * buckets_.count,
+                      " masked points and ", answer_chunks_.received, " of ",
+                      answer_chunks_.chunks.points * buckets_.count, " answers");
 }
 
 }  // namespace splitveil

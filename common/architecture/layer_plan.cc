@@ -46,7 +46,7 @@ absl::Status CheckName(const std::string& field, const std::string& name, absl::
   // OutputNames gives that name to the output before a pooling.
   if (absl::EndsWith(name, kUnpooled)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(field, ".name: expected one that does not end in ", kUnpooled, ", found \"", name, "\""));
+        absl::StrCat(field, ".name: expected a name that does not end in ", kUnpooled, ", found \"", name, "\""));
   }
   return absl::OkStatus();
 }
@@ -95,8 +95,8 @@ absl::Status CheckInput(const LayerChain& chain) {
   // Other numbers beside the pixels have no place in an image.
   if (image.pixels() != chain.input_width) {
     return absl::InvalidArgumentError(absl::StrCat(LayerField(chain.field, 0),
-                                                   ".convolution: expected an input of nothing but the ",
-                                                   ShapeText(image), " image, found ", chain.input_width, " numbers"));
+                                                   ".convolution: expected only the numbers of the ", ShapeText(image),
+                                                   " image as its input, found ", chain.input_width, " numbers"));
   }
   return absl::OkStatus();
 }

@@ -16,6 +16,9 @@ namespace {
 constexpr const char* kOrdinals[] = {"first",   "second", "third", "fourth", "fifth",   "sixth",
                                      "seventh", "eighth", "ninth", "tenth",  "eleventh"};
 
+// More cost more than they gain (deploy/EXPERIMENTS.md).
+constexpr int kTabularPieces = 32;
+
 void AddFullyConnected(int count, int units, v1::ModelSpec& model) {
   for (int i = 0; i < count; ++i) {
     const char* name = kOrdinals[model.layers_size()];
@@ -57,10 +60,14 @@ v1::ModelSpec PresetModel(v1::ModelSpec::Preset preset) {
       return WideAndDeep(11);
     case v1::ModelSpec::ISIC_CONVOLUTIONAL:
       return IsicConvolutional();
-    case v1::ModelSpec::MULTILAYER_PERCEPTRON: {
+    case v1::ModelSpec::MULTILAYER_PERCEPTRON:
+    case v1::ModelSpec::TABULAR: {
       v1::ModelSpec model;
       model.mutable_embedding()->set_dimension(4);
       AddFullyConnected(4, 64, model);
+      if (preset == v1::ModelSpec::TABULAR) {
+        model.set_numeric_pieces(kTabularPieces);
+      }
       return model;
     }
     case v1::ModelSpec::PRESET_NONE:
@@ -96,6 +103,10 @@ absl::StatusOr<v1::ModelSpec> Expand(const v1::ModelSpec& spec, const std::strin
                     "none beside torchscript_path, which brings its own weights",
                     v1::ModelSpec::Initialization_Name(spec.initialization()));
   }
+  if (!spec.torchscript_path().empty() && spec.numeric_pieces() > 1) {
+    return Mismatch(absl::StrCat(field, ".numeric_pieces"), "1 beside torchscript_path, which gets numbers as they are",
+                    absl::StrCat(spec.numeric_pieces()));
+  }
   if (!is_preset) {
     SPLITVEIL_RETURN_IF_ERROR(CheckLayers(field, LayersOf(spec)));
     return spec;
@@ -116,6 +127,9 @@ absl::StatusOr<v1::ModelSpec> Expand(const v1::ModelSpec& spec, const std::strin
     *expanded.mutable_input_image() = spec.input_image();
   }
   expanded.set_initialization(spec.initialization());
+  if (spec.has_numeric_pieces()) {
+    expanded.set_numeric_pieces(spec.numeric_pieces());
+  }
   return expanded;
 }
 
@@ -302,7 +316,7 @@ absl::StatusOr<v1::ModelSpec> TopHalf(const v1::ModelSpec& spec, const std::stri
   if (cut_layer.empty()) {
     if (half->has_embedding()) {
       return Mismatch(absl::StrCat(kModel, ".embedding"),
-                      "none, as that of own features stands in own_features or wide, or a cut_layer in the agreement",
+                      "none: set that of own features in own_features or wide, or set a cut_layer in the agreement",
                       "one");
     }
   } else {

@@ -97,7 +97,7 @@ std::optional<AlignmentStore::Found> AlignmentStore::Find(const Dataset& data, c
   if (!kept.ok()) {
     // A damaged cache costs one alignment, not the run.
     if (!absl::IsNotFound(kept.status())) {
-      LogWarning(kept.status().message(), "; it is passed over");
+      LogWarning(kept.status().message(), "; this file is ignored");
     }
     return std::nullopt;
   }

@@ -30,6 +30,8 @@ class AlignmentStore {
   // by.
   AlignmentStore(std::string path, absl::Duration max_age, const Digest& identities);
 
+  const Digest& identities() const { return identities_; }
+
   // What is kept for `data` under `agreement`, once; nothing where there is none, it is bound to something else, older
   // than max_age or of the future. `now`: of the wall clock, as in other processes; without it, as it is. A damaged
   // file is passed over, with a warning.

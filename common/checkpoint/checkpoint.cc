@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -94,6 +95,12 @@ absl::Status Checkpoint::Write(const std::string& path, v1::CheckpointHeader hea
   SPLITVEIL_RETURN_IF_ERROR(AddSections(path, kStatePrefix, state, sections, *header.mutable_sections()));
   SPLITVEIL_RETURN_IF_ERROR(AddSections(path, kKeptPrefix, kept, sections, *header.mutable_kept()));
   // After the sections are listed in it.
+  if (header.ByteSizeLong() > std::numeric_limits<int>::max()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path,
+        ": checkpoints hold the shared rows of fewer than about 480 million examples (a header of 2 GiB): train "
+        "without checkpoint_path, or on fewer rows"));
+  }
   const std::string header_bytes = header.SerializeAsString();
   sections[0] = {kHeader, header_bytes};
   sections[1] = {kProgress, progress};

@@ -15,7 +15,7 @@
 #include "google/protobuf/descriptor.h"
 
 #include "common/config/agreement.h"
-#include "common/config/canonical_message.h"
+#include "common/config/message_validator.h"
 #include "common/crypto/digest.h"
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
@@ -160,7 +160,7 @@ std::vector<std::shared_ptr<const Checkpoint>> OpenLatest(const std::string& pat
     if (checkpoint.ok()) {
       found.push_back(*std::move(checkpoint));
     } else if (!absl::IsNotFound(checkpoint.status())) {
-      LogWarning(checkpoint.status().message(), "; it is passed over");
+      LogWarning(checkpoint.status().message(), "; this file is ignored");
     }
   }
   return found;

@@ -127,9 +127,9 @@ absl::Status LoadProgress(absl::string_view bytes, Parts&... parts) {
     std::string version;
     archive(version);
     if (version != Version()) {
-      return absl::InvalidArgumentError(absl::StrCat("progress: expected that of a run of version ", Version(),
-                                                     ", found one of ", version,
-                                                     ": continue it with that version, or set restart"));
+      return absl::InvalidArgumentError(absl::StrCat("progress: this program has version ", Version(),
+                                                     ", but the run to resume was made by version ", version,
+                                                     ": resume it with that version, or set restart"));
     }
     archive(parts...);
     return absl::OkStatus();

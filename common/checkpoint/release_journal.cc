@@ -76,8 +76,10 @@ absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Open(const std::
 }
 
 absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Begin(const std::string& path,
-                                                                      const std::string& account) {
+                                                                      const std::string& account,
+                                                                      std::vector<std::string> replaced) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<ReleaseJournal> journal, Open(path, O_RDWR | O_CREAT | O_EXCL));
+  journal->replaced_ = std::move(replaced);
   // The name, too, must survive a power failure.
   SPLITVEIL_RETURN_IF_ERROR(SyncFolderOf(path));
   if (!account.empty()) {
@@ -209,7 +211,18 @@ absl::Status ReleaseJournal::Write(const Record& record) {
   ++records_;
   // The first record is synced: from then on the file says that something was released. Later ones are with
   // checkpoints.
-  return was_empty && !empty() ? Sync() : absl::OkStatus();
+  if (!was_empty || empty()) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_RETURN_IF_ERROR(Sync());
+  return SettleReplaced();
+}
+
+absl::Status ReleaseJournal::SettleReplaced() {
+  for (const std::string& path : std::exchange(replaced_, {})) {
+    SPLITVEIL_RETURN_IF_ERROR(Settle(path));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ReleaseJournal::Sync() {
@@ -221,7 +234,8 @@ absl::Status ReleaseJournal::Settle() {
     return absl::OkStatus();
   }
   SPLITVEIL_RETURN_IF_ERROR(Write({Kind::kSettled, 0, 0, 0, {}, 0}));
-  return Sync();
+  SPLITVEIL_RETURN_IF_ERROR(Sync());
+  return SettleReplaced();  // Of a run that was complete without a record.
 }
 
 absl::Status ReleaseJournal::Take(uint32_t epoch, uint32_t batch, const Digest& activations) {

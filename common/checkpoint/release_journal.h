@@ -46,9 +46,12 @@ class ReleaseJournal {
   // of its id.
   static std::string PathOf(const std::string& checkpoint_path, const std::string& run_id);
 
-  // Of a run that begins. `account`: the id of the privacy account that counts it; empty: none does. Errors: NotFound,
-  // InvalidArgument where the file cannot be made, or is there already; Internal where its name cannot be made durable.
-  static absl::StatusOr<std::unique_ptr<ReleaseJournal>> Begin(const std::string& path, const std::string& account);
+  // Of a run that begins. `account`: the id of the privacy account that counts it; empty: none does. `replaced`:
+  // journals that this run makes up for. They are settled once this one has its first record, and so blocks new runs
+  // itself: a run that ends before leaves them as they were. Errors: NotFound, InvalidArgument where the file cannot be
+  // made, or is there already; Internal where its name cannot be made durable.
+  static absl::StatusOr<std::unique_ptr<ReleaseJournal>> Begin(const std::string& path, const std::string& account,
+                                                               std::vector<std::string> replaced = {});
   // Of one that goes on at batch (epoch, batch). An incomplete last record, after a crash, is cut off. Errors: as
   // Begin; NotFound, too, where there is none: then nothing says what was answered, and the run cannot go on;
   // InvalidArgument, too, where another process writes to it or another account, or none, has counted what left.
@@ -154,6 +157,7 @@ class ReleaseJournal {
   absl::Status GoToEnd();
   // Writes what is not known.
   absl::Status Write(const Record& record);
+  absl::Status SettleReplaced();
 
   const std::string path_;
   const File file_;
@@ -162,6 +166,7 @@ class ReleaseJournal {
   std::optional<Batch> lowered_from_;
   std::vector<RaisedNoise> raised_;
   int64_t records_ = 0;
+  std::vector<std::string> replaced_;  // Not settled yet.
 };
 
 }  // namespace splitveil

@@ -29,14 +29,6 @@ constexpr size_t kColumns = 100;
 // Two columns, the right one wrapped.
 using Rows = std::vector<std::pair<std::string, std::string>>;
 
-size_t LeftWidth(const Rows& rows) {
-  size_t width = 0;
-  for (const auto& row : rows) {
-    width = std::max(width, row.first.size());
-  }
-  return width;
-}
-
 // `width`: of the left column, at least as wide as each row needs.
 void AppendRows(const Rows& rows, size_t width, std::string& text) {
   const size_t indent = width + 4;
@@ -68,7 +60,9 @@ Rows& RowsOf(const std::string& group, Groups& groups) {
 void AppendGroups(const Groups& groups, std::string& text) {
   size_t width = 0;
   for (const auto& [heading, rows] : groups) {
-    width = std::max(width, LeftWidth(rows));
+    for (const auto& [left, right] : rows) {
+      width = std::max(width, left.size());
+    }
   }
   for (const auto& [heading, rows] : groups) {
     absl::StrAppend(&text, "\n", heading, ":\n");
@@ -342,10 +336,8 @@ CLI::Validator NumberIn(double min, double max) {
   return CLI::Validator(
       [min, max, range](std::string& value) -> std::string {
         double number = 0;
-        if (!absl::SimpleAtod(value, &number) || !std::isfinite(number) || number < min || number > max) {
-          return Refusal(absl::StrCat("a number, ", range), value);
-        }
-        return "";
+        const bool fits = absl::SimpleAtod(value, &number) && std::isfinite(number) && number >= min && number <= max;
+        return fits ? "" : Refusal(absl::StrCat("a number, ", range), value);
       },
       range);
 }
@@ -391,11 +383,8 @@ CommandLine::CommandLine(const CommandText& program, CommandAction action) {
 
 CLI::App& CommandLine::AddCommand(const CommandText& text, CommandAction action) {
   const std::vector<std::string> words = absl::StrSplit(text.name, ' ');
-  CLI::App* parent = &app_;
-  if (words.size() == 2) {
-    parent = &FamilyOf(words.front(), app_);
-  }
-  CLI::App* command = parent->add_subcommand(words.back());
+  CLI::App& parent = words.size() == 2 ? FamilyOf(words.front(), app_) : app_;
+  CLI::App* command = parent.add_subcommand(words.back());
   command->group(text.group);
   Describe(text, *command);
   actions_[command] = std::move(action);

@@ -11,7 +11,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 
-#include "common/config/canonical_message.h"
+#include "common/config/id_pattern.h"
 #include "common/config/message_validator.h"
 #include "common/config/row_time.h"
 #include "common/config/text_config.h"
@@ -235,9 +235,9 @@ absl::Status CheckPredicts(const v1::PartyCommon& party) {
 }
 
 absl::Status CheckPredicts(const v1::LabelPartyConfig& config) {
-  if (config.predictions_path().empty()) {
+  if (config.predictions_path().empty() && config.versions_path().empty()) {
     return absl::InvalidArgumentError(
-        "predictions_path: mode PREDICT needs the file that the predictions go to: set it");
+        "predictions_path: mode PREDICT needs the file that the predictions go to: set it, or versions_path");
   }
   if (!config.protection().has_none()) {
     return absl::InvalidArgumentError(
@@ -253,10 +253,13 @@ absl::Status CheckFitsMode(const v1::RunAgreement& agreement, const v1::LabelPar
   if (agreement.mode() == v1::RunAgreement::PREDICT) {
     return CheckPredicts(config);
   }
-  return config.predictions_path().empty()
-             ? absl::OkStatus()
-             : absl::InvalidArgumentError(
-                   "predictions_path: mode TRAIN predicts nothing: remove it, or set mode PREDICT in the agreement");
+  for (const absl::string_view field : {"predictions_path", "versions_path"}) {
+    if (IsSet(config, field)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, ": mode TRAIN predicts nothing: remove it, or set mode PREDICT in the agreement"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckFitsMode(const v1::RunAgreement& agreement, const v1::NonLabelPartyConfig& config) {
@@ -306,6 +309,11 @@ absl::Status ValidateAgreement(const v1::RunAgreement& agreement) {
   SPLITVEIL_RETURN_IF_ERROR(ValidateAttacks(agreement.audit()));
   SPLITVEIL_RETURN_IF_ERROR(ValidateSplit(agreement));
   SPLITVEIL_RETURN_IF_ERROR(ValidateAttributeAudit(agreement));
+  for (int i = 0; i < agreement.alignment().id_pattern_size(); ++i) {
+    if (const absl::Status status = IdPattern::Create(agreement.alignment().id_pattern(i)).status(); !status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("alignment.id_pattern[", i, "]: ", status.message()));
+    }
+  }
   if (agreement.alignment().min_shared_ids() > agreement.alignment().max_shared_ids()) {
     return Invalid("alignment.min_shared_ids",
                    absl::StrCat("at most max_shared_ids ", agreement.alignment().max_shared_ids()),

@@ -1,4 +1,5 @@
-// Checks a message against the options of its schema (proto/splitveil/v1/options.proto).
+// Messages by their schema: whether one keeps the options of proto/splitveil/v1/options.proto, its defaults, and how
+// two differ.
 #ifndef SPLITVEIL_COMMON_CONFIG_MESSAGE_VALIDATOR_H_
 #define SPLITVEIL_COMMON_CONFIG_MESSAGE_VALIDATOR_H_
 
@@ -39,6 +40,20 @@ std::string OneofNames(const google::protobuf::OneofDescriptor& oneof);
 // The same of the values that may be configured: all but those named …_UNSPECIFIED.
 std::string EnumNames(const google::protobuf::EnumDescriptor& type);
 bool IsUnspecified(const google::protobuf::EnumValueDescriptor& value);
+
+// Sets every unset field of `message` to its default, submessages included. A oneof without a member stays so.
+void SetDefaults(google::protobuf::Message& message);
+
+// What the two sides of a difference are called in its text.
+struct DifferenceNames {
+  const char* ours = "ours";
+  const char* theirs = "theirs";
+};
+
+// Path of the first field (in field-number order) in which two messages of one type with all defaults set differ, with
+// both values, for example "batch_size: ours 1024, theirs 512"; empty where equal. One line; long values are shortened.
+std::string FirstDifference(const google::protobuf::Message& ours, const google::protobuf::Message& theirs,
+                            const DifferenceNames& names = {});
 
 }  // namespace splitveil
 

@@ -22,6 +22,11 @@ AesCtr::AesCtr(const std::array<uint8_t, 32>& key) : context_(EVP_CIPHER_CTX_new
                  "OpenSSL starts AES-256-CTR");
 }
 
+AesCtr::AesCtr(const AesCtr& other) : context_(EVP_CIPHER_CTX_new()) {
+  CheckInvariant(context_ != nullptr && EVP_CIPHER_CTX_copy(context_.get(), other.context_.get()) == 1,
+                 "OpenSSL copies AES-256-CTR");
+}
+
 void AesCtr::Seek(const std::array<uint8_t, 16>& counter) {
   CheckInvariant(EVP_EncryptInit_ex(context_.get(), nullptr, nullptr, nullptr, counter.data()) == 1,
                  "OpenSSL sets the AES-256-CTR counter");

@@ -120,8 +120,8 @@ absl::StatusOr<LabelNoise> LabelNoise::Create(const SecretKey& key, const Digest
     return absl::InvalidArgumentError(
         absl::StrCat("label noise: expected 1 to ", kMaxReleases, " releases, found ", sigma_units.size()));
   }
-  std::vector<Stream> streams;
-  streams.reserve(sigma_units.size());
+  std::vector<Release> releases;
+  releases.reserve(sigma_units.size());
   for (uint32_t release = 0; release < sigma_units.size(); ++release) {
     const uint32_t units = sigma_units[release];
     if (units < kMinSigmaUnits || units > kMaxSigmaUnits) {
@@ -129,29 +129,37 @@ absl::StatusOr<LabelNoise> LabelNoise::Create(const SecretKey& key, const Digest
                                                      kMinSigmaUnits, " to ", kMaxSigmaUnits, " grid units, found ",
                                                      units));
     }
-    streams.push_back({KeystreamOf(key, label_set, release, units), units});
+    releases.push_back(Release(KeystreamOf(key, label_set, release, units), units));
   }
-  return LabelNoise(std::move(streams));
+  return LabelNoise(std::move(releases));
 }
 
-int64_t LabelNoise::At(const NoiseRow& row, uint32_t release, uint32_t component) {
-  CheckInvariant(release < streams_.size(), "LabelNoise: release < releases()");
+int64_t LabelNoise::Release::At(const NoiseRow& row, uint32_t component) {
   CheckInvariant(component < kMaxComponents, "LabelNoise: component < 2^16");
   std::array<uint8_t, 16> counter = {};
   std::copy(row.bytes().begin(), row.bytes().end(), counter.begin());
   counter[12] = static_cast<uint8_t>(component >> 8);
   counter[13] = static_cast<uint8_t>(component);
-  Stream& stream = streams_[release];
-  stream.keystream.Seek(counter);
-  DrawWords words(stream.keystream);
-  return SampleDiscreteGaussian(stream.sigma_units, [&words] { return words.Next(); });
+  keystream_.Seek(counter);
+  DrawWords words(keystream_);
+  return SampleDiscreteGaussian(sigma_units_, [&words] { return words.Next(); });
+}
+
+LabelNoise::Release LabelNoise::OfRelease(uint32_t release) const {
+  CheckInvariant(release < releases_.size(), "LabelNoise: release < releases()");
+  return releases_[release];
+}
+
+int64_t LabelNoise::At(const NoiseRow& row, uint32_t release, uint32_t component) {
+  CheckInvariant(release < releases_.size(), "LabelNoise: release < releases()");
+  return releases_[release].At(row, component);
 }
 
 double LabelNoise::sigma(uint32_t release) const { return sigma_units(release) / kGrid; }
 
 uint32_t LabelNoise::sigma_units(uint32_t release) const {
-  CheckInvariant(release < streams_.size(), "LabelNoise: release < releases()");
-  return streams_[release].sigma_units;
+  CheckInvariant(release < releases_.size(), "LabelNoise: release < releases()");
+  return releases_[release].sigma_units_;
 }
 
 }  // namespace splitveil

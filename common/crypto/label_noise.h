@@ -68,14 +68,30 @@ std::vector<NoiseRow> NumberedNoiseRows(size_t rows);
 // sigmas never share noise; if they did, the difference of what left would have less noise or none.
 //
 // Not protected: time. How long a draw takes depends on the noise (discrete_gaussian.h). The peer sees the time of a
-// whole batch's answer, to which the draws add under a microsecond a row; draw the noise of a release before its first
-// batch where that matters. Not protected either: a label that changes. The old and the new one with the same noise
-// would differ in the open; `label_set` is there to make that two releases, to be accounted for.
+// whole batch's answer, to which the draws of the first batch of an epoch add a few microseconds a row; those of the
+// others are made while the batch before is trained on. Not protected either: a label that changes. The old and the new
+// one with the same noise would differ in the open; `label_set` is there to make that two releases, to be accounted
+// for.
 //
-// Movable; not thread-safe: one object a thread, of the same key.
+// Movable. Not thread-safe, but for OfRelease while nothing else is called: what that returns is for one thread.
 class LabelNoise {
  public:
   static constexpr uint32_t kMaxComponents = uint32_t{1} << 16;
+
+  // That of one release. Movable, copyable; not thread-safe.
+  class Release {
+   public:
+    // sigma xi in grid units. Component: the class of a one-hot label, 0 of a scalar one. Aborts where component >=
+    // kMaxComponents.
+    int64_t At(const NoiseRow& row, uint32_t component = 0);
+
+   private:
+    friend class LabelNoise;
+    Release(AesCtr keystream, uint32_t sigma_units) : keystream_(std::move(keystream)), sigma_units_(sigma_units) {}
+
+    AesCtr keystream_;
+    uint32_t sigma_units_;
+  };
 
   // Release r draws with `sigma_units[r]` (SigmaUnits). `label_set`: digest of all that the labels were made of; what
   // differs in it has independent noise. Errors: InvalidArgument for no release, more than 2^20 of them, or a sigma
@@ -83,24 +99,20 @@ class LabelNoise {
   static absl::StatusOr<LabelNoise> Create(const SecretKey& key, const Digest& label_set,
                                            absl::Span<const uint32_t> sigma_units);
 
-  // sigma xi in grid units. Component: the class of a one-hot label, 0 of a scalar one. Aborts where release >=
-  // releases() or component >= kMaxComponents.
+  // A copy. Aborts where release >= releases().
+  Release OfRelease(uint32_t release) const;
+  // As OfRelease(release).At(row, component).
   int64_t At(const NoiseRow& row, uint32_t release, uint32_t component = 0);
 
-  uint32_t releases() const { return static_cast<uint32_t>(streams_.size()); }
+  uint32_t releases() const { return static_cast<uint32_t>(releases_.size()); }
   // Exact: a multiple of 2^-20 below 2^11.
   double sigma(uint32_t release) const;
   uint32_t sigma_units(uint32_t release) const;
 
  private:
-  struct Stream {
-    AesCtr keystream;
-    uint32_t sigma_units;
-  };
+  explicit LabelNoise(std::vector<Release> releases) : releases_(std::move(releases)) {}
 
-  explicit LabelNoise(std::vector<Stream> streams) : streams_(std::move(streams)) {}
-
-  std::vector<Stream> streams_;
+  std::vector<Release> releases_;
 };
 
 }  // namespace splitveil

@@ -54,8 +54,8 @@ struct NoisePosition {
 // right up to there. The same key and position give the same bits on every little-endian machine, whatever its vector
 // instructions, so a run may be resumed on another one.
 //
-// Not protected: float32 noise added to float32 values leaves its rounding in the low bits of the sum (Mironov, CCS
-// 2012); the bounds of the protections are those of real arithmetic.
+// A sum with such a number is sent on a grid only (noise_grid.h): its low bits would reveal what the noise was added
+// to.
 //
 // A key that outlives a run meets the same position again: in a step that is repeated after a crash, and in another
 // run. The same noise on other values, or on another scale, would cancel out of the difference. Such a key is never

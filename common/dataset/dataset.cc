@@ -11,6 +11,8 @@
 #include "common/crypto/sha256.h"
 #include "common/dataset/features.h"
 #include "common/status/status_macros.h"
+#include "common/storage/check_record.h"
+#include "common/storage/file_system.h"
 
 namespace splitveil {
 namespace {
@@ -28,6 +30,8 @@ constexpr int64_t kMaxPixels = int64_t{1} << 26;
 constexpr int kMinClasses = 3, kMaxClasses = 256;
 // Of an attribute, whose unknown value takes one number of a byte.
 constexpr int kMinAttributeValues = 2, kMaxAttributeValues = kUnknownAttribute - 1;
+// Changes where a file must be checked again.
+constexpr char kChecks[] = "prepared data, 1";
 // Numbers checked before the memory they lie in is handed back.
 constexpr size_t kCheckedAtATime = size_t{1} << 24;
 
@@ -45,6 +49,10 @@ bool AllOf(const SectionFile& file, absl::Span<const Number> numbers, Valid vali
   }
   return true;
 }
+
+bool IsEmbeddingRow(int64_t row, const FeatureShape& features) { return row >= 0 && row < features.embedding_rows; }
+
+bool IsFinite(float number) { return std::abs(number) <= std::numeric_limits<float>::max(); }
 
 // Ends of byte strings back to back: ascending, the last the number of bytes.
 bool AreEnds(absl::Span<const uint64_t> ends, absl::string_view bytes, bool empty_allowed) {
@@ -69,7 +77,8 @@ bool AreDistinctTexts(const google::protobuf::RepeatedPtrField<std::string>& tex
 // Fills DatasetContents stage by stage; each believes only what those before it have checked.
 class ContentsReader {
  public:
-  explicit ContentsReader(const SectionFile& file) : file_(file) {}
+  // `knows_features`: they were found valid before; the rest is small.
+  ContentsReader(const SectionFile& file, bool knows_features) : file_(file), knows_features_(knows_features) {}
   absl::StatusOr<DatasetContents> Read();
 
  private:
@@ -83,11 +92,13 @@ class ContentsReader {
   template <typename Number>
   absl::Status ReadSection(absl::string_view name, int64_t count, absl::Span<const Number>& numbers) const;
   absl::Status CheckIds() const;
+  absl::Status CheckFeatures() const;
   absl::Status CheckValues() const;
   absl::Status Wrong(absl::string_view found) const { return NotPreparedData(file_, found); }
   int64_t rows() const { return contents_.preprocessing.rows(); }
 
   const SectionFile& file_;
+  const bool knows_features_;
   DatasetContents contents_;
 };
 
@@ -99,6 +110,7 @@ absl::StatusOr<DatasetContents> ContentsReader::Read() {
   SPLITVEIL_RETURN_IF_ERROR(ReadSections());
   SPLITVEIL_RETURN_IF_ERROR(CheckIds());
   SPLITVEIL_RETURN_IF_ERROR(CheckValues());
+  SPLITVEIL_RETURN_IF_ERROR(knows_features_ ? absl::OkStatus() : CheckFeatures());
   return std::move(contents_);
 }
 
@@ -130,7 +142,8 @@ absl::Status ContentsReader::ReadTask() {
     contents_.task = {Task::Kind::kMultiClass, preprocessing.classes_size()};
   } else if (regression) {
     SPLITVEIL_RETURN_IF_ERROR(CheckTargetScaling());
-    contents_.task = {Task::Kind::kRegression, 0};
+    const v1::TargetScaling& target = preprocessing.target();
+    contents_.task = {Task::Kind::kRegression, 0, target.maximum() - target.minimum()};
   }
   return absl::OkStatus();
 }
@@ -289,14 +302,6 @@ absl::Status ContentsReader::CheckValues() const {
   if (!AllOf(file_, contents_.parts, [](uint8_t part) { return part < kSplitParts; })) {
     return Wrong("a row in no part of the split");
   }
-  const auto embedding_rows = static_cast<uint32_t>(contents_.features.embedding_rows);
-  if (!AllOf(file_, contents_.categories, [&](int32_t row) { return static_cast<uint32_t>(row) < embedding_rows; })) {
-    return Wrong("category indices out of range");
-  }
-  if (!AllOf(file_, contents_.numeric,
-             [](float number) { return std::abs(number) <= std::numeric_limits<float>::max(); })) {
-    return Wrong("numbers that are not finite");
-  }
   // By column; contents_.attributes is row-major.
   std::vector<uint8_t> values;
   for (const v1::AttributeValues& attribute : contents_.preprocessing.attributes()) {
@@ -311,6 +316,14 @@ absl::Status ContentsReader::CheckValues() const {
   return AllOf(file_, contents_.attributes, is_value) ? absl::OkStatus() : Wrong("an attribute without such a value");
 }
 
+absl::Status ContentsReader::CheckFeatures() const {
+  const FeatureShape& features = contents_.features;
+  if (!AllOf(file_, contents_.categories, [&](int32_t row) { return IsEmbeddingRow(row, features); })) {
+    return Wrong("category indices out of range");
+  }
+  return AllOf(file_, contents_.numeric, IsFinite) ? absl::OkStatus() : Wrong("numbers that are not finite");
+}
+
 template <typename Number>
 absl::string_view RowBytes(absl::Span<const Number> numbers, int64_t row, int64_t columns) {
   return {reinterpret_cast<const char*>(numbers.data() + row * columns), columns * sizeof(Number)};
@@ -318,12 +331,35 @@ absl::string_view RowBytes(absl::Span<const Number> numbers, int64_t row, int64_
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Open(const std::string& path, int64_t max_resident_bytes) {
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SectionFile> file, SectionFile::Open(path, SectionFile::Check::kDigest));
-  SPLITVEIL_ASSIGN_OR_RETURN(DatasetContents contents, ContentsReader(*file).Read());
+absl::StatusOr<std::shared_ptr<const Dataset>> Dataset::Open(const std::string& path, int64_t max_resident_bytes,
+                                                             Check check) {
+  const bool remembers = check == Check::kRemembered;
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      std::unique_ptr<SectionFile> file,
+      SectionFile::Open(path, remembers ? SectionFile::Check::kStructure : SectionFile::Check::kDigest));
+  CheckRecord record(file.get(), kChecks);
+  const bool is_known = remembers && record.Matches();
+  SPLITVEIL_RETURN_IF_ERROR(remembers && !is_known ? record.CheckWhole() : absl::OkStatus());
+  SPLITVEIL_ASSIGN_OR_RETURN(DatasetContents contents, ContentsReader(*file, is_known).Read());
+  record.Keep();
   file->ReleaseMemory();  // The check has read all of it; a run gathers a part.
   const bool resident = file->size() <= max_resident_bytes;
   return std::shared_ptr<const Dataset>(new Dataset(std::move(file), std::move(contents), resident));
+}
+
+void Dataset::AskFor(absl::Span<const uint32_t> rows) const {
+  std::vector<uint32_t> in_order(rows.begin(), rows.end());
+  std::sort(in_order.begin(), in_order.end());
+  const auto ask = [&](const auto& numbers, int64_t columns) {
+    for (size_t i = 0; columns > 0 && i < in_order.size(); ++i) {
+      file_->WillNeed(RowBytes(numbers, in_order[i], columns));
+    }
+  };
+  const int64_t pixels = contents_.features.image.pixels();
+  ask(contents_.pixels, pixels);
+  ask(contents_.numeric, contents_.features.numeric - pixels);
+  ask(contents_.categories, contents_.features.categorical);
+  ask(contents_.attributes, contents_.preprocessing.attributes_size());
 }
 
 FeatureBatch Dataset::Gather(absl::Span<const uint32_t> rows) const {
@@ -340,6 +376,9 @@ FeatureBatch Dataset::Gather(absl::Span<const uint32_t> rows) const {
     file_->Read(RowBytes(numbers, row, columns), storage.data());
     return static_cast<decltype(numbers.data())>(storage.data());
   };
+  if (!resident_) {
+    AskFor(rows);
+  }
   std::vector<uint8_t> pixel_storage;
   std::vector<float> numeric_storage;
   std::vector<int32_t> category_storage;
@@ -359,6 +398,13 @@ FeatureBatch Dataset::Gather(absl::Span<const uint32_t> rows) const {
     batch.categories.insert(batch.categories.end(), first, first + contents_.features.categorical);
     const uint8_t* values = row_of(contents_.attributes, rows[i], attributes, attribute_storage);
     batch.attributes.insert(batch.attributes.end(), values, values + attributes);
+  }
+  // Values were found valid when the file was last read as a whole; an index that is not would be another's memory.
+  const bool valid = std::all_of(batch.categories.begin(), batch.categories.end(),
+                                 [&](int64_t row) { return IsEmbeddingRow(row, contents_.features); }) &&
+                     std::all_of(batch.numeric.data(), batch.numeric.data() + batch.numeric.size(), IsFinite);
+  if (!valid) {
+    EndForChangedFile(file_->path());
   }
   return batch;
 }

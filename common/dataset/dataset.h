@@ -66,11 +66,17 @@ class Dataset {
   // of larger data each row is read again each time.
   static constexpr int64_t kMaxResidentBytes = int64_t{512} << 20;
 
-  // `max_resident_bytes`: other than the default for tests. Checks the file's SHA-256 and that every index, length and
-  // number in it is in range: nothing fails later. Errors: NotFound; InvalidArgument with the file and what is wrong
-  // with it: a different kind, damage, or parts that contradict each other.
+  enum class Check {
+    kWhole,       // The file's SHA-256, and that every index, length and number in it is in range.
+    kRemembered,  // The same, unless the file is as it was when this did it last, which it records (CheckRecord).
+  };
+
+  // `max_resident_bytes`: other than the default for tests. Errors: NotFound; InvalidArgument with the file and what is
+  // wrong with it: a different kind, damage, or parts that contradict each other. Nothing fails later, but a file that
+  // is damaged meanwhile or was, unnoticed, since its check: that ends the process (EndForChangedFile).
   static absl::StatusOr<std::shared_ptr<const Dataset>> Open(const std::string& path,
-                                                             int64_t max_resident_bytes = kMaxResidentBytes);
+                                                             int64_t max_resident_bytes = kMaxResidentBytes,
+                                                             Check check = Check::kWhole);
 
   int64_t rows() const { return contents_.preprocessing.rows(); }
   const FeatureShape& features() const { return contents_.features; }
@@ -92,7 +98,7 @@ class Dataset {
   // Of the file: names these data.
   const Digest& digest() const { return file_->digest(); }
 
-  // Features and attributes of `rows`, each below rows(), in their order. Pixels are scaled to [0, 1].
+  // Features and attributes of `rows`, each below rows(), in their order. Pixels are scaled to [0, 1]. All in range.
   FeatureBatch Gather(absl::Span<const uint32_t> rows) const;
   // Hands the memory of all that was read so far back: for after a pass over ids() or labels().
   void ReleaseMemory() const { file_->ReleaseMemory(); }
@@ -103,6 +109,10 @@ class Dataset {
  private:
   Dataset(std::unique_ptr<SectionFile> file, DatasetContents contents, bool resident)
       : file_(std::move(file)), contents_(std::move(contents)), resident_(resident) {}
+
+  // Has the system read all of these rows that it does not hold, in the order of the file and many at a time: one after
+  // the other, each would wait for the disk.
+  void AskFor(absl::Span<const uint32_t> rows) const;
 
   std::unique_ptr<SectionFile> file_;
   DatasetContents contents_;  // Views into file_.

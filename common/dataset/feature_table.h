@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 #include "common/dataset/dataset.h"
@@ -23,6 +24,8 @@ class FeatureTable {
 
   const FeatureShape& shape() const { return dataset_->features(); }
   int64_t rows() const { return static_cast<int64_t>(rows_.size()); }
+  // Of the row at `position`, below rows(): a view into the mapped file.
+  absl::string_view id(uint32_t position) const { return dataset_->ids()[rows_[position]]; }
   // Features of `positions`, in their order; each is below rows().
   FeatureBatch Gather(absl::Span<const uint32_t> positions) const;
 

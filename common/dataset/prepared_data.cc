@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 
 #include "common/config/agreement.h"
+#include "common/config/id_pattern.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -61,6 +62,23 @@ absl::Status CheckIdForms(const Dataset& data, const v1::RunAgreement& agreement
                                   "; set id_form of the ID column in the schema and prepare the table again"));
 }
 
+absl::Status CheckIdPattern(const Dataset& data, const v1::RunAgreement& agreement) {
+  const auto& patterns = agreement.alignment().id_pattern();
+  if (patterns.empty()) {
+    return absl::OkStatus();
+  }
+  if (patterns.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        data.path(), ": alignment.id_pattern: expected one, as prepared data have one column of ids, found ",
+        patterns.size(), ": those of a key of several columns are for `splitveil align --key`"));
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(IdPattern pattern, IdPattern::Create(patterns[0]));
+  for (size_t row = 0; row < data.ids().size(); ++row) {
+    pattern.Add(data.ids()[row], static_cast<int64_t>(row) + 1);
+  }
+  return pattern.Check(data.path(), "row");
+}
+
 absl::Status CheckSplit(const Dataset& data, const v1::RunAgreement& agreement) {
   const v1::Preprocessing& prepared = data.preprocessing();
   SPLITVEIL_RETURN_IF_ERROR(CheckSplitByTables(data, agreement));
@@ -91,14 +109,19 @@ absl::Status CheckSplit(const Dataset& data, const v1::RunAgreement& agreement) 
 }
 
 absl::StatusOr<std::shared_ptr<const Dataset>> OpenPreparedData(const v1::PartyCommon& party,
-                                                                const v1::RunAgreement& agreement, PreparedFor owner) {
-  absl::StatusOr<std::shared_ptr<const Dataset>> data = Dataset::Open(party.dataset().path());
+                                                                const v1::RunAgreement& agreement, PreparedFor owner,
+                                                                Dataset::Check check) {
+  absl::StatusOr<std::shared_ptr<const Dataset>> data =
+      Dataset::Open(party.dataset().path(), Dataset::kMaxResidentBytes, check);
   if (!data.ok()) {
     return data;
   }
   // The most common mix-up first: the file of the other party.
   absl::Status fits = CheckOwner(**data, agreement, owner);
   fits.Update(CheckIdForms(**data, agreement));
+  if (fits.ok()) {  // Reads every id.
+    fits = CheckIdPattern(**data, agreement);
+  }
   if (IsSplit(agreement)) {
     fits.Update(CheckSplit(**data, agreement));
   }

@@ -29,7 +29,8 @@ enum class PreparedFor { kLabelParty, kNonLabelParty };
 // Opens the data that `party` names. Errors: as Dataset::Open and CheckSplit; InvalidArgument for the other party's
 // data, and for ids in other forms than the agreed ones.
 absl::StatusOr<std::shared_ptr<const Dataset>> OpenPreparedData(const v1::PartyCommon& party,
-                                                                const v1::RunAgreement& agreement, PreparedFor owner);
+                                                                const v1::RunAgreement& agreement, PreparedFor owner,
+                                                                Dataset::Check check = Dataset::Check::kWhole);
 
 }  // namespace splitveil
 

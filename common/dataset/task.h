@@ -20,6 +20,8 @@ struct Task {
 
   Kind kind = Kind::kBinary;
   int64_t classes = 2;  // 0 of a regression.
+  // Of a regression: what 1 is in the target's own unit, less what 0 is. Errors are reported in that unit.
+  double target_range = 1;
 
   // Numbers a model gives for an example: a logit, one for each class, or a prediction.
   int64_t outputs() const { return kind == Kind::kMultiClass ? classes : 1; }

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-#include "common/leakage/leak_auc.h"
+#include "common/leakage/summary.h"
 #include "common/matrix/matrix.h"
 #include "common/status/status_macros.h"
 
@@ -53,6 +53,7 @@ double CheckedLogLoss(absl::Span<const float> logits, absl::Span<const uint8_t> 
 double CheckedAccuracy(absl::Span<const float> logits, absl::Span<const uint8_t> labels) {
   int64_t correct = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
+    // A logit of 0 counts as a negative prediction.
     correct += (logits[i] > 0) == (labels[i] == 1);
   }
   return static_cast<double>(correct) / static_cast<double>(logits.size());
@@ -144,11 +145,42 @@ class LogSoftmax {
   double log_total_ = 0;  // Of all exponentials over the largest.
 };
 
-// Exact AUC of scores against membership, ties counted half. NaN where there are no members or no others.
-double RankedAuc(std::vector<std::pair<double, bool>>& ranked) {
+// Of one class: the score of each row, and whether it is a member.
+using ClassScores = std::vector<std::pair<double, bool>>;
+
+// Exact AUC of scores, all finite, against membership, ties counted half. NaN where there are no members or no others.
+// Among hundreds of classes nearly all rows are others, far from any member: it sorts only the rows of those bins of
+// equal width that have a member, and counts the rest.
+double RankedAuc(const ClassScores& rows) {
+  constexpr size_t kBins = size_t{1} << 16;
+  const auto [lowest, highest] = std::minmax_element(rows.begin(), rows.end());
+  const double least = lowest->first, spread = highest->first - least;
+  const auto bin_of = [&](double score) {  // Never less for a higher score.
+    return spread > 0 ? std::min(kBins - 1, static_cast<size_t>((score - least) / spread * kBins)) : 0;
+  };
+  std::vector<bool> has_member(kBins);
+  for (const auto& [score, is_member] : rows) {
+    if (is_member) {
+      has_member[bin_of(score)] = true;
+    }
+  }
+  ClassScores ranked;
+  std::vector<uint32_t> apart(kBins);  // Others in bins without a member.
+  for (const auto& row : rows) {
+    const size_t bin = bin_of(row.first);
+    if (has_member[bin]) {
+      ranked.push_back(row);
+    } else {
+      ++apart[bin];
+    }
+  }
   std::sort(ranked.begin(), ranked.end());
   double right = 0, members = 0, others = 0;
+  size_t next_bin = 0;
   for (size_t begin = 0; begin < ranked.size();) {
+    for (const size_t bin = bin_of(ranked[begin].first); next_bin < bin; ++next_bin) {
+      others += apart[next_bin];
+    }
     double tied_members = 0, tied_others = 0;
     size_t end = begin;
     for (; end < ranked.size() && ranked[end].first == ranked[begin].first; ++end) {
@@ -160,19 +192,20 @@ double RankedAuc(std::vector<std::pair<double, bool>>& ranked) {
     others += tied_others;
     begin = end;
   }
+  others = static_cast<double>(rows.size()) - members;
   return members > 0 && others > 0 ? right / (members * others) : Evaluation::kNone;
 }
 
 double MacroAuc(const std::vector<LogSoftmax>& rows, absl::Span<const uint8_t> labels, int64_t classes) {
-  std::vector<std::pair<double, bool>> ranked(rows.size());
+  ClassScores scores(rows.size());
   double sum = 0;
   int64_t counted = 0;
   for (int64_t label = 0; label < classes; ++label) {
     for (size_t i = 0; i < rows.size(); ++i) {
-      ranked[i] = {rows[i].at(static_cast<size_t>(label)), labels[i] == label};
+      scores[i] = {rows[i].at(static_cast<size_t>(label)), labels[i] == label};
     }
     // A class that the examples lack, or that is all of them, has no AUC and is left out of the mean.
-    if (const double auc = RankedAuc(ranked); !std::isnan(auc)) {
+    if (const double auc = RankedAuc(scores); !std::isnan(auc)) {
       sum += auc;
       ++counted;
     }

@@ -28,26 +28,26 @@ struct Evaluation {
 inline constexpr int64_t kCalibrationBins = 15;
 
 // All figures of two classes. logits, labels (0 or 1): [examples]. Errors: InvalidArgument for no rows, different
-// lengths, a non-finite logit or another label. Thread-safe, as everything here.
+// lengths, a non-finite logit or a label out of range. Thread-safe, as everything here.
 absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> logits, absl::Span<const uint8_t> labels);
 
 // All figures of several classes, whose probabilities are softmax(logits). logits: [examples, classes]; labels:
 // [examples], below classes. The AUC is the mean over the classes of which there are both members and others, each the
 // exact AUC of its probability against the rest, ties counted half (Provost and Domingos, "Well-trained PETs", 2000,
-// without their weights; NaN where there is no such class); the accuracy that of the class with the largest logit, the
+// without their weights; NaN if there is no such class); the accuracy that of the class with the largest logit, the
 // first of those that tie. Errors: InvalidArgument for no rows, fewer than two classes, different lengths, a non-finite
 // logit or another label.
 absl::StatusOr<Evaluation> EvaluateClasses(ConstMatrixView logits, absl::Span<const uint8_t> labels);
 
-// All figures of a regression. predictions, targets: [examples]. r_squared is NaN where the targets do not vary.
+// All figures of a regression. predictions, targets: [examples]. r_squared is NaN if the targets do not vary.
 // Errors: InvalidArgument for no rows, different lengths or a number that is not finite.
 absl::StatusOr<Evaluation> EvaluateRegression(absl::Span<const float> predictions, absl::Span<const float> targets);
 
-// Mean log loss of sigmoid(logit), computed as max(z, 0) - z y + log(1 + exp(-|z|)): no logit is too large. Errors as
+// Mean log loss of sigmoid(logit), computed as max(z, 0) - z y + log(1 + exp(-|z|)): no logit is too large. Errors: see
 // Evaluate.
 absl::StatusOr<double> LogLoss(absl::Span<const float> logits, absl::Span<const uint8_t> labels);
 
-// Share of rows whose label is (logit > 0). Errors as Evaluate.
+// Share of rows whose label is (logit > 0). Errors: see Evaluate.
 absl::StatusOr<double> Accuracy(absl::Span<const float> logits, absl::Span<const uint8_t> labels);
 
 // Adaptive calibration error (Nixon et al., "Measuring Calibration in Deep Learning", 2019): rows sorted by predicted
@@ -55,7 +55,7 @@ absl::StatusOr<double> Accuracy(absl::Span<const float> logits, absl::Span<const
 // |share of positives - mean predicted probability|. With two classes the second class's ranges mirror the first's, so
 // the mean over classes is this same number. Rows of equal logit count with their group's share of positives, so that
 // the result does not hang on the order of the rows. Fewer rows than bins: as many bins as rows.
-// Errors as Evaluate, and InvalidArgument for bins < 1.
+// Errors: see Evaluate; InvalidArgument for bins < 1.
 absl::StatusOr<double> AdaptiveCalibrationError(absl::Span<const float> logits, absl::Span<const uint8_t> labels,
                                                 int64_t bins = kCalibrationBins);
 

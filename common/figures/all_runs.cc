@@ -1,40 +1,101 @@
 #include "common/figures/all_runs.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/figures/run_figures.h"
 #include "common/privacy/gaussian_privacy.h"
-#include "common/privacy/label_composition.h"
+#include "common/privacy/label_privacy.h"
 
 namespace splitveil {
 namespace {
 
+constexpr double kRounding = 1e-6;  // Between a sum and what is read back from its AUC, as a share.
+constexpr double kNothing = 1e-12;
+
+// Releases of one example: Gaussian noise, whose mu^2 add, and flips, which an account counts as noise above 1/2.
+struct Part {
+  double sum_kl = 0;               // Of Gaussian noise.
+  std::vector<double> flips = {};  // Their epsilons.
+  double flips_sum_kl = 0;         // Of the noise that they are made of.
+
+  // As an account counts them.
+  double counted() const { return sum_kl + flips_sum_kl; }
+  bool IsMoreThan(const Part& other) const { return counted() > (1 + kRounding) * other.counted(); }
+  void Add(const Part& other) {
+    sum_kl += other.sum_kl;
+    flips.insert(flips.end(), other.flips.begin(), other.flips.end());
+    flips_sum_kl += other.flips_sum_kl;
+  }
+};
+
+double SumKlOfUnits(int64_t sigma_units) {
+  const auto noise = LabelPrivacy::OfReleases(LabelKind::kBinary, {static_cast<uint32_t>(sigma_units)});
+  return noise.ok() ? noise->mu() * noise->mu() : std::numeric_limits<double>::infinity();
+}
+
+// What an account has counted by the figure of a run with the releases `of_run`, which are part of it. Flips are not
+// Gaussian: ComposedAucBound, solved for all the rest.
+Part CountedBy(double auc_bound, Part of_run) {
+  if (of_run.flips.empty()) {
+    return {SumKlOfGaussianAuc(auc_bound)};
+  }
+  double low = 0, high = SumKlOfGaussianAuc(auc_bound);
+  for (int i = 0; i < 100 && std::isfinite(high); ++i) {
+    const double middle = (low + high) / 2;
+    (ComposedAucBound(middle, of_run.flips) > auc_bound ? high : low) = middle;
+  }
+  of_run.sum_kl = high > kNothing ? high : 0;
+  return of_run;
+}
+
+// `at_most`: also what the ledger's rows of an account's runs come to that the account itself does not add up, because
+// it has lost some, or because their examples differ.
 class Sum {
  public:
-  void Add(const LabelRun& run) {
+  explicit Sum(bool at_most) : at_most_(at_most) {}
+
+  // `is_of_account`: whether the account's figure is of its own releases alone. Of a run that resumes from weights
+  // which another account has counted, it contains those as well.
+  void Add(const LabelRun& run, bool is_of_account) {
     if (run.releases.empty() && !run.counted.has_value()) {  // Else the account's figure is about the same releases.
       is_bounded_ = is_bounded_ && run.sum_kl.has_value();
       sum_kl_ += run.sum_kl.value_or(0);
     }
     // Without an account a run draws noise of its own.
     Account& account = accounts_[run.run.account.empty() ? absl::StrCat("run ", run.run.run_id) : run.run.account];
+    Part added, of_run;
     for (const LabelReleaseRow& release : run.releases) {
-      if (release.noise == "flip") {
+      const bool is_flip = release.noise == "flip";
+      if (is_flip && release.sigma_units == 0) {  // Counted by no account: flips of its own.
         epsilons_.insert(epsilons_.end(), static_cast<size_t>(release.draws), release.strength);
         continue;
       }
-      int64_t& draws = account.draws[{run.run.label_set, release.sigma_units}];
-      account.sum_kl +=
-          static_cast<double>(std::max<int64_t>(0, release.draws - draws)) * release.strength * release.strength;
+      // Noise that was released as it is discloses more than the flips that are made of it: it counts beside them.
+      int64_t& draws = account.draws[{run.run.label_set, is_flip ? -release.sigma_units : release.sigma_units}];
+      const auto repeated = std::min(draws, release.draws);
+      const Part part = is_flip
+                            ? Part{0, {release.strength}, SumKlOfUnits(release.sigma_units)}
+                            : Part{static_cast<double>(release.draws - repeated) * release.strength * release.strength};
+      of_run = is_flip ? part : of_run;
+      if (release.draws > repeated) {
+        added.Add(part);
+      }
       draws = std::max(draws, release.draws);
     }
-    if (run.counted.has_value() && run.run.resumed_from.empty()) {
-      account.sum_kl = std::max(account.sum_kl, SumKlOfGaussianAuc(run.counted->auc_bound));
-    } else if (run.counted.has_value()) {  // With what the runs released that it resumes from, by any account.
+    if (added.counted() > 0) {
+      account.AddReleases(added, run.counted);
+    }
+    if (run.counted.has_value() && (is_of_account || at_most_)) {
+      account.Count(CountedBy(run.counted->auc_bound, of_run));
+    } else if (run.counted.has_value()) {
       at_least_ = std::max(at_least_, run.counted->auc_bound);
     }
   }
@@ -42,27 +103,55 @@ class Sum {
   bool is_bounded() const { return is_bounded_; }
   double AucBound() const {
     double sum_kl = sum_kl_;
+    std::vector<double> epsilons = epsilons_;
     for (const auto& [id, account] : accounts_) {
-      sum_kl += account.sum_kl;
+      const Part& part = account.Exposed(at_most_);
+      sum_kl += part.sum_kl;
+      epsilons.insert(epsilons.end(), part.flips.begin(), part.flips.end());
     }
-    return std::max(at_least_, ComposedAucBound(sum_kl, epsilons_));
+    return std::max(at_least_, ComposedAucBound(sum_kl, epsilons));
   }
 
  private:
   struct Account {
     std::map<std::pair<std::string, int64_t>, int64_t> draws;  // By label set and strength.
-    double sum_kl = 0;
+    Part counted, released, largest;  // By its own figure; by the ledger's rows of all its runs, and of one of them.
+    int64_t runs = 0, examples = 0, table_rows = 0;  // Of the runs that released something new.
+
+    void AddReleases(const Part& part, const std::optional<AllRunsRow>& by_account) {
+      released.Add(part);
+      largest = part.IsMoreThan(largest) ? part : largest;
+      ++runs;
+      examples += by_account.has_value() ? by_account->examples : 0;
+      table_rows = std::max(table_rows, by_account.has_value() ? by_account->table_rows : 0);
+    }
+    void Count(const Part& part) {
+      counted = part.IsMoreThan(counted) ? part : counted;
+      // What it had counted by then adds to what it does not know of later.
+      released = counted.IsMoreThan(released) ? counted : released;
+    }
+    // Whether one example must be in all of these runs: so many do not fit into the table otherwise.
+    bool share_an_example() const { return runs < 2 || (table_rows > 0 && examples > (runs - 1) * table_rows); }
+    const Part& Exposed(bool at_most) const {
+      const Part& by_ledger = at_most || share_an_example() ? released : largest;
+      return counted.IsMoreThan(by_ledger) ? counted : by_ledger;
+    }
   };
 
+  const bool at_most_;
   std::map<std::string, Account> accounts_;
   std::vector<double> epsilons_;
   double sum_kl_ = 0, at_least_ = 0.5;
   bool is_bounded_ = true;
 };
 
+std::string NameOf(const LabelRun& run) { return absl::StrCat("run ", run.run.run_id, " (", run.run.protection, ")"); }
+
 std::string DoubtAbout(const LabelRun& run, SameLabels same) {
-  const std::string name = absl::StrCat("run ", run.run.run_id, " (", run.run.protection, ")");
-  return same == SameLabels::kUnknown ? absl::StrCat("the table of ", name, " may have the same examples")
+  const std::string name = NameOf(run);
+  return same == SameLabels::kUnknown
+             ? absl::StrCat("the table of ", name,
+                            " may have the same examples, and no one privacy account has counted both")
          : run.released == LabelRun::Released::kUnknown
              ? absl::StrCat("whether ", name, " released anything is not recorded")
              : absl::StrCat("nothing bounds what ", name, " released of the same labels");
@@ -79,33 +168,38 @@ SameLabels AreOnSameLabels(const RunRow& a, const RunRow& b) {
   if (!a.data_sha256.empty() && a.data_sha256 == b.data_sha256) {
     return SameLabels::kYes;
   }
-  if (a.data_sha256.empty() || b.data_sha256.empty() || a.label_set.empty() || b.label_set.empty()) {
-    return SameLabels::kUnknown;
-  }
-  const bool one_account = !a.account.empty() && a.account == b.account;
-  return one_account || a.label_set != b.label_set ? SameLabels::kNo : SameLabels::kUnknown;
+  // Names of label sets do not tell: a row more and another name would hide the others.
+  const bool counted_together = !a.account.empty() && a.account == b.account;
+  const bool known = !a.data_sha256.empty() && !b.data_sha256.empty();
+  return counted_together && known ? SameLabels::kNo : SameLabels::kUnknown;
 }
 
 AllRunsBound BoundOfAllRuns(absl::Span<const LabelRun> runs) {
   AllRunsBound bound;
-  Sum known, possible;
+  Sum known(/*at_most=*/false), possible(/*at_most=*/true);
   for (const LabelRun& run : runs) {
     const bool is_last = &run == &runs.back();
     const SameLabels same = is_last ? SameLabels::kYes : AreOnSameLabels(run.run, runs.back().run);
     if (same == SameLabels::kNo || (run.released == LabelRun::Released::kNothing && !is_last)) {
       continue;
     }
-    possible.Add(run);
-    const bool has_earlier =
-        run.run.resumed_from.empty() || run.counted.has_value() ||
-        absl::c_any_of(runs, [&](const LabelRun& earlier) { return earlier.run.run_id == run.run.resumed_from; });
+    const bool is_proved = !run.releases.empty() || run.counted.has_value() || IsBoundProved(run.run.protection);
+    if (!is_proved && bound.not_proved.empty()) {
+      bound.not_proved = NameOf(run);
+    }
+    const auto* const earlier =
+        absl::c_find_if(runs, [&](const LabelRun& other) { return other.run.run_id == run.run.resumed_from; });
+    const bool is_of_account =
+        run.run.resumed_from.empty() || (earlier != runs.end() && earlier->run.account == run.run.account);
+    possible.Add(run, is_of_account);
+    const bool has_earlier = run.run.resumed_from.empty() || run.counted.has_value() || earlier != runs.end();
     if (!has_earlier && bound.has_earlier) {
       bound.has_earlier = false;
       bound.doubt = absl::StrCat("the run that ", run.run.run_id, " resumes from is in none of these ledgers");
     }
     const bool is_known = same == SameLabels::kYes && (run.released == LabelRun::Released::kSomething || is_last);
     if (is_known) {
-      known.Add(run);
+      known.Add(run, is_of_account);
       ++bound.runs;
       bound.limit = std::min(bound.limit, run.run.max_lifetime_auc_bound);
       if (!run.run.account.empty() && !absl::c_linear_search(bound.accounts, run.run.account)) {
@@ -118,6 +212,11 @@ AllRunsBound BoundOfAllRuns(absl::Span<const LabelRun> runs) {
   }
   bound.known = known.AucBound();
   bound.possible = possible.is_bounded() && bound.has_earlier ? possible.AucBound() : 1;
+  if (bound.doubt.empty() && bound.possible > bound.known) {
+    bound.doubt =
+        "a privacy account counts less than these runs add up to: it has lost some of them, their examples differ, or "
+        "one of them resumes from weights that it has counted";
+  }
   return bound;
 }
 

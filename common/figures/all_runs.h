@@ -25,8 +25,7 @@ struct LabelRun {
 };
 
 // Whether two runs are about the same labels. Those of one table are. Of two tables nobody knows whether the same
-// examples are in both, but where one account has counted both, example by example, or where the operator has given the
-// labels different names (PrivacyAccount.label_set).
+// examples are in both, but where one account has counted both, example by example.
 enum class SameLabels { kNo, kUnknown, kYes };
 SameLabels AreOnSameLabels(const RunRow& a, const RunRow& b);
 
@@ -39,6 +38,8 @@ struct AllRunsBound {
   std::vector<std::string> accounts;  // That counted some of them, in order.
   bool has_earlier = true;            // No run resumes from one that is not among `runs`, uncounted by an account.
   std::string doubt;                  // Why `possible` is above `known`; empty: it is not.
+  // The first of all these runs whose part is bounded under assumptions, or not at all; empty: all of it is proved.
+  std::string not_proved;
 };
 
 // The divergence whose GaussianAucBound is `auc_bound`; infinite for 1.
@@ -48,9 +49,10 @@ double SumKlOfGaussianAuc(double auc_bound);
 //
 // Gaussian noise adds by mu^2. Within an account a draw counts once, however often it is released, and the account's
 // own figure counts if it is larger: it knows runs that are in no ledger. If it is smaller, the account has lost some
-// (a copy or a backup that was put back). Flips of different runs are independent, so they add, and so do the
-// divergences of methods that are bounded under assumptions; such a sum is as conditional as they are. All together:
-// ComposedAucBound.
+// (a copy or a backup that was put back), or the runs had different examples (two partners, one table): what the
+// ledger's rows add up to is known only if their examples do not fit into the table without one that all share, else
+// possible. Flips of different runs are independent, so they add, and so do the divergences of methods that are bounded
+// under assumptions; such a sum is as conditional as they are. All together: ComposedAucBound.
 AllRunsBound BoundOfAllRuns(absl::Span<const LabelRun> runs);
 
 }  // namespace splitveil

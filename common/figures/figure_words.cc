@@ -2,24 +2,22 @@
 
 #include <cmath>
 #include <iterator>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 #include "common/figures/attack_catalogue.h"
+#include "common/figures/run_figures.h"
 
 namespace splitveil {
-
 std::string VerdictWords(PrivacyVerdict verdict) {
   // In the order of PrivacyVerdict.
-  constexpr const char* kWords[] = {"not known",
-                                    "no gradient released",
-                                    "nothing claimed",
-                                    "claimed, the worst case was not measured",
-                                    "holds as far as measured",
-                                    "proved, not checked",
-                                    "guaranteed",
-                                    "broken"};
+  constexpr const char* kWords[] = {
+      "not known",   "no gradient released", "nothing claimed", "claimed, the worst case was not measured",
+      "not refuted", "proved, not checked",  "guaranteed",      "broken"};
   static_assert(std::size(kWords) == static_cast<size_t>(PrivacyVerdict::kBroken) + 1);
   return kWords[static_cast<size_t>(verdict)];
 }
@@ -39,8 +37,8 @@ std::string BoundStateWords(const RunFigures& figures, AttackNaming naming) {
     static_assert(std::size(kWords) == static_cast<size_t>(BoundState::kExceeded));
     return kWords[static_cast<size_t>(state)];
   }
-  if (figures.excesses.empty()) {  // In an earlier epoch, of which only the events tell.
-    return "exceeded: see bound_exceeded in the ledger's events";
+  if (figures.excesses.empty()) {
+    return "exceeded";
   }
   const BoundExcess& first = figures.excesses.front();
   const size_t more = figures.excesses.size() - 1;
@@ -90,9 +88,16 @@ std::string AdvantageWords(const AttackFigure* attack, const RunFigures& figures
     return "none measured";
   }
   // What an attack reads beyond the features is what the training has revealed.
-  const double advantage = attack->auc() - baseline->auc();
-  return absl::StrFormat("%.3f %s %s, AUC %.3f", std::abs(advantage), advantage < 0 ? "below" : "above",
-                         AttackTitle(baseline->attack), baseline->auc());
+  const bool pooled = attack->last_epoch.has_value() && baseline->last_epoch.has_value();
+  const AucInterval with = pooled ? attack->pooled() : AucInterval{attack->auc()};
+  const AucInterval without = pooled ? baseline->pooled() : AucInterval{baseline->auc()};
+  const double advantage = with.auc - without.auc;
+  return absl::StrFormat("%.3f %s %s, AUC %.3f%s", std::abs(advantage), advantage < 0 ? "below" : "above",
+                         AttackTitle(baseline->attack), without.auc,
+                         with.known() && without.known()
+                             ? absl::StrFormat(" (over all examples; 95%% intervals %.3f to %.3f against %.3f to %.3f)",
+                                               with.low, with.high, without.low, without.high)
+                             : "");
 }
 
 std::string DescribeLayer(const std::string& layer) {
@@ -112,6 +117,132 @@ std::string DescribeClaimCheck(const ClaimCheckRow& check) {
           check.claimed_mu, check.mu_lower, 100 * check.confidence, check.failing_mu_lower,
           100 * check.failing_confidence, check.is_refuted() ? "refuted" : "not refuted"),
       check.is_conclusive() ? "" : "; too few examples to detect noise at half the claimed strength");
+}
+
+namespace {
+
+double Tenths(double auc) { return std::round(1000 * auc); }
+
+// The twentieth of a tenth takes up what a bound lost when it was computed or stored.
+double BoundTenths(double auc_bound) { return std::ceil(1000 * auc_bound - 0.05); }
+
+std::string Percent(double tenths) {
+  return absl::StrCat(absl::StripSuffix(absl::StrFormat("%.1f", tenths / 10), ".0"), "%");
+}
+
+std::string Measured(const Promise& promise) {
+  return !promise.measured_auc.has_value()
+             ? "no attack on its gradients was measured"
+             : absl::StrCat("the worst attack measured tells apart two customers with different labels with ",
+                            MeasuredCertainty(*promise.measured_auc), " certainty");
+}
+
+// A conditional bound is never told without what it rests on.
+std::string Conditional(const Promise& promise) {
+  return Promises(promise.run_auc_bound)
+             ? absl::StrCat(
+                   "A limit of ", BoundCertainty(*promise.run_auc_bound),
+                   " is computed only for Gaussian classes and adversaries that use class moments alone, given "
+                   "the top model")
+             : "No limit over the whole run is computed";
+}
+
+std::string Proved(const Promise& promise) {
+  // A partner keeps what it received in earlier runs: the sum is told when it is the larger promise.
+  const std::string all_runs = Promises(promise.all_runs_auc_bound) &&
+                                       BoundTenths(*promise.all_runs_auc_bound) > BoundTenths(*promise.run_auc_bound)
+                                   ? absl::StrCat(" (", BoundCertainty(*promise.all_runs_auc_bound),
+                                                  " together with the earlier runs in its privacy account)")
+                                   : "";
+  return absl::StrCat(
+      "hatever the partner does with what it received, it can tell apart two customers who differ only in their label "
+      "with at most ",
+      BoundCertainty(*promise.run_auc_bound), " certainty", all_runs);
+}
+
+bool IsProvedForStepsOnly(const Promise& promise) {
+  return (promise.verdict == PrivacyVerdict::kGuaranteed || promise.verdict == PrivacyVerdict::kUnchecked) &&
+         !Promises(promise.run_auc_bound);
+}
+
+}  // namespace
+
+const AttackFigure* HeldAgainstBound(const RunFigures& figures) {
+  const AttackFigure* const worst_case = figures.worst_case.has_value() ? &*figures.worst_case : nullptr;
+  const AttackFigure* const strongest = figures.strongest();
+  // Every attack but the worst case ranks by features as well, which a proved bound is not about.
+  const bool is_worst_case =
+      figures.is_proved() || strongest == nullptr || (worst_case != nullptr && worst_case->auc() >= strongest->auc());
+  return is_worst_case ? worst_case : strongest;
+}
+
+Promise PromiseOf(const RunFigures& figures) {
+  Promise promise;
+  promise.verdict = figures.verdict();
+  promise.run_auc_bound = figures.run_auc_bound;
+  promise.all_runs_auc_bound = figures.all_runs_auc_bound;
+  // Only what may be compared with the bound stands beside it in the sentence.
+  if (const AttackFigure* const measured = HeldAgainstBound(figures); measured != nullptr) {
+    promise.measured_auc = measured->auc();
+  }
+  return promise;
+}
+
+std::string MeasuredCertainty(double auc) { return Percent(Tenths(auc)); }
+std::string BoundCertainty(double auc_bound) { return Percent(BoundTenths(auc_bound)); }
+
+std::string PromiseSentence(const Promise& promise) {
+  // A bound on each step says nothing of many steps together, which is what a partner holds.
+  if (IsProvedForStepsOnly(promise)) {
+    return "Not a promise: what is proved limits single steps, and nothing limits the whole run.";
+  }
+  switch (promise.verdict) {
+    case PrivacyVerdict::kNotKnown:
+      return "This ledger cannot answer: only the label party's states what its run promises.";
+    case PrivacyVerdict::kNothingReleased:
+      return "No gradient was sent to the partner, so no gradient tells it anything about a label.";
+    case PrivacyVerdict::kNothingClaimed:
+      return absl::StrCat("Nothing limits what the partner learns: ", Measured(promise), ".");
+    case PrivacyVerdict::kUntested:
+      return absl::StrCat("Not a promise: the worst case was not measured; ", Measured(promise), ". ",
+                          Conditional(promise), ".");
+    case PrivacyVerdict::kHolds:
+      return absl::StrCat("Not a promise: ", Measured(promise), ". ", Conditional(promise), ".");
+    case PrivacyVerdict::kUnchecked:
+      return absl::StrCat("Proved, but this run measured too little to check that the programs keep to it: w",
+                          Proved(promise), ".");
+    case PrivacyVerdict::kGuaranteed:
+      return absl::StrCat(
+          "W", Proved(promise),
+          !promise.measured_auc.has_value()
+              ? "."
+              : absl::StrCat(". The worst case measured reached ", MeasuredCertainty(*promise.measured_auc),
+                             Tenths(*promise.measured_auc) > BoundTenths(*promise.run_auc_bound)
+                                 ? ", above the limit by chance."
+                                 : "."));
+    case PrivacyVerdict::kBroken:
+      break;
+  }
+  return absl::StrCat(
+      "Do not rely on ",
+      Promises(promise.run_auc_bound)
+          ? absl::StrCat("the limit of ", BoundCertainty(*promise.run_auc_bound), " that this run states")
+          : "any limit that this run states for its steps",
+      ": what was measured contradicts it. Here ", Measured(promise), ".");
+}
+
+std::string PromiseHeadline(const Promise& promise) {
+  if (IsProvedForStepsOnly(promise)) {
+    return "Promise to nobody: single steps only";
+  }
+  // In the order of PrivacyVerdict.
+  constexpr const char* kHeadlines[] = {
+      "Not known from this ledger",       "No gradient was sent",
+      "Promise nothing to anyone",        "Promise to nobody: the worst case was not measured",
+      "Promise to nobody: measured only", "Proved, not checked: do not promise it yet",
+      "May be promised to anyone",        "Broken: promise nothing to anyone"};
+  static_assert(std::size(kHeadlines) == static_cast<size_t>(PrivacyVerdict::kBroken) + 1);
+  return kHeadlines[static_cast<size_t>(promise.verdict)];
 }
 
 }  // namespace splitveil

@@ -1,14 +1,16 @@
-// The one wording of a run's bound and verdict, for the terminal, RESULT, the report and the audit.
+// The one wording of a run for the terminal, RESULT, pages and the audit: its bound, its verdict, and what it promises
+// of the labels in one sentence that a privacy officer can sign.
 #ifndef SPLITVEIL_COMMON_FIGURES_FIGURE_WORDS_H_
 #define SPLITVEIL_COMMON_FIGURES_FIGURE_WORDS_H_
 
+#include <optional>
 #include <string>
 
 #include "common/figures/run_figures.h"
 
 namespace splitveil {
 
-// "guaranteed", "holds as far as measured", "broken"; if there is no verdict, "proved, not checked", "claimed, the
+// "guaranteed", "not refuted", "broken"; if there is no verdict, "proved, not checked", "claimed, the
 // worst case was not measured", "nothing claimed", "no gradient released", "not known".
 std::string VerdictWords(PrivacyVerdict verdict);
 
@@ -33,7 +35,8 @@ std::string BoundKindName(const RunFigures& figures);
 // 0.620)", "nothing; conditional: AUC at most 0.786 over the whole run", "nothing".
 std::string ProvedWords(const RunFigures& figures);
 
-// AUC of the attack less the baseline's: "0.120 below Features alone, AUC 0.710"; says so if there is no baseline. Null
+// AUC of the attack less the baseline's, over all examples with their intervals where both were scored so: "0.120 below
+// Features alone, AUC 0.710 (over all examples; 95% intervals ...)"; says so if there is no baseline. Null
 // `attack`: none was measured.
 std::string AdvantageWords(const AttackFigure* attack, const RunFigures& figures);
 
@@ -46,6 +49,36 @@ std::string DescribeAttack(const AttackFigure* attack);
 // "claimed mu 0.742; measured mu at least 0.510 (95% confidence), at least 0.402 (99.99%): claim not refuted", and
 // "; too few to detect noise at half the claimed strength" if they are.
 std::string DescribeClaimCheck(const ClaimCheckRow& check);
+
+// An AUC is told as a certainty in percent: of two customers with different labels, how often an attacker puts the
+// right one first. 50% is guessing.
+struct Promise {
+  PrivacyVerdict verdict = PrivacyVerdict::kNotKnown;
+  // Bounds on an AUC: of all releases of the run, and with those of earlier runs in its privacy account. nullopt, or
+  // from kNoPromise on: none.
+  std::optional<double> run_auc_bound, all_runs_auc_bound;
+  // The strongest attack that can be held against the bound: under a proved one the worst case, which takes out what
+  // features tell, else any attack on gradients. nullopt: none was measured.
+  std::optional<double> measured_auc;
+};
+
+// The strongest attack that can be held against the run's bound: under a proved bound, which is about what gradients
+// add to features, the worst case; else the strongest of all on gradients. Null: none was measured.
+const AttackFigure* HeldAgainstBound(const RunFigures& figures);
+
+Promise PromiseOf(const RunFigures& figures);
+
+// "69.9%", "70%": to a tenth, nearest for a measurement; upwards for a bound, since less would promise too much.
+std::string MeasuredCertainty(double auc);
+std::string BoundCertainty(double auc_bound);
+
+// "Whatever the partner does with what it received, it can tell apart two customers who differ only in their label
+// with at most 70% certainty. The worst case measured reached 69.9%." Only a proved bound is told as a promise: a
+// conditional one is named with its conditions, after what was measured.
+std::string PromiseSentence(const Promise& promise);
+
+// "May be promised to anyone", "Measured only, not a promise": what to do with the sentence, in a few words.
+std::string PromiseHeadline(const Promise& promise);
 
 }  // namespace splitveil
 

@@ -10,7 +10,6 @@
 
 #include "common/figures/attack_catalogue.h"
 #include "common/leakage/bounds.h"
-#include "common/leakage/certain_auc.h"
 #include "common/leakage/summary.h"
 
 namespace splitveil {
@@ -51,7 +50,11 @@ bool IsOnGradients(const std::string& attack) { return ReadsGradients(attack) &&
 
 bool Promises(const std::optional<double>& bound) { return bound.has_value() && *bound < kNoPromise; }
 
-bool IsBoundProved(absl::string_view protection) { return absl::StartsWith(protection, "gaussian_label_dp"); }
+bool IsBoundProved(absl::string_view protection) {
+  // What is combined with either ("+") is not made of noised labels alone.
+  return (absl::StartsWith(protection, "gaussian_label_dp") || absl::StartsWith(protection, "label_dp")) &&
+         !absl::StrContains(protection, '+');
+}
 
 double StepAucBound(double auc_bound, double sum_kl) {
   return std::isnan(sum_kl) ? auc_bound : std::fmin(auc_bound, GaussianAucBound(sum_kl));
@@ -130,6 +133,16 @@ std::optional<AttackFigure> WorstCaseOf(const std::vector<EpochLeakRow>& rows) {
                           : std::optional(AttackFigure{worst->layer, worst->attack, worst->observer, {}, *worst});
 }
 
+AucInterval AttackFigure::pooled() const {
+  if (!last_epoch.has_value()) {
+    return {auc()};
+  }
+  const EpochLeakRow& row = *last_epoch;
+  const AucInterval found = row.auc < 0.5 ? AucInterval{1 - row.auc, 1 - row.auc_high, 1 - row.auc_low}
+                                          : AucInterval{row.auc, row.auc_low, row.auc_high};
+  return found.known() ? found : AucInterval{found.auc};
+}
+
 std::vector<const AttackFigure*> RunFigures::over_batches() const {
   std::vector<const AttackFigure*> scored;
   std::set<std::pair<std::string, std::string>> seen;
@@ -143,6 +156,17 @@ std::vector<const AttackFigure*> RunFigures::over_batches() const {
 
 const AttackFigure* RunFigures::practical() const {
   return First(attacks, [](const std::string& name) { return IsOnGradients(name) && NeedsNoSideInformation(name); });
+}
+
+const AttackFigure* RunFigures::practical_pooled() const {
+  const AttackFigure* most = nullptr;
+  for (const AttackFigure& attack : attacks) {
+    if (attack.last_epoch.has_value() && IsOnGradients(attack.attack) && NeedsNoSideInformation(attack.attack) &&
+        (most == nullptr || attack.pooled().auc > most->pooled().auc)) {
+      most = &attack;
+    }
+  }
+  return most != nullptr ? most : practical();
 }
 
 const AttackFigure* RunFigures::with_side_information() const {

@@ -24,8 +24,9 @@ inline constexpr double kNoPromise = 0.9995;
 // Whether `bound` exists and is below kNoPromise.
 bool Promises(const std::optional<double>& bound);
 
-// Whether the bound of a run with `protection`, as ledgers name it, holds for any adversary, model and data. Every
-// other bound assumes that the gradients of each class are Gaussian.
+// Whether the bound of a run with `protection`, as ledgers name it, holds for any adversary, model and data: noise or
+// flips on the labels alone, and all that is sent made of those. Every other bound assumes that the gradients of each
+// class are Gaussian.
 bool IsBoundProved(absl::string_view protection);
 
 // The lesser of what Theorem 1 and what Gaussian classes allow on one step's releases (ProtectionRow); NaN if neither
@@ -37,6 +38,13 @@ double StepAucBound(double auc_bound, double sum_kl);
 std::optional<double> StepAucBoundP95(std::vector<double> of_steps);
 
 // What was measured of one attack at one layer.
+struct AucInterval {
+  double auc = 0;
+  double low = auc, high = auc;  // The same: not known.
+
+  bool known() const { return low < high; }
+};
+
 struct AttackFigure {
   std::string layer, attack;
   std::string observer = {};  // Who scored it; empty if only one party did.
@@ -52,6 +60,9 @@ struct AttackFigure {
   // Over the last epoch, else the mean over the batches; inverted, 0 if nothing was measured. Orders attacks of the
   // same auc().
   double typical_auc() const;
+  // The AUC over all examples of the last epoch, inverted, with its interval at 95%; else auc() without one. Single
+  // batches scatter: p95 over batches with 29 positives is no figure to put before a reader.
+  AucInterval pooled() const;
   bool has_batches() const { return batches.steps > 0; }
   // True positive rates over the last epoch, at false positive rates of 1% and 0.1%.
   std::optional<double> tpr_1pct() const;
@@ -167,6 +178,8 @@ struct RunFigures {
   const AttackFigure* with_side_information() const;
   // The stronger of the two, `practical` if they are equal: what runs are ranked by.
   const AttackFigure* strongest() const;
+  // Without side information: the one that reaches the most over all examples of the last epoch, else practical().
+  const AttackFigure* practical_pooled() const;
   // The strongest that reads no gradient: neither noise nor a bound is about it.
   const AttackFigure* no_gradient() const;
   // What an adversary reads without any gradient, against which attacks on gradients are held: features_only if it ran,

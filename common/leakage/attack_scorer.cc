@@ -35,6 +35,7 @@ absl::Status CheckHead(const ReleasingHead& head, int64_t rows, int64_t cols) {
     return Misfit("probabilities", rows, static_cast<int64_t>(head.probabilities.size()));
   }
   const NoiseVariances &negative = head.noise_negative, &positive = head.noise_positive;
+  // Noise that is not stated is NaN, which compares false. Noise that is alike in all directions needs no line.
   const bool stated = negative.along >= 0 && positive.along >= 0;
   const bool needs_line = negative.along != negative.across || positive.along != positive.across;
   return stated && (needs_line || !head.noise_direction.empty()) &&
@@ -49,7 +50,7 @@ absl::Status CheckInput(const AttackInput& input, int64_t examples) {
   if (static_cast<int64_t>(input.positions.size()) != rows) {
     return Misfit("positions", rows, static_cast<int64_t>(input.positions.size()));
   }
-  // What is remembered lies in arrays by position: one outside would be written beyond them.
+  // What is remembered lies in arrays by position: one outside would be written beyond their end.
   for (uint32_t position : input.positions) {
     if (position >= examples) {
       return absl::InvalidArgumentError("attack input: expected positions of aligned examples, found one outside");
@@ -73,11 +74,11 @@ absl::Status CheckInput(const AttackInput& input, int64_t examples) {
   return input.head == nullptr ? absl::OkStatus() : CheckHead(*input.head, rows, cols);
 }
 
-std::vector<float> Saturated(const std::vector<double>& scores, double factor = 1) {
+std::vector<float> SaturatedAll(const std::vector<double>& scores, double factor = 1) {
   std::vector<float> saturated;
   saturated.reserve(scores.size());
   for (double score : scores) {
-    saturated.push_back(splitveil::Saturated(factor * score));
+    saturated.push_back(Saturated(factor * score));
   }
   return saturated;
 }
@@ -161,7 +162,7 @@ absl::StatusOr<std::vector<float>> AttackScorer::Score(AttackVariant variant) {
     case v1::MAJORITY_DIRECTION:
       return MajorityDirectionScores(input_.gradients);
     case v1::SPECTRAL:
-      return Saturated(Spectral(), gradient_direction_.orientation());
+      return SaturatedAll(Spectral(), gradient_direction_.orientation());
     case v1::CUMULATIVE_SPECTRAL:
       return ScoreCumulative();
     case v1::GRADIENT_CLUSTERS:
@@ -201,11 +202,11 @@ std::vector<float> AttackScorer::ScoreByHints(AttackVariant variant) {
 }
 
 std::vector<float> AttackScorer::ScoreClusters(ConstMatrixView rows, Clusters& clusters) {
-  // Only for the direction, which orients the clusters alike from batch to batch.
+  // For the direction alone: it orients the clusters alike from batch to batch.
   (void)clusters.direction.Project(rows);
   TwoMeans found = ClusterInTwo(rows, clusters.direction.direction());
-  // Under noise the clusters of one batch are of nearly one size.
-  // The smaller cluster is the positives; over many batches the votes outweigh the noise of one.
+  // The smaller cluster is the positives (Liu et al., arXiv 2203.05222). Under noise the two are of nearly one size in
+  // one batch, so the votes of all batches decide.
   clusters.votes += 0.5 - found.share_along;
   if (clusters.votes < 0) {
     std::transform(found.scores.begin(), found.scores.end(), found.scores.begin(), std::negate<>());
@@ -217,29 +218,29 @@ std::vector<float> AttackScorer::ScoreByLikelihood(v1::Attack attack) {
   const std::vector<float>& ratios =
       Once(batch_.likelihood_ratio, [&] { return LikelihoodRatioScores(input_.gradients, *input_.population); });
   // Log ratios of independent releases add as they are.
-  return attack == v1::LIKELIHOOD_RATIO ? ratios : Saturated(Remember(attack, {ratios.begin(), ratios.end()}));
+  return attack == v1::LIKELIHOOD_RATIO ? ratios : SaturatedAll(Remember(attack, {ratios.begin(), ratios.end()}));
 }
 
 std::vector<float> AttackScorer::ScoreByDirection(v1::Attack attack) {
   const std::vector<float>& projection =
       Once(batch_.projection, [&] { return DirectionScores(input_.gradients, *input_.population); });
-  return attack == v1::DIRECTION ? projection : Saturated(Remember(attack, Standardized(projection)));
+  return attack == v1::DIRECTION ? projection : SaturatedAll(Remember(attack, Standardized(projection)));
 }
 
 std::vector<float> AttackScorer::ScoreByHead(v1::Attack attack) {
   const std::vector<double>& ratios =
       Once(batch_.conditional_log_ratio, [&] { return ConditionalLogRatios(input_.gradients, *input_.head); });
   if (attack == v1::CONDITIONAL_LIKELIHOOD_RATIO) {
-    return Saturated(ratios);
+    return SaturatedAll(ratios);
   }
   // Releases made of one noised label repeat each other: summed, they would count the same evidence again.
   if (input_.head->releases_repeat) {
-    return Saturated(KeepMostExact(ratios));
+    return SaturatedAll(KeepMostExact(ratios));
   }
   std::vector<double> evidence = ratios;
   const double weight = EvidenceWeight(*input_.head);
   std::transform(evidence.begin(), evidence.end(), evidence.begin(), [&](double ratio) { return weight * ratio; });
-  return Saturated(Remember(attack, evidence));
+  return SaturatedAll(Remember(attack, evidence));
 }
 
 const GradientViews& AttackScorer::Views() {
@@ -251,14 +252,14 @@ std::vector<float> AttackScorer::ScoreBySurrogate(v1::Attack attack) {
   const SurrogateScores& scores =
       Once(batch_.surrogate_scores, [&] { return surrogate_.Take(Views(), input_.activations); });
   if (attack == v1::UNSPLIT) {
-    return Saturated(scores.matching);
+    return SaturatedAll(scores.matching);
   }
-  return Saturated(attack == v1::SURROGATE_HEAD ? scores.log_ratios : Remember(attack, scores.log_ratios));
+  return SaturatedAll(attack == v1::SURROGATE_HEAD ? scores.log_ratios : Remember(attack, scores.log_ratios));
 }
 
 std::vector<float> AttackScorer::ScoreByFactor(v1::Attack attack) {
   const std::vector<double>& ratios = Once(batch_.factor_log_ratio, [&] { return label_factor_.Take(Views()); });
-  return Saturated(attack == v1::FACTOR_ANALYSIS ? ratios : Remember(attack, ratios));
+  return SaturatedAll(attack == v1::FACTOR_ANALYSIS ? ratios : Remember(attack, ratios));
 }
 
 const std::vector<double>& AttackScorer::Spectral() {
@@ -271,13 +272,13 @@ std::vector<float> AttackScorer::ScoreCumulative() {
   std::vector<float> past;
   past.reserve(input_.positions.size());
   for (uint32_t position : input_.positions) {
-    past.push_back(sums.empty() ? 0 : splitveil::Saturated(sums[position]));
+    past.push_back(sums.empty() ? 0 : Saturated(sums[position]));
   }
   StandardizeScores(past);
   const std::vector<double> projections = cumulative_direction_.Project(input_.gradients, past);
   // Summed as the direction lies; the vote on which end is positive is cast on the sums.
-  return Saturated(Remember(v1::CUMULATIVE_SPECTRAL, Standardized(Saturated(projections))),
-                   cumulative_direction_.orientation());
+  return SaturatedAll(Remember(v1::CUMULATIVE_SPECTRAL, Standardized(SaturatedAll(projections))),
+                      cumulative_direction_.orientation());
 }
 
 std::vector<double> AttackScorer::KeepMostExact(const std::vector<double>& evidence) {

@@ -29,7 +29,7 @@ namespace splitveil {
 struct AttackInput {
   ConstMatrixView gradients;               // [batch, units], as received and back-propagated to the layer.
   absl::Span<const uint32_t> positions;    // Aligned positions of the rows, [batch].
-  ConstMatrixView activations;             // [batch, cut_width], as sent; where needs_activations().
+  ConstMatrixView activations;             // [batch, cut_width], as sent; if needs_activations().
   absl::Span<const uint32_t> hint_rows;    // Rows known to be positive; empty without an oracle.
   absl::Span<const float> clean_positive;  // Clean gradient of the first of them at this layer, [units], or empty.
   // The label party's own attacks only:
@@ -49,7 +49,7 @@ class AttackScorer {
   absl::Status Begin(const AttackInput& input);
 
   // One score per row, finite for finite gradients; larger means "positive". For cumulative attacks: the sum of the
-  // evidence of this and all earlier batches that held the example. Errors: FailedPrecondition where the attack needs
+  // evidence of this and all earlier batches that held the example. Errors: FailedPrecondition if the attack needs
   // what is not there (AttackTraits::needs), or runs once per run.
   absl::StatusOr<std::vector<float>> Score(AttackVariant variant);
 
@@ -65,7 +65,7 @@ class AttackScorer {
   std::vector<double> Remember(v1::Attack attack, const std::vector<double>& evidence);
   // The same of releases that repeat, whose evidence counts once: what the most exact release of each row told.
   std::vector<double> KeepMostExact(const std::vector<double>& evidence);
-  // Errors: FailedPrecondition where `input_` lacks what the attack needs.
+  // Errors: FailedPrecondition if `input_` lacks what the attack needs.
   absl::Status CheckKnown(const AttackTraits& traits) const;
   const std::vector<double>& Spectral();
   std::vector<float> ScoreCumulative();
@@ -79,7 +79,7 @@ class AttackScorer {
   // Two clusters of each of a stream of batches.
   struct Clusters {
     PrincipalDirection direction;
-    double votes = 0;  // Positive where the cluster along the direction was the smaller one, over the batches so far.
+    double votes = 0;  // Positive if the cluster along the direction was the smaller one, over the batches so far.
 
     template <typename Archive>
     void serialize(Archive& archive) {

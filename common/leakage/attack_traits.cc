@@ -52,7 +52,7 @@ AttackTraits TraitsOf(v1::Attack attack) {
       return traits;
     }
   }
-  // Fail closed: what nobody knows only the label party may run.
+  // Fail closed: only the label party may run an unknown attack.
   return {attack, "", SideInformation::kClassMoments, AttackOccasion::kEachBatch};
 }
 

@@ -35,7 +35,7 @@ enum class SideInformation {
 };
 
 enum class AttackOccasion {
-  kEachBatch,   // A batch's scores tell of that batch alone.
+  kEachBatch,   // A batch's scores concern that batch alone.
   kCumulative,  // Scores sum an example's evidence over all epochs so far: the attack takes every batch in.
   kOncePerRun   // All training examples are scored once, after the last epoch.
 };
@@ -78,14 +78,14 @@ absl::Span<const AttackTraits> AllAttackTraits();
 // An unknown attack has no name and is label_side_only: nobody else may run it.
 AttackTraits TraitsOf(v1::Attack attack);
 
-// An attack as it runs: with k hints where it takes hints.
+// An attack as it runs: with k hints if it takes hints.
 struct AttackVariant {
   AttackVariant() = default;
   // NOLINTNEXTLINE(google-explicit-constructor): an attack that takes no hints is its only variant.
   AttackVariant(v1::Attack attack, int hint_count = 0) : attack(attack), hint_count(hint_count) {}
 
   v1::Attack attack = v1::ATTACK_UNSPECIFIED;
-  int hint_count = 0;  // 1 to kMaxHints where the attack takes hints, else 0.
+  int hint_count = 0;  // 1 to kMaxHints if the attack takes hints, else 0.
 
   friend bool operator==(const AttackVariant& a, const AttackVariant& b) {
     return a.attack == b.attack && a.hint_count == b.hint_count;
@@ -100,16 +100,16 @@ struct AttackVariant {
   }
 };
 
-// `attack` once, or once for each of `hint_counts` where it takes hints, in that order.
+// `attack` once, or once for each of `hint_counts` if it takes hints, in that order.
 std::vector<AttackVariant> VariantsOf(v1::Attack attack, absl::Span<const int> hint_counts);
 
-// The hint counts that a configuration asks for: `configured`, or 1, 3 and 5 where that is empty.
+// The hint counts that a configuration asks for: `configured`, or 1, 3 and 5 if that is empty.
 std::vector<int> HintCounts(absl::Span<const int32_t> configured);
 
 // The variant's name in ledgers and reports: "norm", "hint_distance_3". Empty for an unknown attack.
 std::string AttackName(AttackVariant variant);
 
-// The variant of that name; nullopt where there is none. "hint_distance" alone names the attack with hint_count 0.
+// The variant of that name; nullopt if there is none. "hint_distance" alone names the attack with hint_count 0.
 std::optional<AttackVariant> AttackOfName(absl::string_view name);
 
 // Those that a progress line has room for.

@@ -5,7 +5,6 @@
 
 #include "absl/status/statusor.h"
 
-#include "common/leakage/leak_auc.h"
 #include "common/leakage/leak_figures.h"
 #include "common/leakage/summary.h"
 #include "common/matrix/matrix.h"
@@ -21,9 +20,10 @@ constexpr AttributeAttackTraits kAttacks[] = {
     {v1::SIMULATOR, "simulator", DecoderSource::kAuxiliaryFeatures, false},
 };
 
-constexpr double kRisk = 0.025;  // On either side.
+constexpr double kRisk = 0.025;  // On either side of a 95% interval.
 
-// Of `value` against the rest; nullopt where one side is empty. `known`: rows.
+// The AUC of the scores for `value` against all other values, over the rows `known`. Error if one side is empty, or a
+// score is NaN.
 absl::StatusOr<double> AucOf(ConstMatrixView scores, absl::Span<const uint8_t> truth, absl::Span<const int64_t> known,
                              uint8_t value) {
   std::vector<float> score;
@@ -79,9 +79,9 @@ AttributeLeak MeasureAttributeLeak(ConstMatrixView scores, absl::Span<const uint
   int64_t hits = 0;
   for (int64_t row = 0; row < scores.rows(); ++row) {
     const uint8_t value = truth[static_cast<size_t>(row)];
-    // Examples without a known value can be neither hit nor missed.
+    // An example whose value is unknown can be neither hit nor missed.
     if (value >= scores.cols()) {
-      continue;  // Unknown.
+      continue;
     }
     known.push_back(row);
     ++counts[value];
@@ -98,6 +98,7 @@ AttributeLeak MeasureAttributeLeak(ConstMatrixView scores, absl::Span<const uint
   leak.accuracy = static_cast<double>(hits) / examples;
   leak.accuracy_low = LowerBinomialLimit(hits, leak.examples, kRisk);
   leak.accuracy_high = UpperBinomialLimit(hits, leak.examples, kRisk);
+  // What guessing the most common value always reaches: only what lies above it was learnt.
   leak.floor = static_cast<double>(*std::max_element(counts.begin(), counts.end())) / examples;
   leak.auc = MeanAuc(scores, truth, known);
   return leak;

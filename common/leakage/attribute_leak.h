@@ -44,12 +44,12 @@ absl::Span<const AttributeAttackTraits> AllAttributeAttackTraits();
 // An unknown attack has no name and needs everything.
 AttributeAttackTraits TraitsOf(v1::AttributeAttack attack);
 
-// The attack of that name; nullopt where there is none.
+// The attack of that name; nullopt if there is none.
 std::optional<v1::AttributeAttack> AttributeAttackOfName(absl::string_view name);
 
 class ConstMatrixView;
 
-// Of the examples whose value is known. NaN where there are none.
+// Figures over the examples whose value is known. NaN if there are none.
 struct AttributeLeak {
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
@@ -60,7 +60,7 @@ struct AttributeLeak {
   // Share of the most common value: what guessing it always would reach.
   double floor = kNone;
   // Of two values the leak AUC of the difference of their scores, as measured; of several the mean AUC of each value's
-  // score against the rest, inverted where it is below 0.5, over the values that occur. NaN if only one value occurs.
+  // score against the rest, inverted if it is below 0.5, over the values that occur. NaN if only one value occurs.
   double auc = kNone;
 };
 

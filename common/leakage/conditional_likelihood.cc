@@ -12,16 +12,16 @@
 namespace splitveil {
 namespace {
 
-// x / y where nothing over nothing is nothing: a direction in which no label moves the row needs no noise.
+// 0 / 0 is 0: in a direction in which no label moves the row, no noise is needed.
 double Ratio(double x, double y) { return x == 0 ? 0 : x / y; }
 
-// Of the spreads of two Gaussians in one direction, each against the other: twice the divergence of equal means.
+// Twice the symmetrised divergence of two Gaussians of equal mean with these variances, in one direction.
 double Unlikeness(double one, double other) { return one == other ? 0 : one / other + other / one - 2; }
 
-// Share of the largest squared row below which a variance is none that floats resolve.
+// As a share of the largest squared row: a smaller variance is none that floats resolve.
 constexpr double kResolution = 1e-10;
 
-// What is needed of a row x: its products with v and with the line of the noise.
+// All that the densities need of a row x, so that rows are read once.
 struct RowProducts {
   double x_squared = 0, x_v = 0, v_squared = 0;
   double x_line = 0, v_line = 0;
@@ -42,14 +42,14 @@ double LogDensity(const RowProducts& row, double coefficient, const NoiseVarianc
                  (cols - 1) * std::log(noise.across));
 }
 
-// Of a probability that floats have rounded.
+// Of a probability that floats have rounded: 0 and 1 would give infinite evidence.
 double LogOdds(double probability) {
   constexpr double kLeast = 1e-7;
   const double inside = std::clamp(probability, kLeast, 1 - kLeast);
   return std::log(inside / (1 - inside));
 }
 
-// max_norm's law. Of a row x = a v + rest, the rest being rounding, or noise where the clean gradient is zero.
+// max_norm's law of a row x = a v + rest. The rest is rounding, or noise if the clean gradient is zero.
 class MaxNormRow {
  public:
   MaxNormRow(const RowProducts& row, double longest, double cols, double least_variance)
@@ -68,7 +68,7 @@ class MaxNormRow {
   }
 
  private:
-  static constexpr double kOffLine = 1e-4;  // Share of a row's square; bfloat16 leaves about 1e-6.
+  static constexpr double kOffLine = 1e-4;  // Share of a row's square; bfloat16 rounding makes about 1e-6.
   static constexpr double kCertain = 1000;
 
   static double OffLine(const RowProducts& row) {
@@ -115,6 +115,7 @@ std::vector<LabelResidual> OfGradientNoise(ConstMatrixView released, const Relea
     if (v_squared[j] == 0) {
       continue;
     }
+    // S^-1 splits into the part on the line of the noise and the rest.
     const double v_across = std::max(0.0, v_squared[j] - v_line[j] * v_line[j]);
     const double v_norm = std::sqrt(v_squared[j]);
     const double if_negative = CleanCoefficient(head.probabilities[j], 0, v_norm, head.clip_norm);
@@ -146,6 +147,7 @@ std::vector<LabelResidual> OfLabelNoise(ConstMatrixView released, const Releasin
   std::vector<LabelResidual> residuals(ratios.size());
   for (size_t j = 0; j < ratios.size(); ++j) {
     const double probability = head.probabilities[j];
+    // If p is next to 0 or 1, the posterior that was released is lost to rounding.
     const bool is_lost =
         head.releases_posterior && !(probability >= kLeastProbability && probability <= 1 - kLeastProbability);
     if (!is_lost && v_squared[j] > 0) {
@@ -223,7 +225,7 @@ std::vector<double> ConditionalLogRatios(ConstMatrixView released, const Releasi
   for (size_t j = 0; j < scores.size(); ++j) {
     RowProducts row;
     row.v_squared = v_squared[j];
-    // The label moves nothing here, so the row says nothing of it.
+    // The label moves nothing here, so the row does not depend on it.
     if (row.v_squared == 0) {
       continue;
     }
@@ -235,12 +237,16 @@ std::vector<double> ConditionalLogRatios(ConstMatrixView released, const Releasi
     if (stated) {
       row.x_line = x_line[j];
       row.v_line = v_line[j];
+      // The noise is stated: the log ratio itself.
       scores[j] = LogDensity(row, if_positive, positive, cols) - LogDensity(row, if_negative, negative, cols);
     } else if (head.longest > 0) {
+      // Noise along each row that brings it to the longest of the batch.
       scores[j] = MaxNormRow(row, head.longest, cols, kResolution * largest).LogRatio(if_negative, if_positive);
     } else if (head.releases_posterior) {
+      // The row is (p - posterior) v, so <x, v> / |v|^2 gives the posterior.
       scores[j] = LogOdds(head.probabilities[j] - row.x_v / row.v_squared) - LogOdds(head.probabilities[j]);
     } else {
+      // No noise on the row: its place between what the two labels would send.
       scores[j] = (if_negative - row.x_v / row.v_squared) / (if_negative - if_positive) - 0.5;
     }
   }

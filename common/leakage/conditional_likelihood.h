@@ -21,17 +21,17 @@ struct LabelFreeBatch {
   double clip_norm = 0;                   // To which clean gradients are scaled down; 0: never.
 };
 
-// Coefficient of v in the clean gradient of an example with this label: p - label, less where the gradient is clipped.
+// Coefficient of v in the clean gradient of an example with this label: p - label, less if the gradient is clipped.
 double CleanCoefficient(double probability, int label, double v_norm, double clip_norm);
 
 // All that is behind a release but the labels and the draw of the noise.
 struct ReleasingHead : LabelFreeBatch {
-  // Of the noise of each class; NaN where the method states none or adds none.
+  // Of the noise of each class; NaN if the method states none or adds none.
   NoiseVariances noise_negative, noise_positive;
-  // The line that the noise's `along` is on, a unit vector, [d]; empty where along and across are one.
+  // The line that the noise's `along` is on, a unit vector, [d]; empty if along and across are one.
   absl::Span<const float> noise_direction;
-  // Of noise along each clean gradient that brings its expected square to that of the longest that any label of the
-  // batch could give (max_norm, Li et al., ICLR 2022, section 4.1): the length of that. 0: the noise is no such.
+  // For noise along each clean gradient that brings its expected square to the square of the longest gradient that any
+  // label of the batch could give (max_norm, Li et al., ICLR 2022, section 4.1): that length. 0: for other noise.
   double longest = 0;
   // All that is released of an example is made of one noised label, however often: evidence of it counts once.
   bool releases_repeat = false;
@@ -44,16 +44,16 @@ struct ReleasingHead : LabelFreeBatch {
   // place of all that describes v, p and noise above.
   absl::Span<const float> places;
   absl::Span<const float> separations;  // [batch]: distance of the two as a share of the largest.
-  absl::Span<const uint8_t> exact;      // [batch]: whether the place is as stated; where not, it tells nothing.
+  absl::Span<const uint8_t> exact;      // [batch]: whether the place is as stated; if not, it tells nothing.
 };
 
 // log p(released row | positive) - log p(released row | negative), given all of `head`: no scoring function has a
 // higher AUC on one release (Neyman-Pearson), and sums of it over releases with independent noise none over several. No
 // class moments enter, so that nothing is assumed of the gradients' distribution. Of max_norm's noise, x = a v with a ~
 // N(c, M^2 / ||v||^2 - c^2), c = p - y, M = `longest`: the label moves place and spread. A row with c = 0, which has no
-// line of its own, has noise in every direction, and is told by that. Where the noise is not stated, the
+// line of its own, has noise in every direction, and is recognised by that. If the noise is not stated, the
 // place of the row on the line of v between what either label would send, -1/2 (negative) to 1/2 (positive): exact
-// where nothing is added; monotone in the log ratio where the label itself has Gaussian noise; or, of a posterior, its
+// if nothing is added; monotone in the log ratio if the label itself has Gaussian noise; or, of a posterior, its
 // log odds less those of p: the log ratio itself. Of `places`, the place less 1/2 times the squared separation, which
 // is the log ratio in units of the noise. 0 for a row whose label moves nothing (v = 0). A variance of zero
 // counts as the smallest that a float resolves, of max_norm also as what rounding has moved the row off its line, so
@@ -61,29 +61,29 @@ struct ReleasingHead : LabelFreeBatch {
 // [batch]. Thread-safe.
 std::vector<double> ConditionalLogRatios(ConstMatrixView released, const ReleasingHead& head);
 
-// By how much evidence of this release counts in a sum over independent ones: by label_mu^2 where ConditionalLogRatios
+// By how much evidence of this release counts in a sum over independent ones: by label_mu^2 if ConditionalLogRatios
 // are places, in units of the noise on the label; else by 1. Thread-safe.
 double EvidenceWeight(const ReleasingHead& head);
 
-// How exactly each row of releases that repeat tells of its noised label, for comparison among the releases of one
-// example: p (1 - p) where a posterior was released, which rounding hides where p is next to 0 or 1; else 1; 0 where it
-// tells nothing. What is released once can be remembered: an adversary keeps the most exact. [batch]. Thread-safe.
+// How exactly each row of releases that repeat reveals its noised label, to compare the releases of one example:
+// p (1 - p) if a posterior was released, which rounding hides if p is next to 0 or 1; else 1; 0 if the row reveals
+// nothing. An adversary remembers releases and keeps the most exact one. [batch]. Thread-safe.
 std::vector<double> RepeatPrecisions(const ReleasingHead& head);
 
 // What no adversary can exceed on any one example of a batch, whatever it knows of the others and of the model.
 
-// The AUC at which one label is told from the other by what is released of a row, given all of `head` (v and p of the
+// The AUC at which the release of a row shows which label it has, given all of `head` (v and p of the
 // row, the law of the noise), for the most exposed row of the batch: two Gaussians whose means lie (p - 0) v and
 // (p - 1) v, clipped, with the noise of either class. With equal noise it is exact, GaussianAucBound of their
 // symmetrised KL divergence; else Theorem 1 on that. Nothing is assumed of the classes, so it holds for activations
 // that the peer has made up; it depends on no draw. Of this release alone: those of several epochs add.
 //
-// 1 where the noise is not stated, `head` is of releases that repeat, of a posterior or of pairs (`places`), v is not
-// given, and where a row's label moves it across all noise. Reads the part of `head` down to noise_direction.
+// 1 if the noise is not stated, `head` is of releases that repeat, of a posterior or of pairs (`places`), v is not
+// given, and if a row's label moves it across all noise. Reads the part of `head` down to noise_direction.
 // Thread-safe.
 double ConditionalAucBound(const ReleasingHead& head);
 
-// Of one row. Where the noise is as stated, `value` has the law N(0, 1) if the row is negative, whatever its features,
+// Of one row. If the noise is as stated, `value` has the law N(0, 1) if the row is negative, whatever its features,
 // p and v: a feature that predicts the label cannot move it, as it does log ratios, whose scale and centre differ from
 // row to row. If the row is positive, and both classes get the same noise, N(shift, 1).
 struct LabelResidual {
@@ -93,14 +93,14 @@ struct LabelResidual {
   bool is_known() const { return shift > 0; }
 };
 
-// One of each row of `released` [batch, d], as the head's; none is known where the label moves nothing (v = 0).
+// One of each row of `released` [batch, d], as the head's; none is known if the label moves nothing (v = 0).
 //
 // Noise stated on gradients: the place of the row along S^-1 v, S the covariance of a negative's noise, from where a
 // negative would stand, in units of its standard deviation; the best linear test of one label (Fisher, Ann. Eugenics
 // 1936). Noise on labels (`label_mu` > 0, the mu of one release): label_mu times the noised label, which
-// ConditionalLogRatios takes out of the row. Not known there where rows are clipped, which cuts off noise by an amount
-// that p decides, nor outside [kLeastProbability, 1 - kLeastProbability], where the posterior of a label
-// (head.releases_posterior) is lost to rounding. Of `head.places`, label_mu times separation times place, where that is
+// ConditionalLogRatios takes out of the row. Not known there if rows are clipped, which cuts off noise by an amount
+// that p decides, nor outside [kLeastProbability, 1 - kLeastProbability], if the posterior of a label
+// (head.releases_posterior) is lost to rounding. Of `head.places`, label_mu times separation times place, if that is
 // exact: the mu of a pair of labels that are less than the largest distance apart is as much smaller. Neither: none is
 // known. Thread-safe.
 std::vector<LabelResidual> LabelResiduals(ConstMatrixView released, const ReleasingHead& head, double label_mu);

@@ -11,9 +11,9 @@
 namespace splitveil {
 namespace {
 
-// How many times as much a row's evidence counts as its projection.
+// Weight of a row's evidence against its own projection, both in standard deviations.
 constexpr double kEvidence = 1;
-// Power iterations: without a direction to start from, and with one.
+// Power iterations: from a start in the dark, and from the direction of the batch before, which is nearly right.
 constexpr int kFirstIterations = 50;
 constexpr int kIterations = 5;
 
@@ -25,7 +25,7 @@ double Dot(const std::vector<double>& a, absl::Span<const float> b) {
   return sum;
 }
 
-// Unit vector along `sum`; empty where it has no direction.
+// Unit vector along `sum`; empty if it has no direction.
 std::vector<float> Normalized(const std::vector<double>& sum) {
   double squared = 0;
   for (double component : sum) {
@@ -79,7 +79,7 @@ double SumOfSquares(const std::vector<double>& values) {
   return sum;
 }
 
-// Third standardised moment of values of mean 0, times their number; 0 where they do not vary.
+// Third standardised moment of values of mean 0, times their number; 0 if they do not vary.
 double SkewVote(const std::vector<double>& values) {
   double cubes = 0;
   for (double value : values) {
@@ -90,12 +90,12 @@ double SkewVote(const std::vector<double>& values) {
   return deviation > 0 ? cubes / (deviation * deviation * deviation) : 0;
 }
 
-// Weight of the batches before against the latest.
+// What the batches so far count for, against 1 - kMemory of the latest.
 constexpr double kMemory = 0.9;
-// Rounds in which the directions turn towards the first batch, and towards a later one.
+// Rounds in which the directions turn towards the first batch, and towards each later one.
 constexpr int kFirstRounds = 20;
 constexpr int kRounds = 1;
-// Smallest spread, relative to the largest, that a direction is stretched for.
+// Keeps a direction without spread from being stretched without limit.
 constexpr double kLeastSpread = 1e-6;
 
 double RootMeanSquare(ConstMatrixView rows) {
@@ -106,7 +106,7 @@ double RootMeanSquare(ConstMatrixView rows) {
   return std::sqrt(sum / static_cast<double>(std::max<int64_t>(1, rows.rows())));
 }
 
-// Rows without their part along the unit vector, over `scale`; then each over its length, where it has one.
+// Rows without their part along the unit vector, over `scale`; then each over its length, if it has one.
 Matrix UnitRowsAcross(ConstMatrixView rows, absl::Span<const float> direction, double scale,
                       std::vector<float>& lengths) {
   Matrix across = Matrix::ToOverwrite(rows.rows(), rows.cols());
@@ -133,7 +133,7 @@ std::vector<double> Orthonormalize(Matrix& columns) {
     for (int64_t k = 0; k < columns.rows(); ++k) {
       before += static_cast<double>(columns.row(k)[c]) * columns.row(k)[c];
     }
-    // Twice: once leaves what rounding loses where little remains.
+    // Twice: if little remains of a column, one pass leaves errors of rounding that are as large.
     for (int pass = 0; pass < 2; ++pass) {
       for (int64_t other = 0; other < c; ++other) {
         double product = 0;
@@ -170,9 +170,10 @@ std::vector<double> PrincipalDirection::Project(ConstMatrixView rows, absl::Span
     return std::vector<double>(rows.rows());
   }
   std::vector<double> projections = Projections(rows, mean, direction);
+  // What is remembered counts as `memory_` batches whose rows lie along it as far as this one's do.
   const double cumulative_weight = first ? 0 : memory_ * SumOfSquares(projections);
   for (int i = 0; i < (first ? kFirstIterations : kIterations); ++i) {
-    // The rows' scatter times the direction; the remembered direction adds its own scatter of rank one.
+    // One power iteration: the rows' scatter times the direction. What is remembered adds a scatter of rank one.
     std::vector<double> weights = projections;
     const double deviation = std::sqrt(SumOfSquares(projections) / static_cast<double>(weights.size()));
     for (size_t j = 0; j < evidence.size(); ++j) {
@@ -198,14 +199,14 @@ std::vector<double> PrincipalDirection::Project(ConstMatrixView rows, absl::Span
       break;
     }
   }
-  // A line has no sign; power iteration keeps that of its start, which is the remembered direction.
+  // A line has no sign; power iteration keeps the sign of its start, which is the remembered direction.
   direction_ = std::move(direction);
   votes_ += SkewVote(projections);
   return projections;
 }
 
 void GradientSplitter::Start(int64_t units) {
-  // The line of the noise is that of the batch, not of the batches before.
+  // The line of the noise differs from batch to batch, so earlier ones do not help.
   main_ = PrincipalDirection(PrincipalDirection::kNoMemory);
   directions_ = Matrix(units, std::min(kDirections, units));
   for (int64_t k = 0; k < units; ++k) {
@@ -224,6 +225,7 @@ Matrix GradientSplitter::Track(ConstMatrixView across) {
   const std::vector<double> spread_before = spread_;
   const double share = (tracked_ ? 1 - kMemory : 1) / static_cast<double>(across.rows());
   for (int round = 0; round < (tracked_ ? kRounds : kFirstRounds); ++round) {
+    // Orthogonal iteration on the fading scatter, of which only the directions and their spreads are kept.
     Matrix turned = TransposedProduct(across, Product(across, directions_));
     for (int64_t k = 0; k < turned.rows(); ++k) {
       for (int64_t c = 0; c < turned.cols(); ++c) {
@@ -246,6 +248,7 @@ GradientViews GradientSplitter::Split(ConstMatrixView gradients) {
   if (directions_.rows() != gradients.cols()) {
     Start(gradients.cols());
   }
+  // First view: the place on the batch's own main line, at variance 1.
   const std::vector<double> places = main_.Project(gradients);
   double squared = 0;
   for (double place : places) {
@@ -258,10 +261,13 @@ GradientViews GradientSplitter::Split(ConstMatrixView gradients) {
   for (double place : places) {
     views.main.push_back(static_cast<float>(main_.orientation() * place / deviation));
   }
+  // Second view: the rest, as unit rows, so that a few long rows do not set the directions.
   const Matrix across = UnitRowsAcross(gradients, main_.direction(), scale, views.lengths);
   views.turn = Track(across);
   tracked_ = true;
   views.across = Product(across, directions_);
+  // The spread is a variance: the power -1/4 goes half of the way to equal deviations, so that weak directions count
+  // and noise in them is not blown up.
   const double largest = *std::max_element(spread_.begin(), spread_.end());
   std::vector<float> stretches;
   for (double spread : spread_) {

@@ -33,10 +33,10 @@ class PrincipalDirection {
   explicit PrincipalDirection(double memory = kLongMemory) : memory_(memory) {}
 
   // Takes in the next batch: the centred rows' projections, oriented as those of the batch before. Times orientation(),
-  // larger means "positive". All 0 where the rows are equal or not finite; nothing is remembered of such a batch.
+  // larger means "positive". All 0 if the rows are equal or not finite; nothing is remembered of such a batch.
   // [rows]
   // `evidence`: what is known of each row from elsewhere, larger on the side that the projections of earlier batches
-  // had positive, of standard deviation 1 or all 0; or empty. The line then leans towards where it points.
+  // had positive, of standard deviation 1 or all 0; or empty. The line then leans towards if it points.
   std::vector<double> Project(ConstMatrixView rows, absl::Span<const float> evidence = {});
 
   // 1 or -1, by the votes so far. It may change: what is summed over batches is to be summed without it.
@@ -60,25 +60,25 @@ class PrincipalDirection {
 // Of one batch.
 struct GradientViews {
   int64_t rows = 0;
-  // Place of each row along the batch's own main direction, mean 0, variance 1; larger on the side of the positives as
-  // the skewness of all batches so far tells it. [rows]
+  // Place of each row along the batch's own main direction, mean 0, variance 1; larger on the side of the positives,
+  // by the skewness of all batches so far. [rows]
   std::vector<float> main;
-  // What is left of each row, in coordinates of the directions in which the rows of all batches vary most across their
-  // main directions; where they vary little is stretched. A unit vector, or 0 where nothing is left. [rows, directions]
+  // The rest of each row, across the main direction: in coordinates of the directions in which the rows of all batches
+  // vary most there, weak ones stretched. A unit vector, or 0 if nothing remains. [rows, directions]
   Matrix across;
   // The length of each row of `across` before it was made a unit vector, relative to the batch. [rows]
   std::vector<float> lengths;
   // A vector x of the batch before is turn x in this one's coordinates; empty for the first. [directions, directions]
   Matrix turn;
 
-  // The batch tells nothing: its rows are equal or not finite.
+  // Whether the batch has no information: its rows are equal or not finite.
   bool empty() const { return main.empty(); }
 };
 
 // Splits a stream of batches. Keeps the directions and their spread, no row. Not thread-safe.
 class GradientSplitter {
  public:
-  // Directions that are kept across the main one; fewer where gradients have fewer components.
+  // Directions that are kept across the main one; fewer if gradients have fewer components.
   static constexpr int64_t kDirections = 16;
 
   // `gradients` [rows, units]; as wide as those before, else it restarts.

@@ -11,25 +11,25 @@
 namespace splitveil {
 namespace {
 
-// Of the diagonal: a coordinate whose noise is resolved worse than that decides nothing on its own.
+// A share of the diagonal, added to it: a coordinate whose variance is below that decides nothing by itself.
 constexpr double kRidge = 1e-3;
-// Where a fit begins: log ratio per standard deviation of one coordinate.
+// At the start of a fit: log ratio per standard deviation of one coordinate.
 constexpr double kFirstWeight = 1;
 // Fourth standardised moment of a Gaussian.
 constexpr double kNoClasses = 3;
-// Two classes of Gaussians are flatter than one. How many standard errors of a Gaussian's third and fourth moment, of
-// the variances below over the number of rows, tell from none.
+// Two Gaussian classes of like size are flatter than one, of unlike size skewed. What counts is more than so many
+// standard errors; of n rows of one Gaussian the third and fourth moments have the variances below over n.
 constexpr double kErrors = 4;
 constexpr double kThirdMomentVariance = 6;
 constexpr double kFourthMomentVariance = 24;
-// Positives are the smaller class.
+// Positives are the smaller class, so half at most.
 constexpr double kLeastShare = 0.01;
 constexpr double kLargestShare = 0.5;
 
-// Rows of more than that many times the usual length are shortened to it: a few long ones would make a class.
+// Longer rows are shortened to so many times the root mean square: a few long ones would make a class of their own.
 constexpr double kLongest = 2;
 
-// The main view, then what is left across it. [rows, 1 + directions]
+// The main view, then the part across it at its own length. [rows, 1 + directions]
 Matrix Coordinates(const GradientViews& views) {
   Matrix rows = Matrix::ToOverwrite(views.across.rows(), 1 + views.across.cols());
   double squared = 0;
@@ -64,7 +64,7 @@ void LabelFactor::Turn(const Matrix& turn) {
   if (turn.size() == 0 || weight_ == 0) {
     return;
   }
-  // The main coordinate stays.
+  // Coordinate 0, the main one, has no part in the turn.
   const auto turned = [&turn](const double* from, int64_t stride, double* to) {
     std::vector<double> result(static_cast<size_t>(turn.rows()));
     for (int64_t i = 0; i < turn.rows(); ++i) {
@@ -80,6 +80,7 @@ void LabelFactor::Turn(const Matrix& turn) {
     turned(vector->data(), 1, vector->data());
   }
   for (size_t i = 0; i < n; ++i) {
+    // Second moments turn from both sides.
     turned(&moments_.products[i * n], 1, &moments_.products[i * n]);
   }
   for (size_t i = 0; i < n; ++i) {
@@ -91,7 +92,7 @@ LabelFactor::Moments LabelFactor::Absorb(const Matrix& rows) const {
   const auto n = static_cast<size_t>(rows.cols());
   Moments batch = {0, std::vector<double>(n), std::vector<double>(n), std::vector<double>(n * n)};
   for (int64_t j = 0; j < rows.rows(); ++j) {
-    // The step of expectation: each row counts for both classes by how likely it is of either.
+    // The step of expectation: each row counts for both classes, by the chance that it belongs to each.
     const double chance = 1 / (1 + std::exp(-std::clamp(LogRatio(rows, j) + prior_log_odds_, -50.0, 50.0)));
     batch.positives += chance;
     for (size_t i = 0; i < n; ++i) {
@@ -119,13 +120,14 @@ LabelFactor::Moments LabelFactor::Absorb(const Matrix& rows) const {
 void LabelFactor::Fit(const Moments& moments) {
   const size_t n = moments.mean.size();
   const double weight = Weight();
-  // Clamped, or an early batch that looks one-sided would leave one class empty for good.
+  // Clamped, or after an early batch that looks one-sided one class would stay empty for good.
   const double share = std::clamp(moments.positives / weight, kLeastShare, kLargestShare);
   std::vector<double> difference(n);
   std::vector<double> middle(n);
   for (size_t i = 0; i < n; ++i) {
     const double mean = moments.mean[i] / weight;
     const double positive = moments.of_positives[i] / std::max(moments.positives, kLeastShare * weight);
+    // mean = share * positive + (1 - share) * negative.
     const double negative = (mean - share * positive) / (1 - share);
     difference[i] = positive - negative;
     middle[i] = (positive + negative) / 2;
@@ -133,6 +135,7 @@ void LabelFactor::Fit(const Moments& moments) {
   std::vector<double> covariance(n * n);
   for (size_t i = 0; i < n; ++i) {
     for (size_t k = 0; k < n; ++k) {
+      // Within the classes: the whole covariance less what the distance of the two means adds to it.
       covariance[i * n + k] = moments.products[i * n + k] / weight -
                               moments.mean[i] * moments.mean[k] / (weight * weight) -
                               share * (1 - share) * difference[i] * difference[k];
@@ -141,7 +144,7 @@ void LabelFactor::Fit(const Moments& moments) {
     const double own = moments.products[i * n + i] / weight;
     covariance[i * n + i] = std::max(covariance[i * n + i], 0.0) + kRidge * own + kRidge * kRidge;
   }
-  // Which end is positive is known from where the fit began.
+  // Which end is positive is known from the test that the fit began with.
   double kept = 0;
   for (size_t i = 0; i < n; ++i) {
     kept += test_[i] * difference[i];
@@ -178,19 +181,23 @@ void LabelFactor::Begin(const Matrix& rows) {
     Fade(spread ? third / std::pow(variances[k], 1.5) : 0, skewness_[k]);
     Fade(spread ? fourth / (variances[k] * variances[k]) : kNoClasses, kurtosis_[k]);
   }
+  // Rows that the fading means stand for: those of one batch at first, 1 / (1 - kFadingMemory) times as many in the
+  // end. Fading sums are Weight() times a mean, and so are the margins.
   const double rows_remembered = static_cast<double>(rows.rows()) * Weight() / (1 - kFadingMemory);
   const double third_margin = kErrors * std::sqrt(kThirdMomentVariance / rows_remembered) * Weight();
   const double fourth_margin = kErrors * std::sqrt(kFourthMomentVariance / rows_remembered) * Weight();
-  // Where the main view shows nothing but noise, the label may be elsewhere.
+  // If the main view looks like one Gaussian, the label may be elsewhere.
   const bool noise =
       std::abs(skewness_[0]) < third_margin && std::abs(kurtosis_[0] - kNoClasses * Weight()) < fourth_margin;
+  // Only a coordinate that is flatter than the main one by more than chance takes its place.
   size_t flattest = 0;
   for (size_t k = 1; k < n && noise; ++k) {
     if (kurtosis_[k] < kurtosis_[flattest] - (flattest == 0 ? fourth_margin : 0)) {
       flattest = k;
     }
   }
-  // Positives are fewer: their side has the longer tail. Of the main view that is known from all batches.
+  // Positives are fewer, so their side has the longer tail. The main view is oriented already, by the skewness of all
+  // batches.
   const double side = flattest > 0 && skewness_[flattest] < 0 ? -1 : 1;
   test_.assign(n, 0);
   test_[flattest] = side * kFirstWeight / std::sqrt(std::max(variances[flattest], kRidge * kRidge));
@@ -210,7 +217,8 @@ std::vector<double> LabelFactor::Take(const GradientViews& views) {
     weight_ = 0;
   }
   Turn(views.turn);
-  // Not from the test of the batch before: what that mistook for the label would be carried on.
+  // A new start in every batch: if the test of the batch before had taken something else for the label, each fit would
+  // confirm it.
   Begin(rows);
   moments_ = Absorb(rows);
   Fit(moments_);

@@ -13,13 +13,13 @@ class Matrix;
 
 // Models a gradient as one of two means, by its label, and Gaussian noise whose covariance is the same for both and may
 // be of any shape: a factor model whose factor has two values. One step of expectation and maximisation a batch, with
-// moments over all batches so far, begins at the main direction, or, where that shows nothing but noise, at the
+// moments over all batches so far, begins at the main direction, or, if that shows nothing but noise, at the
 // coordinate that is flattest, for so are two classes; the covariance takes noise that differs from direction to
 // direction out of the test. Works on the coordinates of GradientViews. Keeps moments, no row. Not thread-safe.
 class LabelFactor {
  public:
-  // Takes in the next batch; log ratios of positive against negative under the model, by row. All 0 for a batch that
-  // tells nothing. [rows]
+  // Takes in the next batch; log ratios of positive against negative under the model, by row. All 0 for a batch
+  // without information (GradientViews::empty). [rows]
   std::vector<double> Take(const GradientViews& views);
 
  private:

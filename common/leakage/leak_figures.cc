@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-#include "common/leakage/leak_auc.h"
+#include "common/leakage/summary.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -91,7 +91,7 @@ double Auc(const Ranking& ranking) {
   return wins / static_cast<double>(ranking.positives);
 }
 
-// DeLong's variance. Where the sample shows none, or a class of one row cannot, the largest a score of that AUC may
+// DeLong's variance. If the sample shows none, or a class of one row cannot, the largest a score of that AUC may
 // have: AUC (1 - AUC) / min(n0, n1) (Birnbaum and Klose 1957).
 double AucVariance(const Ranking& ranking, double auc) {
   const double negatives = static_cast<double>(ranking.negatives);
@@ -109,11 +109,38 @@ double AucVariance(const Ranking& ranking, double auc) {
   return variance > kRounding ? variance : auc * (1 - auc) / smaller;
 }
 
+// Standard error of the AUC of so many rows of normal scores, if the AUC of the population is `auc` (Hanley and McNeil,
+// Radiology 1982, with both classes of their mean size less one: Newcombe, Statistics in Medicine 2006, part 2, method
+// 5).
+double NewcombeError(const Ranking& ranking, double auc) {
+  const double negatives = static_cast<double>(ranking.negatives);
+  const double positives = static_cast<double>(ranking.positives);
+  const double more = (negatives + positives) / 2 - 1;
+  return std::sqrt(auc * (1 - auc) * (1 + more * ((1 - auc) / (2 - auc) + auc / (1 + auc))) / (negatives * positives));
+}
+
+// The AUC between `auc` and `end`, 0 or 1, that lies as many standard errors of its own from `auc` as limits of 95% do.
+double NewcombeLimit(const Ranking& ranking, double auc, double end) {
+  double within = auc, beyond = end;
+  for (int halving = 0; halving < 50; ++halving) {
+    const double middle = (within + beyond) / 2;
+    (std::abs(middle - auc) < kNormalQuantile975 * NewcombeError(ranking, middle) ? within : beyond) = middle;
+  }
+  return within;
+}
+
 Estimate EstimateAuc(const Ranking& ranking) {
   Estimate estimate;
   estimate.value = std::clamp(Auc(ranking), 0.0, 1.0);
   const double auc = estimate.value;
   const int64_t disjoint_pairs = std::min(ranking.negatives, ranking.positives);
+  // Of few rows the sample's own variance says little, and is often near zero.
+  constexpr int64_t kFewRows = 50;
+  if (disjoint_pairs < kFewRows) {
+    estimate.low = NewcombeLimit(ranking, auc, 0);
+    estimate.high = NewcombeLimit(ranking, auc, 1);
+    return estimate;
+  }
   // Off the end of the logit scale: all pairs came out the same way.
   constexpr double kEnd = 1e-12;
   if (auc > 1 - kEnd) {
@@ -140,7 +167,7 @@ Estimate EstimateAuc(const Ranking& ranking) {
 
 // Height of the ROC curve over the false positive rate 1/`per`.
 double TruePositiveRate(const Ranking& ranking, int64_t per) {
-  double budget = static_cast<double>(ranking.negatives) / static_cast<double>(per);  // False positives left.
+  double budget = static_cast<double>(ranking.negatives) / static_cast<double>(per);  // False positives still allowed.
   double found = 0;
   for (const TiedGroup& group : ranking.groups) {
     const double negatives = static_cast<double>(group.negatives);
@@ -186,7 +213,7 @@ Estimate EstimateTruePositiveRate(const Ranking& ranking, int64_t per) {
   double above_high = 0, from_low = 0;
   int64_t negatives = 0;
   for (const TiedGroup& group : ranking.groups) {
-    // Of the group, above the negative of that rank, if so many negatives are above the threshold.
+    // The share of the group that lies above the negative of that rank, if so many negatives are above the threshold.
     const auto share = [&](int64_t rank, int64_t above) {
       if (group.negatives == 0) {
         return negatives < rank ? 1.0 : 0.0;

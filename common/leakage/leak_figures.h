@@ -25,8 +25,10 @@ struct Estimate {
 };
 
 struct LeakFigures {
-  Estimate auc;  // Interval: DeLong et al., Biometrics 1988, on the logit scale.
-  // True positive rate of the threshold that a share of the negatives exceeds. Where the AUC is below 0.5, of the
+  // Interval: DeLong et al., Biometrics 1988, on the logit scale; with less than 50 rows of a class Newcombe's,
+  // Statistics in Medicine 2006, part 2, method 5.
+  Estimate auc;
+  // True positive rate of the threshold that a share of the negatives exceeds. If the AUC is below 0.5, of the
   // inverted score (InvertedAuc), unless the score finds more as it is.
   Estimate tpr_at_1_percent_fpr;
   Estimate tpr_at_01_percent_fpr;
@@ -35,10 +37,10 @@ struct LeakFigures {
 
 // All figures of one score over `scores.size()` independent examples. Ties count half in the AUC, and interpolate
 // linearly in the true positive rates. The intervals of the rates hold with at least 95%: they allow for the sampling
-// of the negatives that set the threshold and of the positives. Errors: as LeakAuc.
+// of the negatives that set the threshold and of the positives. Errors: see LeakAuc.
 absl::StatusOr<LeakFigures> MeasureLeak(absl::Span<const float> scores, absl::Span<const uint8_t> labels);
 
-// Mean 0 and standard deviation 1, in place, so that batches whose scores differ in scale can be pooled; all 0 where
+// Mean 0 and standard deviation 1, in place, so that batches whose scores differ in scale can be pooled; all 0 if
 // they are equal. Scores that are not finite stay as they are and count for nothing.
 void StandardizeScores(std::vector<float>& scores);
 

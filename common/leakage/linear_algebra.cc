@@ -13,10 +13,10 @@
 namespace splitveil {
 namespace {
 
-// Of the result, kept in registers at once.
+// Rows and columns of the result that are kept in registers at once.
 constexpr int64_t kTileRows = 8;
 constexpr int64_t kTileCols = 16;
-// A row of a tile. The compiler splits it where registers are shorter.
+// A row of a tile. The compiler splits it if registers are shorter.
 using TileRow = float __attribute__((vector_size(kTileCols * sizeof(float))));
 
 // Element (row, k) of the left factor is first[row * row_stride + k * inner_stride].

@@ -1,5 +1,5 @@
-// The algebra of the attacks: sums over rows in double precision, where no float product overflows or underflows and no
-// long sum loses digits; products of matrices in single precision; systems of equations; means that fade.
+// The algebra of the attacks: sums over rows in double precision, in which no float product overflows or underflows and
+// no long sum loses digits; products of matrices in single precision; systems of equations; means that fade.
 #ifndef SPLITVEIL_COMMON_LEAKAGE_LINEAR_ALGEBRA_H_
 #define SPLITVEIL_COMMON_LEAKAGE_LINEAR_ALGEBRA_H_
 

@@ -22,8 +22,8 @@ struct Offset {
   double across_squared = 0;  // Squared distance from it.
 };
 
-// Origin and direction, and where rows lie in them. Double precision throughout: the difference of two floats may leave
-// their range.
+// Origin and direction, and where rows lie in them. Double precision throughout: the difference of two floats may
+// overflow.
 class Frame {
  public:
   explicit Frame(const Population& population)
@@ -72,7 +72,7 @@ absl::Status CheckClasses(ConstMatrixView clean, ConstMatrixView released, absl:
 }
 
 std::array<std::vector<double>, 2> ClassMeans(ConstMatrixView rows, absl::Span<const uint8_t> labels) {
-  // Weights in place of two copies: a batch is large, and this runs on every step.
+  // Weights in place of two copies: a batch is large, and this runs in every step.
   const double positives = static_cast<double>(std::count(labels.begin(), labels.end(), 1));
   const double counts[2] = {static_cast<double>(labels.size()) - positives, positives};
   std::array<std::vector<double>, 2> means;
@@ -168,6 +168,7 @@ absl::StatusOr<Population> EstimatePopulation(ConstMatrixView clean, ConstMatrix
     squared += (means[1][k] - means[0][k]) * (means[1][k] - means[0][k]);
     on_line += line.empty() ? 0 : (means[1][k] - means[0][k]) * line[k];
   }
+  // With a line of the noise all is measured on it: the likelihood needs its axes to be those of the noise.
   const double distance = line.empty() ? std::sqrt(squared) : std::abs(on_line);
   // Without a difference there is no direction; written so that NaN fails too.
   if (!(distance > 0 && std::isfinite(distance))) {
@@ -202,7 +203,7 @@ absl::StatusOr<Population> PopulationEstimator::Next(ConstMatrixView clean, Cons
   for (int c : {0, 1}) {
     const double spread = c == 0 ? stated_noise.spread_negative : stated_noise.spread_positive;
     modelled[c]->spread = std::isfinite(spread) ? spread : modelled[c]->spread;
-    // What the noise states is exact. Only where it states nothing is its size taken from earlier batches.
+    // What the noise states is exact. Only if it states nothing is its size taken from earlier batches.
     const bool states = std::isfinite(stated[c]->along) && std::isfinite(stated[c]->across);
     const Averages& earlier = averages_[c];
     modelled[c]->mean = measured[c]->mean = c == 0 ? 0 : distance;

@@ -30,7 +30,7 @@ struct Population {
   };
   std::vector<float> direction;  // Unit vector, [d]: difference of the clean class means, or the line of the noise.
   std::vector<float> origin;     // [d]: clean mean of the negatives.
-  double distance = 0;           // Along it, from there to that of the positives.
+  double distance = 0;           // Along it, from the origin to the clean mean of the positives.
   // As the paper models them, and as the bounds do: the clean spread of a class is the same in every direction (u and
   // v, section 4.2), and the noise adds to it.
   Class negative, positive;
@@ -46,15 +46,15 @@ struct Population {
 };
 
 // The moments of one batch: direction and origin from the clean gradients, the variances from the clean rows and their
-// difference to the released ones, the measured ones from the rows as released. A score of these same rows by these
-// moments knows a little of the rows themselves, much where a class has few of them: PopulationEstimator scores
-// without. `line`: of the noise, a unit vector, [d], which is then the direction: the class means lie along it up to
-// sampling, and what is across it is told from noise along it. Both matrices [batch, d]. Errors: FailedPrecondition
-// where a class is absent or the clean means coincide; InvalidArgument for shapes that differ.
+// difference to the released ones, the measured ones from the rows as released. Scoring the same rows with these
+// moments is unfair: they depend on the rows, much if a class has few of them. PopulationEstimator avoids that. `line`:
+// the line of the noise, a unit vector, [d]. If given, it is the direction: the class means differ along it up to
+// sampling, and noise along it is separated from noise across it. Both matrices [batch, d]. Errors: FailedPrecondition
+// if a class is absent or the clean means coincide; InvalidArgument for shapes that differ.
 absl::StatusOr<Population> EstimatePopulation(ConstMatrixView clean, ConstMatrixView released,
                                               absl::Span<const uint8_t> labels, absl::Span<const float> line = {});
 
-// Variances of the noise of a class: on one line, and on each direction across it. NaN where they are not known.
+// Variances of the noise of a class: on one line, and on each direction across it. NaN if they are not known.
 struct NoiseVariances {
   double along = std::numeric_limits<double>::quiet_NaN();
   double across = std::numeric_limits<double>::quiet_NaN();
@@ -68,8 +68,8 @@ struct NoiseVariances {
 // The noise of a batch, as its protection states it.
 struct StatedNoise {
   NoiseVariances negative, positive;
-  absl::Span<const float> direction = {};  // Of `along`, a unit vector, [d]; empty where along and across are one.
-  // The spread of each class that it was made for, u and v; NaN: that of the clean rows counts.
+  absl::Span<const float> direction = {};  // Of `along`, a unit vector, [d]; empty if along and across are one.
+  // The spread of each class that the noise was planned for, u and v; NaN: measured on the clean rows.
   double spread_negative = std::numeric_limits<double>::quiet_NaN();
   double spread_positive = std::numeric_limits<double>::quiet_NaN();
 };
@@ -80,7 +80,7 @@ struct StatedNoise {
 class PopulationEstimator {
  public:
   // The moments to score `released` with. `modelled` is false before the second batch of a method that states no noise,
-  // `measured` before the second batch. Errors: as EstimatePopulation; such a batch changes nothing.
+  // `measured` before the second batch. Errors: see EstimatePopulation; such a batch changes nothing.
   absl::StatusOr<Population> Next(ConstMatrixView clean, ConstMatrixView released, absl::Span<const uint8_t> labels,
                                   const StatedNoise& stated);
 

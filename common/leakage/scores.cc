@@ -35,7 +35,7 @@ std::vector<float> Cosines(ConstMatrixView gradients, absl::Span<const float> g_
   return scores;
 }
 
-// Rows at unit length, so that inner products are cosines, whatever the scale of a row; a row of zeros stays.
+// Rows at unit length, so that inner products are cosines at any scale of a row; a row of zeros stays.
 Matrix UnitRows(ConstMatrixView rows) {
   Matrix unit(rows.rows(), rows.cols());
   for (int64_t j = 0; j < rows.rows(); ++j) {
@@ -49,6 +49,8 @@ Matrix UnitRows(ConstMatrixView rows) {
   return unit;
 }
 
+// Four floats are a register of the oldest x86-64; four of them at once hide how long an addition takes. Each lane is a
+// sum of its own, added in order, so that every machine gives the same.
 constexpr int64_t kVector = 4;
 constexpr int64_t kVectors = 4;
 constexpr int64_t kLanes = kVector * kVectors;
@@ -72,7 +74,7 @@ LaneCosines ProductsWithColumns(absl::Span<const float> row, const float* column
   return products;
 }
 
-// The plane between two centres: a row lies on the second's side where <row, normal> > offset, and
+// The plane between two centres: a row lies on the second's side if <row, normal> > offset, and
 // 2 (<row, normal> - offset) is the squared distance to the first less that to the second.
 struct Bisector {
   std::vector<float> normal;
@@ -92,7 +94,6 @@ Bisector Between(const std::vector<double>& first, const std::vector<double>& se
 // Means of the two groups, from the weight 1 or 0 of each row in the second. Both groups hold rows.
 Bisector BetweenMeans(ConstMatrixView rows, const std::vector<double>& in_second, const std::vector<double>& mean) {
   double size = 0;
-  // The first group's mean follows from the whole's, which saves a second pass over the rows.
   for (double weight : in_second) {
     size += weight;
   }
@@ -100,6 +101,7 @@ Bisector BetweenMeans(ConstMatrixView rows, const std::vector<double>& in_second
   std::vector<double> second = WeightedRowSum(rows, in_second);
   std::vector<double> first(second.size());
   for (size_t k = 0; k < second.size(); ++k) {
+    // From the mean of all, which saves a second pass over the rows.
     first[k] = (mean[k] * static_cast<double>(rows.rows()) - second[k]) / others;
     second[k] /= size;
   }

@@ -14,10 +14,10 @@ class ConstMatrixView;
 // r_n(g) = ||g||_2 of every row. [rows]
 std::vector<float> NormScores(ConstMatrixView gradients);
 
-// r_d(g) = cos(g, g_plus) of every row; 0 where either vector is zero. g_plus: [cols].
+// r_d(g) = cos(g, g_plus) of every row; 0 if either vector is zero. g_plus: [cols].
 std::vector<float> CosineScores(ConstMatrixView gradients, absl::Span<const float> g_plus);
 
-// Both of the same rows, which are read for their norms once. `cosines` is empty where g_plus is.
+// Both of the same rows, which are read for their norms once. `cosines` is empty if g_plus is.
 struct NormAndCosineScores {
   std::vector<float> norms, cosines;
 };
@@ -38,7 +38,7 @@ class HintScores {
   // `hint_rows`: inside the batch.
   HintScores(ConstMatrixView gradients, absl::Span<const uint32_t> hint_rows);
 
-  // Minus the Euclidean distance to the nearest of the first `hints` hint rows, or of all where there are fewer. [rows]
+  // Minus the Euclidean distance to the nearest of the first `hints` hint rows, or of all if there are fewer. [rows]
   std::vector<float> Distance(int hints) const;
 
   // Largest inner product with one of them. [rows]
@@ -58,10 +58,10 @@ inline constexpr int kTwoMeansIterations = 10;
 
 // Two clusters of a batch, from one side of a direction to the other.
 struct TwoMeans {
-  // Squared distance to the centre against the direction less that to the centre along it; all 0 where there is only
+  // Squared distance to the centre against the direction less that to the centre along it; all 0 if there is only
   // one cluster. [rows]
   std::vector<float> scores;
-  double share_along = 0.5;  // Of the rows, in the cluster along the direction; 0.5 where there is only one cluster.
+  double share_along = 0.5;  // Of the rows, in the cluster along the direction; 0.5 if there is only one cluster.
 };
 
 // Two-means clustering from the halves on both sides of the mean along `direction` ([cols], the first principal

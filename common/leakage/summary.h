@@ -1,5 +1,4 @@
-// Summaries of a leak AUC over the steps of a run, in memory that does not grow with the run, and what guessing
-// reaches.
+// From scores and labels to the leak AUC, and from the AUCs of many batches to a figure of the run.
 #ifndef SPLITVEIL_COMMON_LEAKAGE_SUMMARY_H_
 #define SPLITVEIL_COMMON_LEAKAGE_SUMMARY_H_
 
@@ -10,11 +9,28 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace splitveil {
 
-// The leak AUC of a score, inverted where its AUC is below 0.5: 0.5 + |auc - 0.5|. An adversary inverts a score that
+struct RankedScore {
+  float score = 0;    // Not NaN.
+  uint8_t label = 0;  // 0 or 1.
+};
+
+// Sorts by score, ascending; what is tied stays in its order. -0 ties with 0. A radix sort on the bits of the scores,
+// several times as fast as comparing. O(n) time and memory.
+void SortByScore(std::vector<RankedScore>& scores);
+
+// Exact area under the ROC curve, ties counted half (the Mann-Whitney statistic). `labels`: 0 or 1, as many as scores.
+// Rows `excluded` are left out: what the adversary was told is no leak. Errors: InvalidArgument for different lengths
+// or a NaN score; FailedPrecondition if one class is absent, since then there is no AUC.
+absl::StatusOr<double> LeakAuc(absl::Span<const float> scores, absl::Span<const uint8_t> labels,
+                               absl::Span<const uint32_t> excluded = {});
+
+// The leak AUC of a score, inverted if its AUC is below 0.5: 0.5 + |auc - 0.5|. An adversary inverts a score that
 // points the wrong way. The one convention of every figure; ledgers keep AUCs as they were measured. NaN stays NaN.
 double InvertedAuc(double auc);
 
@@ -53,7 +69,7 @@ struct Guessing {
 // Over batches of this many positives and negatives. The AUC of a random score is the Mann-Whitney statistic over
 // positives * negatives, with mean 1/2 and variance (positives + negatives + 1) / (12 positives negatives) (Mann and
 // Whitney, Annals of Mathematical Statistics 1947); taken as normal, whose mean distance from 1/2 is sqrt(2 / pi)
-// standard deviations, which is off by less than 0.005 from 10 of each class on. At most 1; 1 where a class is empty.
+// standard deviations, which is off by less than 0.005 from 10 of each class on. At most 1; 1 if a class is empty.
 Guessing GuessingOver(double positives, double negatives);
 
 // Of values in [0, 1]: each of the first kMost, and of more how many lie in each of kMost equal bins, half a megabyte
@@ -73,7 +89,7 @@ class StepSeries {
   bool empty() const { return size_ == 0; }
   // The latest value; 0 for none.
   double latest() const { return latest_; }
-  // As NearestRankQuantile.
+  // See NearestRankQuantile.
   double Quantile(double q) const;
   // As SummarizeLeak, of AUCs as measured.
   LeakSummary LeakOf() const;

@@ -11,15 +11,16 @@
 namespace splitveil {
 namespace {
 
-// Weight of the latest batch in the centre and the scale.
+// Weight of the latest batch in the fading centre and scale.
 constexpr double kNewest = 0.1;
-// Of the constant; above 1, for a head's label direction has a mean.
+// The constant feature, beside activations of length about 1 together: a head's label direction has a mean.
 constexpr float kConstant = 1.2F;
-// Relative to the mean second moment of a feature.
+// Relative to the mean second moment of a feature; the least one keeps the system solvable if all activations are
+// equal.
 constexpr double kRidge = 1e-2;
 constexpr double kLeastRidge = 1e-6;
 
-// The same lines in every process.
+// The same lines in every process, so that both parties' audits give the same figures.
 Matrix FixedLines(int64_t from, int64_t to) {
   std::mt19937_64 random(1);  // NOLINT(cert-msc51-cpp): no secret depends on it.
   Matrix lines(from, to);
@@ -39,10 +40,10 @@ double MeanSquaredDistance(ConstMatrixView rows, const std::vector<double>& poin
   return sum / static_cast<double>(rows.rows());
 }
 
-// The least correlation of the main view with the labels that is reckoned with: that of two Gaussian classes half a
-// standard deviation apart, about what Marvell with s = 4 leaves.
+// The least correlation of the main view with the labels that is assumed: two Gaussian classes half a standard
+// deviation apart have it, about as much as remains under Marvell with s = 4.
 constexpr double kLeastReliability = 0.25;
-// Beyond which a view would never be outvoted.
+// At a correlation of 1 the weight would be infinite, and no other view could outvote this one.
 constexpr double kLargestReliability = 0.98;
 constexpr double kLargestMainWeight = 6;
 constexpr double kLargestCosineWeight = 12;
@@ -103,6 +104,7 @@ FieldCosines LabelDirectionField::Cosines(const ActivationFeatures& regression, 
     const double length = std::sqrt(SquaredNorm(directions.row(j)));
     for (int64_t k = 0; k < across.cols() && length > 0; ++k) {
       const double product = directions.row(j)[k] * across.row(j)[k] / length;
+      // Halves that share no direction, so that their errors are their own.
       (k % 2 == 0 ? cosines.even : cosines.odd)[j] += static_cast<float>(product);
     }
   }
@@ -164,6 +166,7 @@ Matrix ActivationFeatures::Take(ConstMatrixView activations) {
   }
   std::vector<double> matrix(second_moments_.data(), second_moments_.data() + second_moments_.size());
   for (int64_t k = 0; k < width(); ++k) {
+    // Feature 0, the constant, is hardly shrunk.
     matrix[k * width() + k] += kLeastRidge + (k > 0 ? kRidge * trace / static_cast<double>(width()) : 0);
   }
   // Factored once a batch; each of the fields solves with it.
@@ -216,6 +219,7 @@ SurrogateScores SurrogateHead::Take(const GradientViews& views, ConstMatrixView 
   const Matrix features = features_.Take(activations);
   std::vector<float> across(views.main.size(), 0);
   for (Teacher& teacher : teachers_) {
+    // The first teacher learns from the main view, the second from what the first makes of it (surrogate_head.h).
     teacher.field.Turn(views.turn);
     if (features.size() > 0) {
       const FieldCosines cosines = teacher.field.Cosines(features_, features, views.across);

@@ -15,14 +15,14 @@
 
 namespace splitveil {
 
-// Of a stream of batches: a constant and the centred activations, of a length of about 1 together, with their second
-// moments over the batches so far, which fade as the bottom model learns. Activations wider than kLargestWidth are
-// projected on as many fixed lines. Not thread-safe.
+// Features of a stream of batches: a constant and the centred activations, together of a length of about 1. Keeps their
+// second moments over the batches so far, which fade as the bottom model learns. Activations wider than kLargestWidth
+// are projected on as many fixed lines. Not thread-safe.
 class ActivationFeatures {
  public:
   static constexpr int64_t kLargestWidth = 128;
 
-  // Features of the next batch's `activations` [rows, cut_width], [rows, width()]; empty where they are not finite, and
+  // Features of the next batch's `activations` [rows, cut_width], [rows, width()]; empty if they are not finite, and
   // then nothing is remembered. Restarts if they are of a different width than those before.
   Matrix Take(ConstMatrixView activations);
   int64_t width() const { return second_moments_.rows(); }
@@ -41,7 +41,7 @@ class ActivationFeatures {
   void Start(int64_t cut_width);
 
   int64_t cut_width_ = -1;
-  Matrix lines_;  // [cut_width, kLargestWidth] where the activations are wider, else empty.
+  Matrix lines_;  // [cut_width, kLargestWidth] if the activations are wider, else empty.
   std::vector<double> centre_;
   double scale_ = 0;
   Matrix second_moments_;
@@ -57,14 +57,14 @@ struct FieldCosines {
 
 // By the chain rule an example's gradient is (p - y) v, v = dlogit/dz: v depends on the activations z alone, as far as
 // the head adds nothing to them that interacts. The field is linear in ActivationFeatures, which makes the head
-// quadratic in z, and is fitted in closed form to gradients that are turned round where the label is believed negative.
+// quadratic in z, and is fitted in closed form to gradients that are turned round if the label is believed negative.
 // Not thread-safe.
 class LabelDirectionField {
  public:
   // The coordinates of directions have turned: GradientViews.turn, or empty.
   void Turn(const Matrix& turn);
 
-  // Cosine of each row of `across` (unit vectors or 0) with the field at its features: larger where the row points as
+  // Cosine of each row of `across` (unit vectors or 0) with the field at its features: larger if the row points as
   // positives do. All 0 before the first Learn. [rows]
   FieldCosines Cosines(const ActivationFeatures& regression, const Matrix& features, const Matrix& across) const;
 
@@ -94,17 +94,17 @@ struct SurrogateScores {
 // Learns, batch by batch, an example's v = dlogit/dz, along which alone its label moves its gradient, and tests along
 // it. As ExPLoit does (Kariyappa and Qureshi, arXiv 2112.01299) it fits soft labels and a surrogate head to the
 // gradients in turn; in place of that method's gradient descent, closed forms:
-//  - Soft labels come from the gradients' main direction at first. Under noise that hides the labels well that view
-//    tells little of one example, but of thousands enough.
+//  - Soft labels come from the gradients' main direction at first. Under noise that hides the labels well, this view
+//    reveals little about one example, but enough about thousands.
 //  - They teach a field of label directions across the main one, by ridge regression on the activations. There noise
 //    that is spent where the classes differ on average leaves the label alone: (p - y) v(z) is nearly bare, and
 //    averages out over examples only because v turns with z.
 //  - That field and the main view together make better soft labels, which teach a second field. No field teaches
 //    itself: what it got wrong would be fixed.
 // How far a view is to be believed follows from how much it agrees with others, on batches that none has learnt from
-// yet: the field's directions fall into halves, and of three views whose errors are their own each one's correlation
-// with what they have in common is known from their correlations with each other. Views that tell nothing weigh
-// nothing. The label prior enters through the orientation alone: positives are fewer.
+// yet. The field's directions fall into halves. Of three views with independent errors, each one's correlation with
+// what they have in common follows from their correlations with each other. Views without information weigh nothing.
+// The label prior enters through the orientation alone: positives are fewer.
 //
 // Keeps moments, no row: about width (width + 32) + 16 units numbers. Costs about as many products a row. Not
 // thread-safe.
@@ -112,7 +112,7 @@ class SurrogateHead {
  public:
   // Scores the next batch by what was learnt from those before, then learns from it. `views` of its
   // gradients, of a stream that leaves no batch out, and `activations` [rows, cut_width] of the same rows. All 0 for a
-  // batch that tells nothing.
+  // batch without information (GradientViews::empty).
   SurrogateScores Take(const GradientViews& views, ConstMatrixView activations);
 
  private:

@@ -1,7 +1,9 @@
 #include "common/ledger/ledger.h"
 
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 
 #include "common/ledger/ledger_database.h"
 #include "common/ledger/ledger_rows.h"
+#include "common/ledger/schema.h"
 #include "common/status/status_macros.h"
 #include "common/storage/sqlite_database.h"
 #include "common/telemetry/log.h"
@@ -20,6 +23,7 @@
 namespace splitveil {
 namespace {
 
+// A removal reads all tables of steps, so many steps are removed at once.
 constexpr int64_t kStepsBetweenTrims = 100;
 
 }  // namespace
@@ -31,7 +35,7 @@ Ledger::~Ledger() = default;
 absl::Status Ledger::Observe(LedgerObserver observer) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, database_->Events());
   observer_ = std::move(observer);
-  // A resumed run has events already, and an observer must not miss a disclosure.
+  // A continued run has events already, and an observer must not miss a disclosure.
   for (const EventRow& event : events) {
     observer_(&event);
   }
@@ -70,7 +74,7 @@ absl::Status Ledger::Record(const Row& row) {
     }
   }
   SPLITVEIL_RETURN_IF_ERROR(database_->Insert(row));
-  // Told only once the row is taken: a figure that the ledger refused must not show on a page.
+  // Only after the row was taken: a figure that the ledger refused must not show on a page.
   if constexpr (std::is_constructible_v<RecordedRow, const Row*>) {
     if (observer_ != nullptr) {
       observer_(&row);
@@ -79,7 +83,7 @@ absl::Status Ledger::Record(const Row& row) {
   return absl::OkStatus();
 }
 
-// All that a ledger takes; events come by RecordEvent, which sets their time.
+// All tables that a run fills; events come by RecordEvent, which sets their time.
 template absl::Status Ledger::Record(const StepRow& row);
 template absl::Status Ledger::Record(const StepTimeRow& row);
 template absl::Status Ledger::Record(const ProtectionRow& row);
@@ -98,8 +102,6 @@ absl::Status Ledger::RecordEvent(absl::string_view kind, absl::string_view detai
   return Record(EventRow{LedgerDatabase::UtcNow(), std::string(kind), OneLine(detail)});
 }
 
-absl::StatusOr<int64_t> Ledger::CountEvents(absl::string_view kind) { return database_->CountEvents(kind); }
-
 absl::StatusOr<int64_t> Ledger::CountEventsOfRun(absl::string_view kind, absl::string_view detail) {
   return database_->CountEventsOfRun(kind, OneLine(detail));
 }
@@ -115,6 +117,54 @@ absl::Status Ledger::Finish(absl::string_view status) {
         absl::StrCat("run status: expected completed, stopped, failed or halted, found \"", status, "\""));
   }
   return database_->Finish(status);
+}
+
+const std::string& Ledger::path() const { return database_->path(); }
+const std::string& Ledger::run_id() const { return database_->run_id(); }
+
+absl::StatusOr<int64_t> CountAlignments(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    return 0;
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDatabase> database,
+                             SqliteDatabase::Open(path, SqliteDatabase::Mode::kReadOnly));
+  absl::Status readable = CheckMayBecomeLedger(*database);
+  // A process that was killed while it made the ledger left a file without tables.
+  absl::StatusOr<int64_t> begun =
+      readable.ok() ? database->QueryInt64("SELECT count(*) FROM sqlite_schema WHERE name = 'alignment'") : readable;
+  if (begun.ok() && *begun > 0) {
+    begun = database->QueryInt64("SELECT count(*) FROM alignment");
+  }
+  return begun.ok() ? begun : absl::Status(begun.status().code(), absl::StrCat(path, ": ", begun.status().message()));
+}
+
+absl::Status CheckAlignmentLimit(int64_t begun, int64_t limit) {
+  return limit == 0 || begun < limit
+             ? absl::OkStatus()
+             : absl::ResourceExhaustedError(
+                   absl::StrCat("alignment: this party's ledger already counts ", begun, " of at most ", limit,
+                                " (party.max_alignments): each lets the peer try a different list of ids"));
+}
+
+absl::Status RecordAlignment(const std::string& path, const std::string& run_id, AlignmentRow row, int64_t limit) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDatabase> database,
+                             SqliteDatabase::Open(path, SqliteDatabase::Mode::kCreate));
+  row.at = LedgerDatabase::UtcNow();
+  const auto record = [&]() -> absl::Status {
+    SPLITVEIL_RETURN_IF_ERROR(CreateSchema(*database));
+    // Counted under the lock: two programs that start at once must not both find the last one free.
+    SPLITVEIL_RETURN_IF_ERROR(database->Execute("PRAGMA synchronous = FULL; BEGIN IMMEDIATE"));
+    SPLITVEIL_ASSIGN_OR_RETURN(const int64_t begun, database->QueryInt64("SELECT count(*) FROM alignment"));
+    SPLITVEIL_RETURN_IF_ERROR(CheckAlignmentLimit(begun, limit));
+    SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement insertion, database->Prepare(InsertionOf<AlignmentRow>().c_str()));
+    SPLITVEIL_RETURN_IF_ERROR(WriteRow(run_id, row, insertion));
+    return database->Execute("COMMIT");
+  };
+  const absl::Status status = record();  // Where it failed, closing the connection undoes what was begun.
+  return status.ok() || absl::IsResourceExhausted(status)
+             ? status
+             : absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
 }
 
 }  // namespace splitveil

@@ -20,7 +20,7 @@ namespace splitveil {
 
 class LedgerDatabase;
 
-// A row as it was recorded, borrowed for the call; those of the other tables are told to nobody.
+// A row as it was recorded, borrowed for the call. Rows of other tables are not reported.
 using RecordedRow = std::variant<const StepRow*, const StepTimeRow*, const ProtectionRow*, const LeakRow*,
                                  const EpochLeakRow*, const EvaluationRow*, const EventRow*>;
 // Called by the thread that records, once the row has been taken. Must be thread-safe, and must not call the ledger.
@@ -29,21 +29,21 @@ using LedgerObserver = std::function<void(const RecordedRow&)>;
 // Thread-safe. Rows are buffered in memory and committed when the oldest is a second old, by Commit and at the end, so
 // a crash loses at most the last second; other processes may read and write meanwhile, and see what is committed. NaN
 // and infinite numbers are stored as NULL. Errors of Record*: AlreadyExists for a row whose key was recorded before (it
-// is not changed, and recording goes on, unless that row has been committed: then as where a commit failed);
-// FailedPrecondition after Finish; what SQLite says where a commit failed (disk full: Internal), then at every later
+// is not changed, and recording continues, unless that row has been committed: then as after a failed commit);
+// FailedPrecondition after Finish; what SQLite says after a failed commit (disk full: Internal), then at every later
 // call, since rows are lost. Messages of Create name the path: for this party alone.
 class Ledger {
  public:
-  // Opens or creates `path` and begins the run. Errors: InvalidArgument where the file is no ledger of this version,
-  // cannot be opened or written, or lies on a file system that cannot do WAL, and where the run exists or has no name;
-  // NotFound where its folder does not exist; Internal while another process holds it locked.
+  // Opens or creates `path` and begins the run. Errors: InvalidArgument if the file is no ledger of this version,
+  // cannot be opened or written, or lies on a file system that cannot do WAL, and if the run exists or has no name;
+  // NotFound if its folder does not exist; Internal while another process holds it locked.
   // `retained_steps` above 0: of the rows of single steps those of the latest steps stay, at least as many.
   static absl::StatusOr<std::unique_ptr<Ledger>> Create(const std::string& path, const RunRow& run,
                                                         int64_t retained_steps = 0);
-  // Goes on with a run that was interrupted, from the rows that it had at `position`: those beyond are removed, for
-  // they are recorded again; events that tell of interruptions, refusals, disclosed labels and what the operator did
+  // Continues an interrupted run from the rows that it had at `position`: those beyond are removed, for
+  // they are recorded again; events about interruptions, refusals, disclosed labels and what the operator did
   // stay. Before its first step a ledger that does not know the run begins it. Errors: the same, but for a run that
-  // exists; InvalidArgument where it ends before `position`: it was removed, or an older copy was put back.
+  // exists; InvalidArgument if it ends before `position`: it was removed, or an older copy was put back.
   static absl::StatusOr<std::unique_ptr<Ledger>> Continue(const std::string& path, const RunRow& run,
                                                           const v1::LedgerPosition& position,
                                                           int64_t retained_steps = 0);
@@ -53,15 +53,13 @@ class Ledger {
   // A row of any table but `run` and `event`.
   template <typename Row>
   absl::Status Record(const Row& row);
-  // From now on `observer` is told of what is recorded, and first of the run's events so far. Before other threads
+  // From now on `observer` gets what is recorded, and first the run's events so far. Before other threads
   // record. Errors: what SQLite says.
   absl::Status Observe(LedgerObserver observer);
   // `detail` holds counts and names, never a label, an id or a key.
   absl::Status RecordEvent(absl::string_view kind, absl::string_view detail);
-  // Events of this kind in the file, of all its runs.
-  absl::StatusOr<int64_t> CountEvents(absl::string_view kind);
-  // Those of the run alone, the parts before it was interrupted included; `detail`: with this detail, where there is
-  // one.
+  // Events of this kind of the run, the parts before it was interrupted included; `detail`: with this detail, if there
+  // is one.
   absl::StatusOr<int64_t> CountEventsOfRun(absl::string_view kind, absl::string_view detail = "");
   // Makes every row recorded so far visible to readers and safe from a crash.
   absl::Status Commit();
@@ -71,8 +69,11 @@ class Ledger {
   // status; FailedPrecondition the second time.
   absl::Status Finish(absl::string_view status);
 
+  const std::string& path() const;
+  const std::string& run_id() const;
+
  private:
-  // `position`: to go on from; null: the run begins.
+  // `position`: to continue from; null: the run begins.
   static absl::StatusOr<std::unique_ptr<Ledger>> Open(const std::string& path, const RunRow& run,
                                                       const v1::LedgerPosition* position, int64_t retained_steps);
   Ledger(std::unique_ptr<LedgerDatabase> database, int64_t retained_steps);
@@ -81,6 +82,17 @@ class Ledger {
   const int64_t retained_steps_;
   LedgerObserver observer_;  // Null: nobody.
 };
+
+// Records in the ledger at `path`, made if it is not there, that an alignment for `run_id` begins, on the disk before
+// this returns: one that is interrupted counts. `limit`: of all alignments of the file (PartyCommon.max_alignments; 0:
+// any number), whatever processes share it. Errors: ResourceExhausted at the limit; as Ledger::Create.
+absl::Status RecordAlignment(const std::string& path, const std::string& run_id, AlignmentRow row, int64_t limit);
+
+// How many the ledger at `path` counts; 0 where there is none, and none is made. Errors: as LedgerReader::Open.
+absl::StatusOr<int64_t> CountAlignments(const std::string& path);
+
+// ResourceExhausted if a ledger that counts `begun` alignments is at its `limit`.
+absl::Status CheckAlignmentLimit(int64_t begun, int64_t limit);
 
 }  // namespace splitveil
 

@@ -12,6 +12,7 @@
 namespace splitveil {
 namespace {
 
+// What a crash loses at most; a commit waits for the disk, so not one per row.
 constexpr absl::Duration kCommitInterval = absl::Seconds(1);
 
 }  // namespace
@@ -33,7 +34,7 @@ LedgerDatabase::~LedgerDatabase() {
   if (committer_.joinable()) {
     committer_.join();
   }
-  Commit().IgnoreError();  // Nobody is left to tell; Finish and Commit report.
+  Commit().IgnoreError();  // A destructor cannot report; Finish and Commit do.
 }
 
 absl::Status LedgerDatabase::Start(const RunRow& run, const v1::LedgerPosition* position) {
@@ -44,6 +45,7 @@ absl::Status LedgerDatabase::Start(const RunRow& run, const v1::LedgerPosition* 
   SPLITVEIL_RETURN_IF_ERROR(At(connection_->Execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL")));
   SPLITVEIL_RETURN_IF_ERROR(At(position == nullptr ? InsertRun(run) : GoBackTo(*position, run)));
   const absl::MutexLock lock(&mutex_);
+  // Two buffers that take turns: rows are recorded into one while the other is written to the file.
   for (Waiting* waiting : {&recorded_, &committed_}) {
     SPLITVEIL_ASSIGN_OR_RETURN(waiting->rows, SqliteDatabase::Open(":memory:", SqliteDatabase::Mode::kCreate));
     SPLITVEIL_RETURN_IF_ERROR(CreateTables(*waiting->rows));
@@ -71,7 +73,8 @@ absl::Status LedgerDatabase::InsertRun(const RunRow& run) {
   return inserted;
 }
 
-// One that reads to its end: SQLite lets no connection begin to write while it reads what another has changed since.
+// This read must end before the write below begins: SQLite refuses to turn a read of an old state into a write. So the
+// statement is read to its end.
 absl::StatusOr<std::optional<int64_t>> LedgerDatabase::RecordedSteps(const std::string& run_id) {
   SPLITVEIL_ASSIGN_OR_RETURN(
       SqliteStatement find,
@@ -110,7 +113,7 @@ absl::Status LedgerDatabase::GoBackTo(const v1::LedgerPosition& position, const 
       {"DELETE FROM epoch_leak WHERE run_id = ?1 AND observer <> 'label_party' AND epoch >= ?2",
        position.peer_epochs()},
       {"DELETE FROM event WHERE run_id = ?1 AND rowid > ?2 AND kind NOT IN ('interrupted', 'refused', 'ended', "
-       "'checkpoint', 'continued', 'export_failed', 'aligning', 'disclosed', 'operator_halt', 'operator_raise_noise', "
+       "'checkpoint', 'continued', 'export_failed', 'disclosed', 'operator_halt', 'operator_raise_noise', "
        "'operator_lower_disclosure')",
        position.last_event()}};
   for (const auto& [sql, beyond] : removals) {
@@ -134,6 +137,7 @@ absl::Status LedgerDatabase::CheckOpen() const {
 }
 
 void LedgerDatabase::NoteRecorded() {
+  // The first row after a commit starts the clock of the next one.
   if (!std::exchange(recorded_.any, true)) {
     recorded_.since = SteadyNow();
     sleep_.Wake();
@@ -170,6 +174,7 @@ absl::Status LedgerDatabase::Move(const std::string& table, SqliteDatabase& rows
   if (!more) {
     return absl::OkStatus();
   }
+  // Column by column: the tables in memory were made by the same statements as those in the file.
   const std::string values = absl::StrJoin(std::vector<std::string>(row.columns(), "?"), ", ");
   absl::StatusOr<SqliteStatement> insertion =
       connection_->Prepare(absl::StrCat("INSERT INTO ", table, " VALUES (", values, ")").c_str());
@@ -192,14 +197,15 @@ absl::Status LedgerDatabase::Commit() {
   }
   // Without the lock that Insert takes: another run may hold the file, or the disk be slow.
   const absl::Status written = At(Write(committed_));
+  // After a failed write the file must not stay locked for other runs.
   if (connection_->in_transaction()) {
     connection_->Execute("ROLLBACK").IgnoreError();
   }
   committed_.any = false;
   committed_.first_step = 0;
   const absl::MutexLock lock(&mutex_);
-  // Kept for good: rows of a failed commit are lost, and a run must not go on as if they were recorded. A row that the
-  // file has is this party's mistake, not the caller's.
+  // Kept for good: rows of a failed commit are lost, and a run must not continue as if they were recorded. A row that
+  // the file has is this party's mistake, not the caller's.
   commit_status_.Update(absl::IsAlreadyExists(written) ? absl::InternalError(written.message()) : written);
   return commit_status_;
 }
@@ -239,6 +245,7 @@ absl::Status LedgerDatabase::Finish(absl::string_view status) {
 }
 
 absl::StatusOr<std::vector<EventRow>> LedgerDatabase::Events() {
+  // Rows that still wait in memory count, too.
   SPLITVEIL_RETURN_IF_ERROR(Commit());
   const absl::MutexLock lock(&file_mutex_);
   absl::StatusOr<std::vector<EventRow>> events = ReadRows<EventRow>(*connection_, run_id_, "rowid");
@@ -257,10 +264,6 @@ absl::StatusOr<int64_t> LedgerDatabase::Count(const char* sql, const Values&... 
 
 absl::StatusOr<int64_t> LedgerDatabase::LastEvent() { return Count("SELECT coalesce(max(rowid), 0) FROM event"); }
 
-absl::StatusOr<int64_t> LedgerDatabase::CountEvents(absl::string_view kind) {
-  return Count("SELECT count(*) FROM event WHERE kind = ?1", kind);
-}
-
 absl::StatusOr<int64_t> LedgerDatabase::CountEventsOfRun(absl::string_view kind, absl::string_view detail) {
   return Count("SELECT count(*) FROM event WHERE run_id = ?1 AND kind = ?2 AND (?3 = '' OR detail = ?3)", run_id_, kind,
                detail);
@@ -269,6 +272,7 @@ absl::StatusOr<int64_t> LedgerDatabase::CountEventsOfRun(absl::string_view kind,
 absl::Status LedgerDatabase::Trim(int64_t step) {
   const absl::MutexLock lock(&mutex_);
   SPLITVEIL_RETURN_IF_ERROR(CheckOpen());
+  // With the next commit, in its transaction.
   recorded_.first_step = step;
   NoteRecorded();
   return absl::OkStatus();

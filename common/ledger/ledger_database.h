@@ -42,9 +42,9 @@ class LedgerDatabase {
   // Commits what is open.
   ~LedgerDatabase() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Begins the run, or goes on with it from `position`. Before any other call, once.
+  // Begins the run, or continues it from `position`. Before any other call, once.
   absl::Status Start(const RunRow& run, const v1::LedgerPosition* position) ABSL_LOCKS_EXCLUDED(mutex_);
-  // A row of this run. AlreadyExists where one of its key waits; where the file has one, Commit and all that follows
+  // A row of this run. AlreadyExists if one of its key waits; if the file has one, Commit and all that follows
   // fail: Internal.
   template <typename Row>
   absl::Status Insert(const Row& row) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -58,17 +58,20 @@ class LedgerDatabase {
     NoteRecorded();
     return absl::OkStatus();
   }
+  // Commit to CountEventsOfRun: see Ledger. Those that read commit first, so that rows which wait in memory count.
   absl::Status Commit() ABSL_LOCKS_EXCLUDED(file_mutex_, mutex_);
   absl::StatusOr<int64_t> LastEvent() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Finish(absl::string_view status) ABSL_LOCKS_EXCLUDED(mutex_);
   // Of the run, in the order they were recorded.
   absl::StatusOr<std::vector<EventRow>> Events() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<int64_t> CountEvents(absl::string_view kind) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<int64_t> CountEventsOfRun(absl::string_view kind, absl::string_view detail)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Removes what was recorded of the run's single steps before `step`. The file does not shrink; it takes new rows
   // where the old ones were.
   absl::Status Trim(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::string& path() const { return path_; }
+  const std::string& run_id() const { return run_id_; }
 
  private:
   // Rows on their way into the file.
@@ -78,7 +81,7 @@ class LedgerDatabase {
     bool any = false;                                         // Or anything else that is to be written.
     SteadyTime since;                                         // The first of them.
     int64_t first_step = 0;                                   // Rows of steps before it are removed.
-    std::string final_status;                                 // Empty: the run goes on.
+    std::string final_status;                                 // Empty: the run has not ended.
   };
 
   // The error with the ledger's path before it.
@@ -94,7 +97,7 @@ class LedgerDatabase {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file_mutex_);
   absl::Status CheckOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteRecorded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // All of `waiting` in one transaction, which is open where that fails.
+  // All of `waiting` in one transaction, which is open if that fails.
   absl::Status Write(Waiting& waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file_mutex_);
   // The rows of a table out of `rows` into the file.
   absl::Status Move(const std::string& table, SqliteDatabase& rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file_mutex_);

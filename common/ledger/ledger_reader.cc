@@ -37,7 +37,8 @@ int64_t LastSummarised(const std::vector<StepSummaryRow>& summaries) {
   return last;
 }
 
-// The figures of the series with what was removed of it.
+// The figures of the series, with the steps that were removed of it. For these only sum, squares and the worst AUC are
+// known: the p95 takes the worst for each of them, an upper limit, and p95_at_least takes 0.5, a lower one.
 void Summarise(const LeakSummaryRow& removed, LeakSeries& series) {
   series.summary = SummarizeLeak(series.aucs);
   if (removed.steps == 0) {
@@ -68,7 +69,7 @@ LedgerReader::~LedgerReader() = default;
 absl::StatusOr<std::unique_ptr<LedgerReader>> LedgerReader::Open(const std::string& path) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> connection,
                              SqliteDatabase::Open(path, SqliteDatabase::Mode::kReadOnly));
-  // Any program may have written the file: it is checked before a row is believed.
+  // Any program may have written the file, so it is checked before any row is believed.
   absl::Status checked = CheckSchema(*connection);
   if (!checked.ok()) {
     return absl::Status(checked.code(), absl::StrCat(path, ": ", checked.message()));
@@ -100,6 +101,7 @@ absl::StatusOr<std::vector<Row>> LedgerReader::ReadSteps(const std::string& run_
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<StepSummaryRow> summaries, StepSummaries(run_id));
   SPLITVEIL_ASSIGN_OR_RETURN(std::vector<Row> rows, ReadRows<Row>(*database_, run_id, order));
   const int64_t last = LastSummarised(summaries);
+  // A continued run may have recorded steps again that are summarised already: they must not count twice.
   rows.erase(std::remove_if(rows.begin(), rows.end(), [last](const Row& row) { return row.step <= last; }), rows.end());
   return rows;
 }
@@ -181,6 +183,7 @@ absl::StatusOr<std::vector<LeakSeries>> LedgerReader::Leaks(const std::string& r
       series.aucs.push_back(row.auc);
     }
   }
+  // A series whose steps were all removed exists only as a summary.
   std::map<Key, const LeakSummaryRow*> summaries;
   for (const LeakSummaryRow& row : removed) {
     summaries[key(row)] = &row;

@@ -32,7 +32,7 @@ struct LeakSeries {
   std::vector<double> aucs = {};  // As many as steps; finite.
   // Over all steps of the run, those that the ledger no longer has included: of these, `p95` takes the worst.
   LeakSummary summary = {};
-  double p95_at_least = std::numeric_limits<double>::quiet_NaN();  // Takes 0.5 of them; NaN where none was removed.
+  double p95_at_least = std::numeric_limits<double>::quiet_NaN();  // Takes 0.5 of them; NaN if none was removed.
 };
 
 // Numbers that are NULL in the ledger are read as NaN. Errors of every method: DataLoss for a damaged file, Internal
@@ -40,7 +40,7 @@ struct LeakSeries {
 // per thread.
 class LedgerReader {
  public:
-  // Errors: NotFound; InvalidArgument where the file is no ledger of this version or cannot be opened. The file is not
+  // Errors: NotFound; InvalidArgument if the file is no ledger of this version or cannot be opened. The file is not
   // changed. While it is read, SQLite keeps its `-wal` and `-shm` files beside it, so the folder must be writable
   // unless they exist; with the last reader they go, but for those of a run that writes or that ended without a word.
   static absl::StatusOr<std::unique_ptr<LedgerReader>> Open(const std::string& path);
@@ -52,6 +52,7 @@ class LedgerReader {
   absl::StatusOr<std::vector<StepRow>> Steps(const std::string& run_id);
   absl::StatusOr<std::vector<StepTimeRow>> StepTimes(const std::string& run_id);
   absl::StatusOr<std::vector<ProtectionRow>> Protections(const std::string& run_id);
+  // By step and split.
   absl::StatusOr<std::vector<EvaluationRow>> Evaluations(const std::string& run_id);
   // By layer ("cut" first), attack, observer and epoch.
   absl::StatusOr<std::vector<EpochLeakRow>> EpochLeaks(const std::string& run_id);
@@ -68,9 +69,12 @@ class LedgerReader {
   absl::StatusOr<std::optional<ActivationBoundRow>> ActivationBound(const std::string& run_id);
   // In the order they were recorded.
   absl::StatusOr<std::vector<EventRow>> Events(const std::string& run_id);
-  // Of the steps that were removed (PartyCommon.ledger_retained_steps).
+  // Of the steps that were removed (PartyCommon.ledger_retained_steps); empty if none was. By first step, method and
+  // gate.
   absl::StatusOr<std::vector<StepSummaryRow>> StepSummaries(const std::string& run_id);
+  // By attribute.
   absl::StatusOr<std::vector<PrivacyLossSummaryRow>> PrivacyLossSummaries(const std::string& run_id);
+  // By noise and size of the noise.
   absl::StatusOr<std::vector<LabelReleaseRow>> LabelReleases(const std::string& run_id);
   // By observer, layer and attack, "cut" before the other layers.
   absl::StatusOr<std::vector<LeakSeries>> Leaks(const std::string& run_id);

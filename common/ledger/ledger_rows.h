@@ -52,28 +52,31 @@ struct AllRunsRow {
   int64_t examples = 0;  // Counted for this run.
   // Bound on the AUC of an adversary that keeps every release of the most exposed of them, this run's included.
   double auc_bound = 1;
+  int64_t table_rows = 0;  // Of the party's prepared table; 0: not known.
 
   static constexpr char kTable[] = "all_runs";
   template <typename Archive>
   void serialize(Archive& archive) {
-    archive(account, examples, auc_bound);
+    archive(account, examples, auc_bound, table_rows);
   }
 };
 
+// The run itself, one row: who it is, what it trains on, which account counts it.
 struct RunRow {
   std::string run_id, role, agreement_sha256, protection, config_json;
   std::string resumed_from = "";  // Run id of the checkpoint this run started from; empty: fresh weights.
-  // Whose labels it is about. The label party's alone; empty where this party does not know.
+  // Whose labels it is about. The label party's alone; empty if this party does not know.
   std::string data_sha256 = "";              // Of the party's prepared table, hexadecimal.
   std::string label_set = "", account = "";  // Of the privacy account, and its id; empty: none counts the run.
   double max_lifetime_auc_bound = 1;         // The account's limit.
 };
 // Noise that a run draws for labels, by which the releases of several runs on the same labels add up. Label party only.
 struct LabelReleaseRow {
-  std::string noise;        // gaussian, flip.
-  int64_t sigma_units = 0;  // Of Gaussian noise, in units of the grid; 0 of flips.
-  int64_t draws = 0;        // The first ones of this strength.
-  double strength = 0;      // Of one draw: mu, or epsilon of flips.
+  std::string noise;  // gaussian, flip.
+  // Of Gaussian noise, in units of the grid; of flips that of the noise as which an account counts them, 0 without one.
+  int64_t sigma_units = 0;
+  int64_t draws = 0;    // The first ones of this strength.
+  double strength = 0;  // Of one draw: mu, or epsilon of flips.
 
   static constexpr char kTable[] = "label_release";
   template <typename Archive>
@@ -88,7 +91,7 @@ struct StepSummaryRow {
   v1::GateAction gate = v1::GATE_ACTION_UNSPECIFIED;
   int64_t steps = 0, first_step = 0, last_step = 0;
   int64_t last_epoch = -1, examples = 0;
-  // The largest of any of them; NaN where one has none.
+  // The largest of any of them; NaN if one has none.
   double worst_auc_bound = 0, worst_sum_kl = 0;
   int64_t worst_step = 0;  // That of worst_auc_bound.
 
@@ -99,7 +102,7 @@ struct StepSummaryRow {
             worst_step);
   }
 };
-// The same of LeakRows with an AUC, each inverted where it is below 0.5.
+// The same for the LeakRows with an AUC, each inverted if it is below 0.5.
 struct LeakSummaryRow {
   std::string observer, layer, attack;
   int64_t steps = 0;
@@ -113,11 +116,11 @@ struct LeakSummaryRow {
     archive(observer, layer, attack, steps, sum, squares, worst_auc, worst_step);
   }
 };
-// The same of PrivacyLossRows.
+// The same for PrivacyLossRows.
 struct PrivacyLossSummaryRow {
   std::string attribute;
   int64_t steps = 0;
-  double worst_privacy_loss = 0;  // NaN where one is not known.
+  double worst_privacy_loss = 0;  // NaN if one is not known.
   int64_t worst_step = 0;
 
   static constexpr char kTable[] = "privacy_loss_summary";
@@ -126,6 +129,22 @@ struct PrivacyLossSummaryRow {
     archive(attribute, steps, worst_privacy_loss, worst_step);
   }
 };
+// An alignment that begins: each lets the peer try a list of ids against this party's. Of the ledger's file, for some
+// belong to no run.
+struct AlignmentRow {
+  std::string at;                   // As RecordAlignment sets it.
+  std::string program = "run";      // run, align.
+  int64_t ids = 0;                  // Own ones.
+  std::string repeated = "refuse";  // What becomes of rows with the same key: refuse, first, last.
+  int64_t left_out = 0;             // Rows for that reason.
+
+  static constexpr char kTable[] = "alignment";
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(at, program, ids, repeated, left_out);
+  }
+};
+// One batch that was trained. Both parties; `step` counts from 0 over the whole run.
 struct StepRow {
   int64_t step = 0, epoch = 0, batch = 0, examples = 0;
   double loss = 0, seconds = 0;  // loss NaN: unknown to this party.
@@ -163,6 +182,8 @@ inline constexpr std::array<double StepTimeRow::*, 9> kStepPhases = {
     &StepTimeRow::backward, &StepTimeRow::protection, &StepTimeRow::update,    &StepTimeRow::attacks};
 inline constexpr std::array<const char*, 9> kStepPhaseNames = {"data",     "forward",    "serialise", "wire",   "wait",
                                                                "backward", "protection", "update",    "attacks"};
+// What was done to the gradients of a step (ProtectionReport), and what the release gate decided. Label party only;
+// NaN: does not apply to the method.
 struct ProtectionRow {
   int64_t step = 0;
   std::string method;
@@ -176,6 +197,7 @@ struct ProtectionRow {
             gate);
   }
 };
+// One attack on one batch: its AUC as measured, not inverted. At the non-label party those that it was disclosed.
 struct LeakRow {
   int64_t step = 0;
   std::string observer, layer, attack;
@@ -189,14 +211,14 @@ struct LeakRow {
   }
 };
 // One attack over all examples of one epoch, each scored once (or once per run). Figures
-// with the ends of their 95% intervals; NaN where one class is absent.
+// with the ends of their 95% intervals; NaN if one class is absent.
 struct EpochLeakRow {
   int64_t epoch = 0;
   std::string observer, layer, attack;
   int64_t examples = 0, positives = 0;
   double auc = 0, auc_low = 0, auc_high = 0;
   double tpr_1pct = 0, tpr_1pct_low = 0, tpr_1pct_high = 0;     // True positive rate at a false positive rate of 1%
-  double tpr_01pct = 0, tpr_01pct_low = 0, tpr_01pct_high = 0;  // and of 0.1%; inverted where the AUC is below 0.5.
+  double tpr_01pct = 0, tpr_01pct_low = 0, tpr_01pct_high = 0;  // and of 0.1%; inverted if the AUC is below 0.5.
   // What the noise allows: exact for Gaussian classes, and by Theorem 1. NaN: no bound holds.
   double gaussian_auc_bound = 0, auc_bound = 0;
 
@@ -227,7 +249,7 @@ struct AttributeLeakRow {
   int64_t epoch = 0;
   std::string attack, attribute;
   std::string examples;  // test, training: those that it was tried on.
-  int64_t rows = 0;      // Of them, those whose attribute is known. NaN below where there are none.
+  int64_t rows = 0;      // Of them, those whose attribute is known. NaN below if there are none.
   double accuracy = 0, accuracy_low = 0, accuracy_high = 0;  // Share guessed right, ends of the 95% interval.
   double floor = 0;                                          // Share of the most common value: guessing it always.
   double auc = 0;                                            // Of several values the mean of each against the rest.
@@ -241,6 +263,7 @@ struct AttributeLeakRow {
     archive(epoch, attack, attribute, examples, rows, accuracy, accuracy_low, accuracy_high, floor, auc);
   }
 };
+// Quality of the model after a step, on one part of the examples.
 struct EvaluationRow {
   int64_t step = 0;
   std::string split;  // train, test.
@@ -286,6 +309,8 @@ struct ActivationBoundRow {
   }
 };
 
+// Something that happened once: `at` in RFC 3339 (UTC), `kind` one word, `detail` counts and names, never a label, an
+// id or a key.
 struct EventRow {
   std::string at, kind, detail;
 
@@ -296,10 +321,13 @@ struct EventRow {
   }
 };
 
+// Kind of the event before the run's first gradients, if they are sent slice by slice, before their step has a row.
+inline constexpr char kFirstSliceSent[] = "first_slice_sent";
+
 // The enum's name in small letters: "release", "raise_noise". "unknown" for what is none of its values.
 std::string GateActionName(v1::GateAction action);
 
-// The action of that name; GATE_ACTION_UNSPECIFIED where there is none, as in the ledger of a later version.
+// The action of that name; GATE_ACTION_UNSPECIFIED if there is none, as in the ledger of a later version.
 v1::GateAction GateActionOf(absl::string_view name);
 
 }  // namespace splitveil

@@ -21,7 +21,8 @@
 namespace splitveil {
 namespace {
 
-constexpr SqliteApplication kLedger = {"a Splitveil ledger", /*id=*/0x53564c47, kLedgerVersion};  // "SVLG".
+constexpr SqliteApplication kLedger = {"a Splitveil ledger", /*id=*/0x53564c47,
+                                       kLedgerVersion};  // "SVLG" in ASCII, SQLite's application_id.
 
 // STRICT refuses a text in a number's place. WITHOUT ROWID stores a run's rows of a table together, in step order.
 constexpr char kTables[] = R"sql(
@@ -100,7 +101,7 @@ CREATE TABLE claim_check(
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE all_runs(
   run_id TEXT PRIMARY KEY NOT NULL REFERENCES run(run_id),
-  account TEXT NOT NULL, examples INTEGER NOT NULL, auc_bound REAL NOT NULL
+  account TEXT NOT NULL, examples INTEGER NOT NULL, auc_bound REAL NOT NULL, table_rows INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE privacy_loss(
   run_id TEXT NOT NULL REFERENCES run(run_id),
@@ -144,6 +145,11 @@ CREATE TABLE privacy_loss_summary(
   attribute TEXT NOT NULL, steps INTEGER NOT NULL, worst_privacy_loss REAL, worst_step INTEGER NOT NULL,
   PRIMARY KEY (run_id, attribute)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE alignment(
+  run_id TEXT NOT NULL,
+  at TEXT NOT NULL, program TEXT NOT NULL CHECK (program IN ('run', 'align')), ids INTEGER NOT NULL,
+  repeated TEXT NOT NULL CHECK (repeated IN ('refuse', 'first', 'last')), left_out INTEGER NOT NULL
+) STRICT;
 CREATE TABLE event(
   run_id TEXT NOT NULL REFERENCES run(run_id),
   at TEXT NOT NULL, kind TEXT NOT NULL, detail TEXT NOT NULL
@@ -151,13 +157,14 @@ CREATE TABLE event(
 CREATE INDEX event_of_run ON event(run_id);
 )sql";
 
-// Of the steps that are to be removed, those that are not summarised yet: after an interruption a run records some
-// again that it had summarised before. Answers are the same then (architecture rule 2), so they count once.
+// Those of the steps to be removed that are not summarised yet. After an interruption a run records some steps again
+// that were summarised before; they are the same (architecture rule 2), so they count once.
 constexpr char kNewSteps[] =
     "run_id = ?1 AND step < ?2 AND step > (SELECT coalesce(max(last_step), -1) FROM step_summary WHERE run_id = ?1)";
 
-// With one max() in a SELECT, SQLite takes the bare column `step` from the row that has it. 9e999 is infinite: a figure
-// that is not known may be any. $NEW: kNewSteps. Steps come last, since the others look up there what is summarised.
+// With a single max() in a SELECT, SQLite takes the bare column `step` from the row with the maximum. 9e999 is
+// infinite: a figure that is not known counts as the worst. $NEW: kNewSteps. step_summary comes last, since the other
+// statements look up there what is summarised already.
 constexpr const char* kSummaries[] = {R"sql(
 INSERT INTO leak_summary
 SELECT run_id, observer, layer, attack, count(leak), coalesce(sum(leak), 0), coalesce(sum(leak * leak), 0), max(leak),
@@ -207,10 +214,10 @@ ON CONFLICT (run_id, method, gate) DO UPDATE SET
 constexpr int kAttempts = 500;
 constexpr absl::Duration kPause = absl::Milliseconds(10);
 
-constexpr size_t kMaxOrigin = 100;  // Anyone may have written the file.
+constexpr size_t kMaxOrigin = 100;  // Bytes that are believed: any program may have written the file.
 
-// What wrote a ledger of another version, as far as its latest run says: " (its latest run: 0.1.0, 2026-01-31)". Both
-// columns are as old as ledgers are; empty where they cannot be read.
+// What wrote a ledger of a different version, as far as its latest run says: " (its latest run: version 0.1.0,
+// 2026-01-31)". These columns are as old as ledgers; empty if they cannot be read.
 std::string Origin(SqliteDatabase& database) {
   const absl::StatusOr<std::string> origin = database.QueryText(
       "SELECT ' (its latest run: version ' || json_extract(config_json, '$.version') || ', ' || substr(started_at, 1, "
@@ -225,7 +232,7 @@ absl::Status AnotherVersion(int64_t version, SqliteDatabase& database) {
   return absl::InvalidArgumentError(
       absl::StrCat("ledger version: expected ", kLedgerVersion, ", found ", version, ", written by ", age,
                    " version of Splitveil", Origin(database),
-                   "; to report on its runs, use the `splitveil` of that version; to record new runs, set another "
+                   "; to report on its runs, use the `splitveil` of that version; to record new runs, set a different "
                    "ledger_path"));
 }
 
@@ -267,7 +274,7 @@ absl::Status CreateSchema(SqliteDatabase& database) {
     return is_ledger.status();
   }
   SPLITVEIL_RETURN_IF_ERROR(SetWriteAheadLog(database));
-  // A second process may make the same file at this moment.
+  // A second process may create the same file at this moment: only one gets the write lock.
   SPLITVEIL_RETURN_IF_ERROR(database.Execute("BEGIN IMMEDIATE"));
   is_ledger = IsLedger(database);  // Now under the lock: another process may have been first.
   absl::Status created = is_ledger.ok() && !*is_ledger ? MakeLedger(database) : is_ledger.status();
@@ -310,6 +317,7 @@ std::vector<std::string> RemovalOfSteps() {
 }
 
 absl::Status AsDamage(const absl::Status& status) {
+  // SQLite's text for a missing table or column; it has no code of its own for that.
   return absl::IsInternal(status) && absl::StrContains(status.message(), "no such ")
              ? absl::DataLossError(status.message())
              : status;

@@ -18,10 +18,10 @@
 namespace splitveil {
 
 // PRAGMA user_version of the files this build reads and writes. Raise it with every change of a table.
-inline constexpr int kLedgerVersion = 8;
+inline constexpr int kLedgerVersion = 9;
 
 // Turns an empty database into a ledger; leaves a ledger of this version alone. Safe against a second process doing
-// the same. Errors: InvalidArgument where the file is another database, another version, or no database, or its file
+// the same. Errors: InvalidArgument if the file is another database, another version, or no database, or its file
 // system cannot do WAL: it is not changed then; else as SqliteDatabase.
 absl::Status CreateSchema(SqliteDatabase& database);
 
@@ -33,10 +33,10 @@ absl::Status CreateTables(SqliteDatabase& database);
 // SqliteDatabase.
 absl::Status CheckMayBecomeLedger(SqliteDatabase& database);
 
-// Errors: InvalidArgument where the file is no ledger of this version; else as SqliteDatabase.
+// Errors: InvalidArgument if the file is no ledger of this version; else as SqliteDatabase.
 absl::Status CheckSchema(SqliteDatabase& database);
 
-// OK where `path` is a ledger of this version that may be written, or where a new one can be made. Makes none. Errors:
+// OK if `path` is a ledger of this version that may be written, or if a new one can be made. Makes none. Errors:
 // NotFound for a folder that does not exist; InvalidArgument for another file, a ledger of another version, or one
 // that may not be written, as one line that begins with the path; else as SqliteDatabase.
 absl::Status CheckLedgerPath(const std::string& path);
@@ -46,7 +46,7 @@ absl::Status CheckLedgerPath(const std::string& path);
 // gone. Figures of epochs stay.
 std::vector<std::string> RemovalOfSteps();
 
-// A ledger of this version has every table and column that is read: a file without one is damaged.
+// Turns "no such table" or "no such column" into DataLoss: a ledger of this version has every one that is read.
 absl::Status AsDamage(const absl::Status& status);
 
 // How a field is stored: texts and numbers as they are.
@@ -77,6 +77,7 @@ class ColumnReader {
   int column_ = 0;  // Of the latest field; 0 is run_id.
 };
 
+// Columns of the table of `Row`, run_id included.
 template <typename Row>
 int CountColumns() {
   int columns = 1;
@@ -92,6 +93,8 @@ std::string InsertionOf() {
                       absl::StrJoin(std::vector<std::string>(CountColumns<Row>() - 1, ", ?"), ""), ")");
 }
 
+// Inserts `row`; `insertion`: of InsertionOf<Row>. Errors: AlreadyExists for a key that is there; else as
+// SqliteDatabase.
 template <typename Row>
 absl::Status WriteRow(const std::string& run_id, const Row& row, SqliteStatement& insertion) {
   absl::Status status;

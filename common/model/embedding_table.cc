@@ -19,7 +19,7 @@ constexpr int64_t kMaxDimension = 4096;
 // In a large table each row is a cache miss; asking this many rows ahead lets them overlap.
 constexpr size_t kPrefetchRows = 16;
 
-// Both ends, as a row of a few numbers may lie across two cache lines; of a long one, the processor expects the rest.
+// Both ends: a short row may lie across two cache lines. Of a long row, the processor fetches the rest by itself.
 void Prefetch(const float* row, int64_t size) {
   __builtin_prefetch(row);
   __builtin_prefetch(row + size - 1);
@@ -30,6 +30,7 @@ absl::Status CheckOptions(const EmbeddingTable::Options& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("embedding.dimension: expected 1 to ", kMaxDimension, ", found ", options.dimension));
   }
+  // So that no product of rows, dimension and bytes overflows.
   const int64_t max_rows = std::numeric_limits<int64_t>::max() / static_cast<int64_t>(sizeof(float)) / kMaxDimension;
   if (options.rows < 1 || options.rows > max_rows) {
     return absl::InvalidArgumentError(
@@ -69,7 +70,7 @@ absl::StatusOr<EmbeddingTable> EmbeddingTable::Create(const Options& options) {
     // The average starts at the values, not at 0.
     table.RestartAverage();
     return table;
-  } catch (const std::exception&) {  // bad_alloc or length_error
+  } catch (const std::exception&) {  // bad_alloc or length_error: a configured table may exceed the memory.
     return absl::InternalError(absl::StrCat("embedding of ", options.rows, " rows of ", options.dimension,
                                             " numbers: no memory for ", parts, " x ", size * sizeof(float), " bytes"));
   }
@@ -179,7 +180,7 @@ void EmbeddingTable::SumByRow(absl::Span<const LookupGradient> lookups) {
 }
 
 void EmbeddingTable::StepOccurringRows(double gradient_scale) {
-  // A moment that the method has not is not touched.
+  // Offsets within a row's block; 0 for a moment that the method does not have, which its rule does not touch.
   const int64_t first = moments() > 0 ? dimension_ : 0;
   const int64_t second = moments() > 1 ? 2 * dimension_ : 0;
   const int64_t average = ValuesPart(ParameterUse::kPrediction) * dimension_;
@@ -190,7 +191,7 @@ void EmbeddingTable::StepOccurringRows(double gradient_scale) {
       float* values = blocks_.data() + occurring_rows_[i] * block_size_;
       rule.Apply(gradient_sums_.data() + i * dimension_, dimension_, values, values + first, values + second);
       if (average > 0) {
-        // By the row's own steps: late in training a rare row's average would else stay at its random start.
+        // By the row's own steps: by the table's, a rare row's average would stay at its random start late in training.
         Prefetch(average_steps_.data() + occurring_rows_[ahead], 1);
         float& own_steps = average_steps_[occurring_rows_[i]];
         const auto rate = static_cast<float>(optimizer_.AverageRate(static_cast<int64_t>(own_steps++)));
@@ -203,7 +204,7 @@ void EmbeddingTable::StepOccurringRows(double gradient_scale) {
 }
 
 absl::Status EmbeddingTable::Update(absl::Span<const LookupGradient> lookups, double gradient_scale) {
-  // All indices first: a bad one must not leave the table half updated.
+  // All indices first: after a bad one the table would be half updated.
   for (const auto& [indices, gradient] : lookups) {
     SPLITVEIL_RETURN_IF_ERROR(CheckLookup(indices, gradient.rows(), gradient.cols()).status());
   }

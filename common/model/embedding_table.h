@@ -39,20 +39,19 @@ class EmbeddingTable {
     OptimizerOptions optimizer;
   };
 
-  // Errors: InvalidArgument; Internal where the memory cannot be had.
+  // Errors: InvalidArgument; Internal if the memory cannot be had.
   static absl::StatusOr<EmbeddingTable> Create(const Options& options);
 
   // Looks up `indices` [batch * columns], row-major, and writes the `columns` vectors of example b, one after the
   // other, to the front of row b of `out` [batch, >= columns * dimension]; what is behind them stays. Errors:
-  // InvalidArgument where the shapes do not fit or an index is outside the table; `out` is then unspecified.
+  // InvalidArgument if the shapes do not fit or an index is outside the table; `out` is then unspecified.
   absl::Status Gather(absl::Span<const int64_t> indices, ParameterUse use, Matrix& out) const;
 
   // One lazy step (v1::Optimizer): the gradients of an index that occurs several times are summed in the order of the
   // batch; moments, values and averages change only in rows that occur; bias corrections and the
   // schedule use the number of Updates so far, whether or not a row took part in them, the average's decay those that
-  // touched the row. `lookups`: those of the
-  // batch, part by part; `gradient_scale` multiplies every sum. Errors: InvalidArgument as in Gather; nothing is
-  // changed.
+  // touched the row. `lookups`: those of the batch, part by part; `gradient_scale` multiplies every sum. Errors:
+  // InvalidArgument as in Gather; nothing is changed.
   absl::Status Update(absl::Span<const LookupGradient> lookups, double gradient_scale);
 
   int64_t rows() const { return rows_; }
@@ -63,11 +62,11 @@ class EmbeddingTable {
   StridedRows moment(int index) { return Part(1 + index); }
   int moments() const { return optimizer_.moments(); }
   bool has_average() const { return optimizer_.has_average(); }
-  // Steps in each row's average, whole numbers up to 2^24: [rows, 1]. Where there is an average.
+  // Steps in each row's average, whole numbers up to 2^24: [rows, 1]. If there is an average.
   StridedRows average_steps() { return {average_steps_.data(), rows_, 1, 1}; }
-  // The average, where there is one, restarts from the values.
+  // The average, if there is one, restarts from the values.
   void RestartAverage();
-  // Updates so far, where training resumes from a saved state.
+  // Updates so far, if training resumes from a saved state.
   void set_steps(int64_t steps) { steps_ = steps; }
 
  private:
@@ -85,7 +84,7 @@ class EmbeddingTable {
   void SumByRow(absl::Span<const LookupGradient> lookups);
   // Steps those rows by those sums, times `gradient_scale`.
   void StepOccurringRows(double gradient_scale);
-  // Position of `row` in occurring_rows_, appended where it is new.
+  // Position of `row` in occurring_rows_, appended if it is new.
   int32_t FindOrInsert(int64_t row);
 
   int64_t rows_;
@@ -97,7 +96,7 @@ class EmbeddingTable {
   HugePageVector<float> average_steps_;  // [rows]; empty without an average.
 
   // Scratch of Update, kept to avoid allocations. The hash table has open addressing, a power-of-two size and holds
-  // positions in occurring_rows_, -1 where empty.
+  // positions in occurring_rows_, -1 if empty.
   std::vector<int32_t> hash_table_;
   int hash_shift_ = 0;
   std::vector<int64_t> occurring_rows_;

@@ -18,7 +18,6 @@
 #include "common/model/torchscript_file.h"
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
-#include "common/storage/pending_file.h"
 
 namespace splitveil {
 namespace {
@@ -43,8 +42,8 @@ class ModuleTree {
   void AddParameter(const ScriptedParameter& parameter) {
     const auto [owner, name] = Split(parameter.name);
     const auto& [data, rows, width, stride] = parameter.values;
-    // Copied where there is more between the rows: a file holds all that a tensor's memory does.
-    // A table keeps moments between its rows, which are not part of the model.
+    // Copied without gaps: a file would hold all of a tensor's memory, and a table keeps moments between its rows,
+    // which are not part of the model.
     const at::Tensor values = at::from_blob(data, {rows, width}, {stride, 1}, at::kFloat).contiguous();
     Find(owner).register_parameter(name, values.view(parameter.shape).requires_grad_(), /*is_buffer=*/false);
   }
@@ -56,7 +55,7 @@ class ModuleTree {
                                     : std::make_pair(path.substr(0, dot), path.substr(dot + 1));
   }
 
-  // The module at `path`, made with those above it where there is none.
+  // The module at `path`, made with those above it if there is none.
   Module Find(const std::string& path) {
     const auto found = modules_.find(path);
     if (found != modules_.end()) {
@@ -79,7 +78,8 @@ absl::StatusOr<std::unique_ptr<PendingFile>> Create(const ExportTarget& target, 
 absl::Status WriteModule(const Module& module, PendingFile& file) {
   absl::Status status;
   torch::jit::ExportModule(module, [&](const void* bytes, size_t size) -> size_t {
-    // Told of a failed write, LibTorch's writer throws, and once more as it is destroyed: the process would abort.
+    // If it hears of a failed write, LibTorch's writer throws, and throws again when it is destroyed: the process would
+    // abort.
     if (status.ok()) {
       status = file.Append({static_cast<const char*>(bytes), size});
     }
@@ -132,8 +132,7 @@ absl::Status PrepareExport(const ExportTarget& target) {
     return absl::InvalidArgumentError(
         absl::StrCat("export_dir: ", target.folder, ": expected a folder, or a place for one: ", error.message()));
   }
-  // Left without a trace.
-  // A trial: shows now whether the folder can be written, not after the training.
+  // A trial file that is removed again: it shows before the training whether the folder can be written.
   const absl::Status status = Create(target, ".pt").status();
   return status.ok() ? status : absl::InvalidArgumentError(absl::StrCat("export_dir: ", status.message()));
 }

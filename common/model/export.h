@@ -20,17 +20,17 @@ struct ExportTarget {
   std::string party;  // "label_party" or "nonlabel_party".
 };
 
-// Makes the folder where it does not exist and tries to write to it, so that a run does not find out at its end.
-// InvalidArgument where it cannot.
+// Makes the folder if it does not exist and tries to write to it, so that a run does not find out at its end.
+// InvalidArgument if it cannot.
 absl::Status PrepareExport(const ExportTarget& target);
 
-// A half of ours. forward returns `result`, a variable or expression of `script`. Errors: InvalidArgument where the
-// files cannot be made, Internal where they cannot be written or from LibTorch.
+// A half of ours. forward returns `result`, a variable or expression of `script`. Errors: InvalidArgument if the
+// files cannot be made, Internal if they cannot be written or from LibTorch.
 absl::Status ExportHalf(const HalfScript& script, const std::string& result, const ExportTarget& target);
 
-// A trained TorchScript module as it is.
+// Writes a trained TorchScript module as it is. Errors: see ExportHalf.
 absl::Status ExportModule(const TorchScriptModule& module, const ExportTarget& target);
-// The same within a script that calls it as self.module.forward(...).
+// The same within a script that calls the module as self.module.forward(...). Errors: see ExportHalf.
 absl::Status ExportModuleWithin(const HalfScript& script, const std::string& result, const TorchScriptModule& module,
                                 const ExportTarget& target);
 

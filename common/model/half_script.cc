@@ -1,5 +1,6 @@
 #include "common/model/half_script.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -10,7 +11,7 @@
 namespace splitveil {
 namespace {
 
-// What can stand in the name of an attribute in a TorchScript file; names in configurations are free.
+// Only these characters may stand in an attribute name of a TorchScript file; names in configurations are free.
 std::string AttributeName(std::string name) {
   for (char& c : name) {
     c = absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-' ? c : '_';
@@ -18,7 +19,7 @@ std::string AttributeName(std::string name) {
   return name;
 }
 
-// Source that reads attribute `path`. By getattr, since names may begin with a digit.
+// Source that reads attribute `path`. By getattr, since a name may begin with a digit.
 std::string Read(const std::string& path) {
   std::string source = "self";
   for (const absl::string_view part : absl::StrSplit(path, '.')) {
@@ -43,7 +44,7 @@ std::string Activate(const std::string& value, v1::Activation activation) {
 
 // A layer's forward; its argument has the shape that the layer reads.
 std::string LayerSource(const PlannedLayer& layer) {
-  // As the layer computes here: the size stays, pooling alone shrinks it.
+  // Half the kernel, as LayerNetwork pads: the size stays, and only pooling shrinks it.
   const int64_t padding = layer.kernel / 2;
   std::string value = layer.is_convolution() ? absl::StrCat("torch.conv2d(x, self.weight, self.bias, padding=[",
                                                             padding, ", ", padding, "])")
@@ -70,15 +71,20 @@ HalfScript::HalfScript(std::vector<std::string> leading, const FeatureShape* own
 void HalfScript::Add(const std::string& line) { lines_.push_back(line); }
 
 void HalfScript::Assemble(const std::string& variable, InputLayer& input, const std::string& prefix) {
+  // The same formula as WritePieces in input_layer.cc, for a whole batch.
+  const int64_t k = input.pieces();
+  const std::string numbers = k == 1 ? "numeric"
+                                     : absl::StrCat("torch.flatten(torch.clamp(torch.unsqueeze(numeric, 2) * ", k,
+                                                    " - torch.arange(", k, ", device=numeric.device), 0, 1), 1)");
   if (!input.has_embedding()) {
-    Add(absl::StrCat(variable, " = numeric"));
+    Add(absl::StrCat(variable, " = ", numbers));
     return;
   }
   // The averaged values if there are any: an export predicts.
   const ParameterView table = input.parameters(AttributeName(prefix), ParameterUse::kPrediction).front();
   parameters_.push_back({table.name, {table.values.rows, table.values.width}, table.values});
-  Add(absl::StrCat(variable, " = torch.cat([torch.flatten(torch.embedding(", Read(table.name),
-                   ", categories), 1), numeric], 1)"));
+  Add(absl::StrCat(variable, " = torch.cat([torch.flatten(torch.embedding(", Read(table.name), ", categories), 1), ",
+                   numbers, "], 1)"));
 }
 
 void HalfScript::Apply(const std::string& variable, LayerStack& layers, const std::string& side) {
@@ -86,7 +92,12 @@ void HalfScript::Apply(const std::string& variable, LayerStack& layers, const st
       layers.parameters("", ParameterUse::kPrediction);  // Weight and bias of each layer.
   for (size_t l = 0; l < layers.plan().size(); ++l) {
     const PlannedLayer& layer = layers.plan()[l];
-    const std::string name = AttributeName(layer.name);
+    std::string name = AttributeName(layer.name);
+    // Names that differ in other characters alone ("a b", "a_b") must stay two layers.
+    while (
+        std::any_of(layers_.begin(), layers_.end(), [&](const ScriptedLayer& other) { return other.name == name; })) {
+      name += '_';
+    }
     std::vector<int64_t> shape = {layer.units, layer.fan_in};
     if (layer.is_convolution()) {
       shape = {layer.units, layer.channels, layer.kernel, layer.kernel};

@@ -30,7 +30,7 @@ struct ScriptedLayer {
 // what the lines assign. Parts must outlive what is made of them, and must not be trained meanwhile.
 class HalfScript {
  public:
-  // forward takes `leading` (may be empty), then, where `own_columns` is not null, "numeric" and, where it has
+  // forward takes `leading` (may be empty), then, if `own_columns` is not null, "numeric" and, if it has
   // categorical columns, "categories".
   HalfScript(std::vector<std::string> leading, const FeatureShape* own_columns);
 
@@ -39,7 +39,7 @@ class HalfScript {
   // `variable` = layers(`variable`), flattened; each layer becomes a module with a forward of its own. `side`: the
   // variable of the stack's side input, if it has one.
   void Apply(const std::string& variable, LayerStack& layers, const std::string& side = "");
-  // `line`, as it is.
+  // Adds `line` to the body of forward, as it is and without its newline.
   void Add(const std::string& line);
 
   // `def forward`, returning `result`.

@@ -13,7 +13,7 @@
 
 namespace splitveil {
 
-// Asks the system for huge pages where a block has room for some. Blocks are those of malloc otherwise.
+// Asks the system for huge pages if a block has room for some. Blocks are those of malloc otherwise.
 template <typename T>
 struct HugePageAllocator {
   using value_type = T;

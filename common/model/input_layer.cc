@@ -28,6 +28,11 @@ absl::Status CheckFeatures(const InputLayer::Options& options) {
                                                    features.categorical,
                                                    " categorical columns. Add embedding { ... }"));
   }
+  if (options.pieces < 1 || (options.pieces > 1 && features.image.channels > 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "model.numeric_pieces: expected ", features.image.channels > 0 ? "1, as the data have images" : "at least 1",
+        ", found ", options.pieces));
+  }
   return absl::OkStatus();
 }
 
@@ -35,7 +40,7 @@ absl::Status CheckBatch(const FeatureBatch& batch, const FeatureShape& features)
   if (batch.rows < 1) {
     return absl::InvalidArgumentError(absl::StrCat("feature batch: expected at least 1 row, found ", batch.rows));
   }
-  // Without numeric columns the matrix may also be left empty.
+  // Without numeric columns the matrix may also be empty.
   if (batch.numeric.cols() != features.numeric || (features.numeric > 0 && batch.numeric.rows() != batch.rows)) {
     return absl::InvalidArgumentError(absl::StrCat("feature batch, numeric: expected ", batch.rows, " x ",
                                                    features.numeric, ", found ", batch.numeric.rows(), " x ",
@@ -49,6 +54,16 @@ absl::Status CheckBatch(const FeatureBatch& batch, const FeatureShape& features)
   return absl::OkStatus();
 }
 
+// Writes `pieces` numbers for each of `numbers` from `out` on: ModelSpec.numeric_pieces.
+void WritePieces(absl::Span<const float> numbers, int64_t pieces, float* out) {
+  for (const float number : numbers) {
+    const float scaled = number * static_cast<float>(pieces);
+    for (int64_t i = 0; i < pieces; ++i) {
+      *out++ = std::clamp(scaled - static_cast<float>(i), 0.0f, 1.0f);
+    }
+  }
+}
+
 int64_t RowsOf(absl::Span<const LookupGradient> parts) {
   int64_t rows = 0;
   for (const LookupGradient& part : parts) {
@@ -57,7 +72,7 @@ int64_t RowsOf(absl::Span<const LookupGradient> parts) {
   return rows;
 }
 
-// Gradients of each embedding that occurs, summed over a batch.
+// Gradients of each embedding that occurs, summed over a batch. In double: inner products of many small numbers follow.
 using EmbeddingSums = absl::flat_hash_map<int64_t, std::vector<double>>;
 
 EmbeddingSums SumByEmbedding(absl::Span<const LookupGradient> parts, int64_t dimension) {
@@ -77,7 +92,7 @@ EmbeddingSums SumByEmbedding(absl::Span<const LookupGradient> parts, int64_t dim
   return sums;
 }
 
-// Inner product of two objectives; of one batch, so that the same embeddings occur in both.
+// Inner product of two objectives of one batch, so that the same embeddings occur in both.
 double InnerProductOf(const EmbeddingSums& left, const EmbeddingSums& right) {
   double product = 0;
   for (const auto& [row, sum] : left) {
@@ -104,28 +119,36 @@ absl::StatusOr<std::unique_ptr<InputLayer>> InputLayer::Create(const Options& op
     }
     table = *std::move(created);
   }
-  return absl::WrapUnique(new InputLayer(options.features, std::move(table)));
+  return absl::WrapUnique(new InputLayer(options.features, std::move(table), options.pieces));
 }
 
-InputLayer::InputLayer(const FeatureShape& features, std::optional<EmbeddingTable> table)
+InputLayer::InputLayer(const FeatureShape& features, std::optional<EmbeddingTable> table, int64_t pieces)
     : features_(features),
       table_(std::move(table)),
-      width_(features.numeric + (table_.has_value() ? features.categorical * table_->dimension() : 0)) {}
+      pieces_(pieces),
+      width_(features.numeric * pieces + (table_.has_value() ? features.categorical * table_->dimension() : 0)) {}
 
 absl::StatusOr<ConstMatrixView> InputLayer::Assemble(const FeatureBatch& batch, ParameterUse use,
                                                      Matrix& storage) const {
   SPLITVEIL_RETURN_IF_ERROR(CheckBatch(batch, features_));
-  // No copy if there is nothing to put before the numbers.
-  if (!table_.has_value()) {
+  // Numbers alone, unchanged: a view is enough.
+  if (!table_.has_value() && pieces_ == 1) {
     return ConstMatrixView(batch.numeric);
   }
   storage = Matrix::ToOverwrite(batch.rows, width_);
-  SPLITVEIL_RETURN_IF_ERROR(table_->Gather(batch.categories, use, storage));
+  if (table_.has_value()) {
+    SPLITVEIL_RETURN_IF_ERROR(table_->Gather(batch.categories, use, storage));
+  }
   // Embeddings first, then the numbers: the order in which exported models concatenate them.
-  const int64_t embedded = width_ - features_.numeric;
+  const int64_t embedded = width_ - features_.numeric * pieces_;
   for (int64_t b = 0; b < batch.rows && features_.numeric > 0; ++b) {
     const absl::Span<const float> numeric = batch.numeric.row(b);
-    std::copy(numeric.begin(), numeric.end(), storage.row(b).begin() + embedded);
+    float* const out = storage.row(b).data() + embedded;
+    if (pieces_ == 1) {
+      std::copy(numeric.begin(), numeric.end(), out);
+    } else {
+      WritePieces(numeric, pieces_, out);
+    }
   }
   return ConstMatrixView(storage);
 }

@@ -23,27 +23,31 @@
 
 namespace splitveil {
 
-// Row b of the output is [embedding of column 1, ..., of the last categorical column, numeric columns].
+// Row b of the output is [embedding of column 1, ..., of the last categorical column, numeric columns], each of the
+// latter in its pieces (v1::ModelSpec.numeric_pieces).
 // Not thread-safe.
 class InputLayer {
  public:
   struct Options {
     std::string field;  // Where `embedding` stands in the configuration, for error messages: "model".
     FeatureShape features;
-    const v1::Embedding* embedding = nullptr;  // Null where the specification has none. Read by Create only.
+    const v1::Embedding* embedding = nullptr;  // Null if the specification has none. Read by Create only.
     OptimizerOptions optimizer;
     uint64_t seed = 0;
+    int64_t pieces = 1;  // Inputs of a number, >= 1.
   };
 
-  // Errors: InvalidArgument where there are no features at all, or categorical columns but no embedding.
+  // Errors: InvalidArgument if there are no features at all, categorical columns but no embedding, or images in
+  // pieces.
   static absl::StatusOr<std::unique_ptr<InputLayer>> Create(const Options& options);
 
-  // Columns of the output: categorical * dimension + numeric.
+  // Columns of the output: categorical * dimension + numeric * pieces.
   int64_t width() const { return width_; }
+  int64_t pieces() const { return pieces_; }
   bool has_embedding() const { return table_.has_value(); }
 
   // Output [batch.rows, width] for `batch`, with the embeddings of `use`: a view of `storage`, or of batch.numeric
-  // itself where nothing has to be looked up. Both must outlive the view. Errors: InvalidArgument where the batch does
+  // itself if nothing has to be looked up. Both must outlive the view. Errors: InvalidArgument if the batch does
   // not have the features' shape.
   absl::StatusOr<ConstMatrixView> Assemble(const FeatureBatch& batch, ParameterUse use, Matrix& storage) const;
 
@@ -61,16 +65,17 @@ class InputLayer {
   // What else training resumes from: its moments under MomentName, its average under AverageName and, with
   // ".steps" behind that, the steps in each row's.
   std::vector<ParameterView> optimizer_state(const std::string& prefix);
-  // The average, where there is one, restarts from the embeddings.
+  // The average, if there is one, restarts from the embeddings.
   void RestartAverage();
-  // Steps of the optimiser so far, where training resumes from a saved state.
+  // Steps of the optimiser so far, if training resumes from a saved state.
   void set_steps(int64_t steps);
 
  private:
-  InputLayer(const FeatureShape& features, std::optional<EmbeddingTable> table);
+  InputLayer(const FeatureShape& features, std::optional<EmbeddingTable> table, int64_t pieces);
 
   FeatureShape features_;
   std::optional<EmbeddingTable> table_;
+  int64_t pieces_;
   int64_t width_;
 };
 

@@ -1,13 +1,15 @@
 #include "common/model/layer_network.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <array>
+#include <cmath>
 #include <tuple>
 #include <utility>
 
 namespace splitveil {
 namespace {
 
-// In place: the derivatives are taken from the output.
+// In place, since every derivative is taken from the output.
 at::Tensor Activate(at::Tensor linear, v1::Activation activation) {
   switch (activation) {
     case v1::LINEAR:
@@ -22,7 +24,7 @@ at::Tensor Activate(at::Tensor linear, v1::Activation activation) {
   return linear;
 }
 
-// The gradient before the function, of that behind it, where its value is `activated`.
+// From the gradient after the activation function, whose value is `activated`, to the gradient before it.
 at::Tensor BeforeActivation(const at::Tensor& gradient, const at::Tensor& activated, v1::Activation activation) {
   switch (activation) {
     case v1::LINEAR:
@@ -44,7 +46,7 @@ std::tuple<at::Tensor, at::Tensor> Pool(const PlannedLayer& layer, const at::Ten
   return at::max_pool2d_with_indices(values, layer.max_pool, layer.max_pool);
 }
 
-// The gradient before the pooling, of that behind it.
+// From the gradient after the pooling to the gradient before it.
 at::Tensor BeforePooling(const PlannedLayer& layer, const at::Tensor& gradient, const at::Tensor& values,
                          const at::Tensor& maxima) {
   return at::max_pool2d_with_indices_backward(gradient, values, layer.max_pool, layer.max_pool, /*padding=*/0,
@@ -60,7 +62,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> ConvolutionBackward(const Planned
                                   /*transposed=*/false, /*output_padding=*/{0, 0}, /*groups=*/1, mask);
 }
 
-// The gradient at a layer's input, of that before its activation function.
+// From the gradient before a layer's activation function to the gradient at its input.
 at::Tensor AtInput(const PlannedLayer& layer, const at::Tensor& input, const at::Tensor& gradient,
                    const at::Tensor& weight) {
   return layer.is_convolution() ? std::get<0>(ConvolutionBackward(layer, input, gradient, weight, {true, false, false}))
@@ -91,11 +93,32 @@ int64_t ParameterCount(const std::vector<PlannedLayer>& layers) {
   return count;
 }
 
+StackParameters InitialParameters(const std::vector<PlannedLayer>& layers, v1::ModelSpec::Initialization initialization,
+                                  uint64_t seed) {
+  StackParameters parameters(at::empty({ParameterCount(layers)}, at::kFloat), layers);
+  const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  for (size_t l = 0; l < layers.size(); ++l) {
+    const at::Tensor &weight = parameters.views[2 * l], &bias = parameters.views[2 * l + 1];
+    const auto fan_in = static_cast<double>(layers[l].fan_in);
+    if (initialization == v1::ModelSpec::HE_UNIFORM) {
+      // He et al., ICCV 2015: a ReLU halves the variance, so its weights have twice as much.
+      const double bound = std::sqrt((layers[l].activation == v1::RELU ? 6 : 3) / fan_in);
+      weight.uniform_(-bound, bound, generator);
+      bias.zero_();
+    } else {
+      const double bound = 1 / std::sqrt(fan_in);
+      weight.uniform_(-bound, bound, generator);
+      bias.uniform_(-bound, bound, generator);
+    }
+  }
+  return parameters;
+}
+
 LayerNetwork::LayerNetwork(LayerChain chain, std::vector<PlannedLayer> layers)
     : chain_(std::move(chain)),
       layers_(std::move(layers)),
       outputs_(static_cast<int64_t>(OutputNames(chain_.layers).size())) {
-  // The plan has all of them.
+  // The plan holds all that is needed of them.
   chain_.layers.clear();
 }
 
@@ -120,10 +143,10 @@ ComputedLayer LayerNetwork::Compute(size_t l, at::Tensor values, const at::Tenso
     computed.input = reads_side(l) ? at::cat({values, side}, 1) : values;
     computed.output = at::linear(computed.input, views[2 * l], views[2 * l + 1]);
   }
-  // Behind the pooling: no activation function decreases, so the maxima stay where they are, among fewer numbers.
+  // After the pooling, on fewer numbers: activation functions never decrease, so the maxima stay the same.
   computed.output = Activate(computed.output, layer.activation);
   if (l + 1 == layers_.size()) {
-    computed.output = computed.output.contiguous();  // What views has the rows within the channels.
+    computed.output = computed.output.contiguous();  // A view needs plain row order, not channels last.
   }
   return computed;
 }
@@ -157,7 +180,8 @@ NetworkGradients LayerNetwork::Backward(const std::vector<ComputedLayer>& comput
     at::Tensor linear = BeforeActivation(gradient, here.output, layer.activation);
     if (layer.is_pooled()) {
       if (at::Tensor* const kept = next_wanted()) {
-        // Which of a window's equals behind a ReLU, all 0, is the maximum, only the activated numbers tell.
+        // Of equal numbers in a window (zeros after a ReLU), the maximum is the one that pooling of the activated
+        // numbers picks: so it is found again there.
         const at::Tensor activated = Activate(here.unpooled.clone(), layer.activation);
         *kept = BeforePooling(layer, gradient, activated, std::get<1>(Pool(layer, activated)));
       }

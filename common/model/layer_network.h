@@ -23,6 +23,10 @@ struct StackParameters {
 // Numbers that the parameters of `layers` take.
 int64_t ParameterCount(const std::vector<PlannedLayer>& layers);
 
+// Where a model of `layers` starts: drawn from `seed`, equal seeds give equal parameters.
+StackParameters InitialParameters(const std::vector<PlannedLayer>& layers, v1::ModelSpec::Initialization initialization,
+                                  uint64_t seed);
+
 // What a layer has computed, as far as its back-propagation needs it.
 struct ComputedLayer {
   at::Tensor input;     // What the weights were applied to: [batch, fan_in], or images.
@@ -33,21 +37,21 @@ struct ComputedLayer {
 
 // Which gradients a back-propagation is for.
 struct WantedGradients {
-  std::vector<bool> outputs;  // As OutputNames.
+  std::vector<bool> outputs;  // See OutputNames.
   bool input = false;
   bool side = false;
 };
 
-// Undefined where not wanted.
+// Undefined if not wanted.
 struct NetworkGradients {
-  std::vector<at::Tensor> outputs;  // As OutputNames.
+  std::vector<at::Tensor> outputs;  // See OutputNames.
   at::Tensor input;
   at::Tensor side;
 };
 
 // From inputs and parameters to outputs, and gradients back; holds no parameters. Each layer's derivative is written
 // out instead of left to autograd, whose graph and engine took a tenth of a Wide & Deep step and which computes an
-// activation function's derivative twice where the parameters' gradients are put off. Throws what LibTorch throws.
+// activation function's derivative twice if the parameters' gradients are put off. Throws what LibTorch throws.
 // Thread-safe. `views`: as those of StackParameters.
 class LayerNetwork {
  public:
@@ -74,7 +78,7 @@ class LayerNetwork {
                             const WantedGradients& wanted, const std::vector<at::Tensor>& views,
                             const Visit& visit) const;
 
-  // Adds to, or where they are undefined sets, the gradients at the weight and bias of layer `l`, sums over the rows.
+  // Adds to, or if they are undefined sets, the gradients at the weight and bias of layer `l`, sums over the rows.
   // `gradient`: before its activation function.
   void AddAtParameters(size_t l, const ComputedLayer& computed, const at::Tensor& gradient,
                        const std::vector<at::Tensor>& views, at::Tensor& weight, at::Tensor& bias) const;

@@ -1,7 +1,6 @@
 #include "common/model/layer_stack.h"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -25,22 +24,6 @@ absl::Status CheckShape(const char* what, ConstMatrixView matrix, int64_t rows, 
         absl::StrCat(what, ": expected ", rows, " x ", cols, ", found ", matrix.rows(), " x ", matrix.cols()));
   }
   return absl::OkStatus();
-}
-
-// Draws the weight and bias of `layer` where its model starts (ModelSpec::Initialization).
-void DrawParameters(const PlannedLayer& layer, v1::ModelSpec::Initialization initialization,
-                    const at::Generator& generator, const at::Tensor& weight, const at::Tensor& bias) {
-  const auto fan_in = static_cast<double>(layer.fan_in);
-  if (initialization == v1::ModelSpec::HE_UNIFORM) {
-    // He et al., ICCV 2015: a ReLU halves the variance, so its weights have twice as much.
-    const double bound = std::sqrt((layer.activation == v1::RELU ? 6 : 3) / fan_in);
-    weight.uniform_(-bound, bound, generator);
-    bias.zero_();
-  } else {
-    const double bound = 1 / std::sqrt(fan_in);
-    weight.uniform_(-bound, bound, generator);
-    bias.uniform_(-bound, bound, generator);
-  }
 }
 
 }  // namespace
@@ -70,7 +53,8 @@ struct LayerStack::State {
   std::optional<StackParameters> average;
   std::optional<ParameterOptimizer> optimizer;
   bool gradients_in_update = false;
-  // What is left to do of a Backward: a layer's parameters, with the gradient before its activation function.
+  // The part of a Backward that waits for Update: a layer's parameters, with the gradient before its activation
+  // function.
   struct LayerEnd {
     size_t layer = 0;
     ComputedLayer computed;
@@ -78,20 +62,16 @@ struct LayerStack::State {
     std::shared_ptr<const StackParameters> parameters;
   };
   std::vector<LayerEnd> ends;
-  // Of the Backwards since the last step: sums over their rows, as StackParameters::views; empty before the first.
+  // Gradients of the Backwards since the last step: sums over their rows, as StackParameters::views; empty before the
+  // first.
   std::vector<at::Tensor> gradients;
   int64_t gradient_rows = 0;  // Their rows.
 
   void Initialize(const Options& options) {
     const std::vector<PlannedLayer>& layers = network.layers();
-    const int64_t size = ParameterCount(layers);
-    parameters = std::make_shared<StackParameters>(at::empty({size}, at::kFloat), layers);
-    const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(options.seed);
-    for (size_t l = 0; l < layers.size(); ++l) {
-      DrawParameters(layers[l], options.chain.initialization, generator, parameters->views[2 * l],
-                     parameters->views[2 * l + 1]);
-    }
-    optimizer.emplace(options.optimizer, static_cast<size_t>(size));
+    parameters =
+        std::make_shared<StackParameters>(InitialParameters(layers, options.chain.initialization, options.seed));
+    optimizer.emplace(options.optimizer, static_cast<size_t>(ParameterCount(layers)));
     if (options.optimizer.has_average()) {
       average.emplace(parameters->flat.clone(), layers);
     }
@@ -109,6 +89,7 @@ struct LayerStack::State {
   }
 
   absl::Status CheckInputs(ConstMatrixView input, ConstMatrixView side) const {
+    // So that an empty batch is refused.
     const int64_t rows = std::max<int64_t>(input.rows(), 1);
     absl::Status status = CheckShape("input", input, rows, network.chain().input_width);
     if (network.has_side()) {
@@ -156,7 +137,7 @@ struct LayerStack::State {
     return found.input.defined() ? CopyToMatrix(found.input) : Matrix();
   }
 
-  // Does the part of Backward that was left for Update.
+  // Does the part of Backward that waited for Update.
   void FinishBackward() {
     for (const LayerEnd& end : ends) {
       Accumulate(end);
@@ -164,7 +145,7 @@ struct LayerStack::State {
     ends.clear();
   }
 
-  // Sum of the squares of the mean gradient.
+  // Sum of the squares of the mean gradient, in double: with many parameters a float sum would lose the small ones.
   double SquaredNorm() const {
     double sum = 0;
     for (const at::Tensor& gradient : gradients) {
@@ -176,7 +157,7 @@ struct LayerStack::State {
 
   void Step(double scale) {
     Unshare();
-    // Of the step about to be taken: Step counts it.
+    // Of the step that is about to be taken: optimizer->Step counts it.
     const double average_rate = optimizer->options().AverageRate(optimizer->steps());
     std::vector<absl::Span<const float>> pieces;
     for (const at::Tensor& gradient : gradients) {
@@ -190,7 +171,7 @@ struct LayerStack::State {
   }
 
   void Forget() {
-    // Also unfinished Backwards, whose pass may be gone.
+    // Also unfinished Backwards, whose pass may no longer exist.
     ends.clear();
     gradients.clear();
     gradient_rows = 0;
@@ -255,6 +236,7 @@ absl::StatusOr<Matrix> LayerStack::Predict(ConstMatrixView input, ConstMatrixVie
   SPLITVEIL_RETURN_IF_ERROR(state_->CheckInputs(input, side));
   return CatchTorchErrors<absl::StatusOr<Matrix>>("predict", [&]() -> absl::StatusOr<Matrix> {
     const c10::InferenceMode no_autograd;
+    // Layer by layer, so that no layer's output outlives the next one.
     const at::Tensor wrapped_side = state_->network.has_side() ? WrapMatrix(side) : at::Tensor();
     at::Tensor values = WrapMatrix(input);  // Of the layer at hand alone.
     for (size_t l = 0; l < state_->network.layers().size(); ++l) {
@@ -275,7 +257,7 @@ absl::StatusOr<StackGradients> LayerStack::Backward(LayerPass& pass, ConstMatrix
   return CatchTorchErrors<Result>("backward", [&]() -> Result {
     const c10::InferenceMode no_autograd;
     LayerPass::State& computed = *pass.state_;
-    // The pass's gradients would be counted twice.
+    // A second Backward would count the gradients of this pass twice.
     computed.served = true;
     const NetworkGradients found =
         state_->network.Backward(computed.layers, WrapMatrix(output_gradient), state_->Wanted(outputs),
@@ -290,7 +272,7 @@ absl::StatusOr<StackGradients> LayerStack::Backward(LayerPass& pass, ConstMatrix
     state_->gradient_rows += batch;
 
     StackGradients result;
-    // The views stay valid as long as the result does, whatever becomes of the pass.
+    // The views stay valid as long as the result does, even after the pass.
     const auto memory = std::make_shared<std::vector<at::Tensor>>();
     const auto keep = [&](const at::Tensor& tensor) { return ViewOf(memory->emplace_back(tensor.contiguous())); };
     for (const int64_t index : outputs) {
@@ -345,7 +327,7 @@ absl::StatusOr<Matrix> LayerStack::AddGradient(const LayerPass& pass, ConstMatri
   }
   return CatchTorchErrors<absl::StatusOr<Matrix>>("added gradient", [&]() -> absl::StatusOr<Matrix> {
     const c10::InferenceMode no_autograd;
-    // What a Backward left for the update comes first, so that sums are added in the same order in every run.
+    // What waits for Update comes first, so that sums are added in the same order in every run.
     state_->FinishBackward();
     return state_->AddObjective(*pass.state_, output_gradient, state_->gradients);
   });

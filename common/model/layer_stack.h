@@ -20,7 +20,7 @@ namespace splitveil {
 
 // A batch between its forward and its backward computation: every layer's output and the parameters it was computed
 // with (weight stashing: Narayanan et al., "PipeDream", SOSP 2019, section 3.3), so that the gradients are those of the
-// activations that were sent even where other batches have been learnt from in between. The parameters are shared with
+// activations that were sent even if other batches have been learnt from in between. The parameters are shared with
 // the stack until it is trained; a pass that is dropped before that costs no copy of them.
 class LayerPass {
  public:
@@ -74,14 +74,14 @@ class LayerStack {
   const std::vector<PlannedLayer>& plan() const;
   int64_t side_layer() const;
 
-  // `input` [batch >= 1, input_width] and, where the chain has a side input, `side` [batch, side_width] are not copied
+  // `input` [batch >= 1, input_width] and, if the chain has a side input, `side` [batch, side_width] are not copied
   // and must outlive the pass.
   absl::StatusOr<LayerPass> Forward(ConstMatrixView input, ConstMatrixView side = {}) const;
-  // The last layer's output, [batch, output_width], with the parameters' average where there is one, keeping nothing.
+  // The last layer's output, [batch, output_width], with the parameters' average if there is one, keeping nothing.
   absl::StatusOr<Matrix> Predict(ConstMatrixView input, ConstMatrixView side = {}) const;
 
   // Back-propagates per-example gradients at the last output, [batch, output_width], which must stay until Update
-  // where that computes gradients. The parameters' gradients are for Update; a batch may come in several passes, each
+  // if that computes gradients. The parameters' gradients are for Update; a batch may come in several passes, each
   // with its Backward. `outputs`: which gradients to return, as indices into OutputNames of the chain's layers. A pass
   // serves once: FailedPrecondition afterwards.
   absl::StatusOr<StackGradients> Backward(LayerPass& pass, ConstMatrixView output_gradient,
@@ -89,15 +89,15 @@ class LayerStack {
   // Per-example gradients at the input, [batch, input_width], of `output_gradient` [batch, output_width] (before or
   // after the pass's Backward). Changes nothing.
   absl::StatusOr<Matrix> InputGradient(const LayerPass& pass, ConstMatrixView output_gradient) const;
-  // What one objective's per-example gradients at the last output, [batch, output_width], are at the parameters, summed
-  // over the rows of `pass`, and at the input, row by row. Before or after the pass's Backward. Changes nothing.
+  // Back-propagates one objective's per-example gradients at the last output, [batch, output_width]: to the parameters,
+  // summed over the rows of `pass`, and to the input, row by row. Before or after the pass's Backward. Changes nothing.
   struct ObjectiveGradient {
     std::vector<float> parameters;  // As `parameters` has them, back to back.
     Matrix input;                   // [batch, input_width]; empty unless Options::input_gradient.
   };
   absl::StatusOr<ObjectiveGradient> GradientOf(const LayerPass& pass, ConstMatrixView output_gradient) const;
-  // Adds such gradients to those that the next Update takes, after the pass's Backward: its rows count once. What they
-  // are at the input, as above.
+  // After the pass's Backward: adds an objective's gradients to those that the next Update takes; the rows count once.
+  // Returns the gradients at the input, see ObjectiveGradient.
   absl::StatusOr<Matrix> AddGradient(const LayerPass& pass, ConstMatrixView output_gradient);
   // Back-propagates one gradient [output_width] through example `row` of `pass` (before or after its Backward), with
   // the pass's own parameters: the gradient at each of `outputs`. Changes nothing.
@@ -105,10 +105,11 @@ class LayerStack {
                                                               absl::Span<const float> output_gradient,
                                                               absl::Span<const int64_t> outputs) const;
   // One optimiser step of each of `stacks` with the mean of the gradients over all rows of the Backwards since its last
-  // step, which OptimizerOptions::clip_norm (of the first) clips all together. FailedPrecondition where one has had
-  // none since; Internal where their norm is to be clipped and is not finite.
+  // step, which OptimizerOptions::clip_norm (of the first) clips all together. FailedPrecondition if one has had
+  // none since; Internal if their norm is to be clipped and is not finite.
   static absl::Status Update(absl::Span<LayerStack* const> stacks);
-  // Drops what the Backwards since the last step have kept for Update.
+  // Drops what the Backwards since the last step have kept for Update. After an error, or the failed batch would be
+  // learnt together with the next one.
   void Forget();
 
   // "`prefix`NAME.weight" ([units, inputs], of a convolution [channels, input channels, kernel, kernel]) and
@@ -116,7 +117,7 @@ class LayerStack {
   std::vector<ParameterView> parameters(const std::string& prefix, ParameterUse use = ParameterUse::kTraining);
   // What else training resumes from: their moments under MomentName and averages under AverageName.
   std::vector<ParameterView> optimizer_state(const std::string& prefix);
-  // The average, where there is one, restarts from the parameters.
+  // The average, if there is one, restarts from the parameters.
   void RestartAverage();
   // Steps of the optimiser so far.
   int64_t steps() const;

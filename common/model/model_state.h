@@ -16,24 +16,24 @@ class ModelState {
  public:
   virtual ~ModelState() = default;
 
-  // Copies of all parameters as Predict uses them: their averages where there are any (v1::Optimizer.average_decay).
+  // Copies of all parameters as Predict uses them: their averages if there are any (v1::Optimizer.average_decay).
   // The optimiser's moments are not among them.
   virtual NamedParameters Parameters() const = 0;
   // Overwrites all parameters, from which their averages restart; pending passes keep theirs. Errors:
-  // InvalidArgument where names or sizes differ, then nothing is changed.
+  // InvalidArgument if names or sizes differ, then nothing is changed.
   virtual absl::Status SetParameters(const NamedParameters& parameters) = 0;
 
   // All that training resumes from: the parameters as trained, under the names of Parameters(); "NAME.moment1" and
   // "NAME.moment2" for each name among them, as many as the optimiser remembers (ParameterOptimizer::moment), and
-  // "NAME.average", where there is one, an embedding's with "NAME.average.steps"; "steps" (CopyTrainingState). Only
-  // where no batch is between its gradients and its Update.
+  // "NAME.average", if there is one, an embedding's with "NAME.average.steps"; "steps" (CopyTrainingState). Only
+  // if no batch is between its gradients and its Update.
   virtual NamedParameters TrainingState() const = 0;
-  // Goes on from there. Embeddings and their moments may have fewer rows than the tables, whose other rows keep their
-  // fresh start. Errors: InvalidArgument where names or sizes differ (another model or optimiser), then nothing is
+  // Resumes from there. Embeddings and their moments may have fewer rows than the tables, whose other rows keep their
+  // fresh start. Errors: InvalidArgument if names or sizes differ (another model or optimiser), then nothing is
   // changed.
   virtual absl::Status SetTrainingState(const NamedParameters& state) = 0;
 
-  // Writes the half to `folder` (ExportTarget), as the party that it belongs to. Errors: as ExportHalf.
+  // Writes the half to `folder` (ExportTarget), as the party that it belongs to. Errors: see ExportHalf.
   virtual absl::Status ExportTo(const std::string& folder) const = 0;
 };
 

@@ -62,6 +62,7 @@ double OptimizerOptions::LearningRate(int64_t step) const {
     rate *= static_cast<double>(step + 1) / static_cast<double>(warmup_steps);
   }
   if (decay_steps > 0) {
+    // Whole decays: a staircase, not a curve.
     const int64_t decays = step / decay_steps;
     rate *= std::pow(decay_factor, static_cast<double>(decays));
   }

@@ -14,6 +14,7 @@ void ParameterOptimizer::Step(absl::Span<const absl::Span<const float>> gradient
   float* first = moments_[0].empty() ? values : moments_[0].data();
   float* second = moments_[1].empty() ? values : moments_[1].data();
   WithRule(options_, steps_++, /*dense=*/true, gradient_scale, [&](const auto& rule) {
+    // The pieces lie back to back in `values` and in the moments.
     int64_t start = 0;
     for (const absl::Span<const float> piece : gradients) {
       const auto size = static_cast<int64_t>(piece.size());

@@ -29,6 +29,7 @@ struct GradientRule {
   float operator()(float gradient, float value) const { return gradient * scale + l2 * value; }
 };
 
+// Adam and AdamW: rate1 = 1 - beta1, rate2 = 1 - beta2; `keep`: 1 - learning rate * weight decay.
 struct AdamRule {
   GradientRule gradient_of;
   float rate1;
@@ -48,6 +49,7 @@ struct AdamRule {
   }
 };
 
+// Plain gradient descent.
 struct SgdRule {
   GradientRule gradient_of;
   float rate;
@@ -59,6 +61,7 @@ struct SgdRule {
   }
 };
 
+// As torch.optim.SGD: the momentum sums gradients, without dampening.
 struct MomentumRule {
   GradientRule gradient_of;
   float rate;
@@ -75,6 +78,7 @@ struct MomentumRule {
   }
 };
 
+// Duchi, Hazan and Singer, JMLR 2011; `first`: sums of squares.
 struct AdagradRule {
   GradientRule gradient_of;
   float rate;
@@ -132,7 +136,7 @@ void WithRule(const OptimizerOptions& options, int64_t step, bool dense, double 
 // AdamW, SGD and Adagrad. Not thread-safe.
 class ParameterOptimizer {
  public:
-  // Throws std::bad_alloc where the moments' memory cannot be had.
+  // Throws std::bad_alloc if the moments' memory cannot be had.
   ParameterOptimizer(const OptimizerOptions& options, size_t size);
 
   // A step on `values` [size]. Their gradient is `gradients`, one piece behind the other, times `gradient_scale`.

@@ -20,6 +20,7 @@ using ValuesByName = absl::flat_hash_map<std::string, const std::vector<float>*>
 absl::StatusOr<ValuesByName> IndexByName(const NamedParameters& values) {
   ValuesByName by_name;
   for (const auto& [name, numbers] : values) {
+    // A name that occurs twice would hide one of its values.
     if (!by_name.emplace(name, &numbers).second) {
       return absl::InvalidArgumentError(absl::StrCat("parameter ", name, ": expected once, found twice"));
     }
@@ -53,7 +54,7 @@ absl::Status CheckFits(const std::vector<float>& numbers, const ParameterView& p
   return absl::OkStatus();
 }
 
-// All or nothing.
+// All or nothing: everything is checked before the first number is written.
 absl::Status Assign(const ValuesByName& by_name, absl::Span<const ParameterView> parameters, bool fewer_rows) {
   for (const ParameterView& parameter : parameters) {
     SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float>* numbers, Find(by_name, parameter.name));

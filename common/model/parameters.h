@@ -48,7 +48,7 @@ std::vector<ParameterView> Joined(std::vector<std::vector<ParameterView>> parts)
 std::vector<ParameterView> ViewsOf(NamedParameters& copies);
 
 // Which of a parameter's values: those that training changes, or those that predictions are made with, their average
-// where there is one (v1::Optimizer.average_decay) and else the same.
+// if there is one (v1::Optimizer.average_decay) and else the same.
 enum class ParameterUse { kTraining, kPrediction };
 
 // "NAME.moment1", "NAME.moment2": what an optimiser remembers of parameter NAME, in the layout of its values.
@@ -56,9 +56,10 @@ std::string MomentName(const std::string& parameter, int moment);
 // "NAME.average": its average over the steps, in the same layout.
 std::string AverageName(const std::string& parameter);
 
+// Copies of all values, without the gaps between rows. Thread-safe as long as nobody trains.
 NamedParameters CopyParameters(absl::Span<const ParameterView> parameters);
 
-// Overwrites every one of `parameters` with the values of its name, in any order. Errors: InvalidArgument where a name
+// Overwrites every one of `parameters` with the values of its name, in any order. Errors: InvalidArgument if a name
 // is missing, repeated or unknown or a size differs; then nothing is changed.
 absl::Status AssignParameters(const NamedParameters& values, absl::Span<const ParameterView> parameters);
 
@@ -67,7 +68,7 @@ absl::Status AssignParameters(const NamedParameters& values, absl::Span<const Pa
 NamedParameters CopyTrainingState(absl::Span<const ParameterView> state, int64_t steps);
 
 // Puts it back and returns the steps. A table may have fewer rows in `values`: those further down keep what they have.
-// Errors: as AssignParameters; InvalidArgument for "steps" that are no count or tables of parts of rows.
+// Errors: see AssignParameters; InvalidArgument for "steps" that are no count or tables of parts of rows.
 absl::StatusOr<int64_t> AssignTrainingState(const NamedParameters& values, absl::Span<const ParameterView> state);
 
 }  // namespace splitveil

@@ -27,7 +27,8 @@ Result CatchTorchErrors(const char* operation, Body body) {
   }
 }
 
-// Wraps the caller's memory. LibTorch has no read-only tensors; nothing may write to these.
+// Wraps the caller's memory, [rows, cols] float32, which must outlive the tensor. LibTorch has no read-only tensors:
+// nothing may write to it.
 inline at::Tensor WrapMatrix(ConstMatrixView matrix) {
   return at::from_blob(const_cast<float*>(matrix.data()), {matrix.rows(), matrix.cols()}, at::kFloat);
 }
@@ -38,6 +39,7 @@ inline ConstMatrixView ViewOf(const at::Tensor& tensor) {
   return {tensor.data_ptr<float>(), rows, tensor.numel() / rows};
 }
 
+// A copy of `tensor` [rows, ...], rows >= 1, with all other dimensions in one. Throws what LibTorch throws.
 inline Matrix CopyToMatrix(const at::Tensor& tensor) {
   const int64_t rows = tensor.size(0);
   Matrix matrix = Matrix::ToOverwrite(rows, tensor.numel() / rows);

@@ -22,6 +22,7 @@ namespace {
 constexpr uintptr_t kAlignment = 64;  // As LibTorch's own: a cache line, a vector of AVX-512.
 
 void Free(void* block) {
+  // The pointer that malloc gave is stored right before the block (Aligned).
   if (block != nullptr) {
     std::free(static_cast<void**>(block)[-1]);
   }
@@ -43,7 +44,7 @@ class TensorMemory final : public c10::Allocator {
     void* const block = bytes == 0 ? nullptr : Aligned(bytes);
     return {block, block, &Free, c10::Device(c10::DeviceType::CPU)};
   }
-  // What malloc gave stands right before the block.
+  // The pointer that malloc gave is stored right before the block, for Free.
   static void* Aligned(size_t bytes) {
     // Room for the alignment and for the pointer before the block; the bound keeps the sum from overflowing.
     void* const given = bytes <= SIZE_MAX / 2 ? std::malloc(bytes + kAlignment + sizeof(void*)) : nullptr;

@@ -4,8 +4,9 @@
 
 namespace splitveil {
 
-// Sets the threads of LibTorch's own loops and, where it is loaded, of OpenBLAS, which at::set_num_threads does not
-// reach. Call before the first product.
+// Sets the threads of LibTorch's own loops and, if it is loaded, of OpenBLAS, which at::set_num_threads does not
+// reach. `threads`: at least 1. Call before the first product, once: other threads take the number over when they first
+// compute.
 void SetComputeThreads(int threads);
 
 // From now on LibTorch's memory comes from malloc and is aligned here. By itself LibTorch takes it from posix_memalign,

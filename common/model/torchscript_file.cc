@@ -23,7 +23,7 @@ namespace splitveil {
 namespace {
 
 // Reads the ZIP archive at `path` once from end to end. It finds damage, not intent: a checksum is no signature. Error:
-// InvalidArgument where it is no such archive, or what it holds is not what its CRC-32 says.
+// InvalidArgument if it is not such an archive, or its content does not match its CRC-32.
 absl::Status CheckTorchScriptArchive(const std::string& path);
 
 constexpr int kReadBytes = 1 << 18;
@@ -41,7 +41,7 @@ std::string OpenError(int code) {
   return text;
 }
 
-// Of a folder LibTorch reads no bytes, and takes what lies in memory for a tensor's.
+// For a folder LibTorch reads no bytes, and takes uninitialised memory for the tensor.
 bool IsFolder(zip_t* archive, const zip_stat_t& entry) {
   constexpr zip_uint32_t kFolderOfDos = 0x10;
   zip_uint8_t system = 0;
@@ -50,7 +50,7 @@ bool IsFolder(zip_t* archive, const zip_stat_t& entry) {
   return (attributes & kFolderOfDos) != 0 || absl::EndsWith(entry.name, "/");
 }
 
-// libzip compares the checksum once the last byte is read; LibTorch takes the length for true.
+// libzip compares the checksum after the last byte; LibTorch compares none and believes the stated length.
 absl::Status ReadEntry(zip_t* archive, zip_uint64_t index, std::array<char, kReadBytes>& buffer) {
   zip_stat_t stat;
   const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> entry(zip_fopen_index(archive, index, 0), zip_fclose);
@@ -97,8 +97,8 @@ bool SameMemory(const at::Tensor& a, const at::Tensor& b) {
   return a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() && a.strides() == b.strides();
 }
 
-// A file holds tied parameters as tensors on the same memory. They become one tensor, which a copy of the module keeps
-// one and an optimiser moves once.
+// A file holds tied parameters as tensors on the same memory. They become one tensor again, which stays one when the
+// module is copied, and which the optimiser moves once.
 absl::Status TieParameters(Module& module) {
   std::vector<at::Tensor> seen;
   for (Module owner : module.modules()) {
@@ -144,9 +144,9 @@ absl::StatusOr<Module> Load(const std::string& path) {
   std::error_code error;
   // A folder or a device would give LibTorch's error, which names no field.
   if (!std::filesystem::is_regular_file(path, error)) {
-    return absl::InvalidArgumentError("expected a TorchScript file, found none of that name");
+    return absl::InvalidArgumentError("expected a TorchScript file, but no file has this name");
   }
-  // LibTorch does not compare checksums: damaged weights would train without a word.
+  // LibTorch does not compare checksums: damaged weights would train silently.
   SPLITVEIL_RETURN_IF_ERROR(CheckTorchScriptArchive(path));
   try {
     return torch::jit::load(path, at::Device(at::kCPU));
@@ -163,7 +163,7 @@ absl::StatusOr<Module> LoadTorchScript(const std::string& field, const std::stri
   absl::StatusOr<Module> module = Load(path);
   absl::Status status = module.status();
   if (status.ok() && !module->find_method("forward").has_value()) {
-    status = absl::InvalidArgumentError("expected a method forward, found none");
+    status = absl::InvalidArgumentError("the module has no method forward");
   }
   if (status.ok()) {
     status = CheckParameters(*module);
@@ -214,6 +214,7 @@ std::vector<std::pair<std::string, at::Tensor>> StateOf(const Module& module) {
 std::vector<at::Tensor> TrainedParameters(const Module& module) {
   std::vector<at::Tensor> trained;
   for (const at::Tensor& parameter : module.parameters()) {
+    // Tied parameters are one tensor: once, or the optimiser would move it twice.
     if (parameter.requires_grad() && std::none_of(trained.begin(), trained.end(), [&](const at::Tensor& earlier) {
           return earlier.is_same(parameter);
         })) {
@@ -224,7 +225,7 @@ std::vector<at::Tensor> TrainedParameters(const Module& module) {
 }
 
 Module CopyModule(const Module& module, bool train) {
-  const at::NoGradGuard no_grad;  // Or the copies would be results of an operation instead of leaves.
+  const at::NoGradGuard no_grad;  // Else the copies would be results of an operation, not leaves.
   Module copy = module.deepcopy();
   // deepcopy forgets which parameters are frozen: restored below.
   copy.train(train);

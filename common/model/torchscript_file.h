@@ -14,14 +14,14 @@
 namespace splitveil {
 
 // Loads `path` to the CPU. Parameters that were one in Python (tied weights) are one again. Errors: InvalidArgument
-// with field, file, expected and found where there is no such file, no TorchScript or no forward in it, damage in it,
+// with field, file, expected and found if there is no such file, no TorchScript or no forward in it, damage in it,
 // or a parameter is not float32 or overlaps another.
 absl::StatusOr<torch::jit::Module> LoadTorchScript(const std::string& field, const std::string& path);
 
 // Arguments of forward without a default value.
 int CountRequiredArguments(const torch::jit::Module& module);
 
-// InvalidArgument with expected and found where forward cannot be called with so many tensors.
+// InvalidArgument with expected and found if forward cannot be called with so many tensors.
 absl::Status CheckArguments(const torch::jit::Module& module, int arguments);
 
 // Parameters and buffers under their names in the state dict; tied ones under each.

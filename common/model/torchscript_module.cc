@@ -29,9 +29,9 @@ int64_t Product(const std::vector<int64_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<int64_t>());
 }
 
-constexpr int kDigitBits = 16;  // Each digit is exactly a float, and finite.
+constexpr int kDigitBits = 16;  // So that each digit is a finite float, exactly.
 
-// The numbers of one parameter, or what stands in their place.
+// The numbers of one parameter. A tensor that is not trained may have any type: its bytes are kept as digits.
 struct NamedTensor {
   std::string name;
   at::Tensor tensor;
@@ -69,7 +69,7 @@ struct NamedTensor {
   }
 };
 
-// Zero where the output does not depend on it.
+// Zero if the output does not depend on it.
 at::Tensor OrZeros(const at::Tensor& gradient, const std::vector<int64_t>& sizes) {
   return gradient.defined() ? gradient : at::zeros(sizes);
 }
@@ -86,7 +86,9 @@ std::vector<Edge> EdgesOf(const std::vector<at::Tensor>& tensors) {
 
 struct TorchScriptPass::State {
   TorchScriptRun run;
-  std::vector<at::Tensor> parameters;  // The pass's own, in the order of TrainedParameters.
+  std::vector<at::Tensor> parameters;  // Those it was computed with, in the order of TrainedParameters.
+  // Of State; `sharing` is null where `parameters` are a copy.
+  std::shared_ptr<const char> living, sharing;
   bool served = false;
 };
 
@@ -110,6 +112,8 @@ struct TorchScriptModule::State {
   Draws draws;
   int64_t steps = 0;
   bool has_gradient = false;
+  // Shared with every pass that lives, and with those whose parameters are the module's.
+  std::shared_ptr<const char> living = std::make_shared<char>(), sharing = std::make_shared<char>();
 
   State(const Options& own_options, const torch::jit::Module& own_module)
       : options(own_options),
@@ -123,6 +127,20 @@ struct TorchScriptModule::State {
         averages.push_back(parameter.detach().clone());
       }
     }
+  }
+
+  // Before the parameters change: a pass that shares them keeps them as they are, and the module gets copies.
+  void LeaveParametersToPasses() {
+    if (sharing.use_count() == 1) {
+      return;
+    }
+    module = CopyModule(module, /*train=*/true);
+    std::vector<at::Tensor> copies = TrainedParameters(module);
+    for (size_t i = 0; i < copies.size(); ++i) {
+      copies[i].mutable_grad() = parameters[i].grad();
+    }
+    parameters = std::move(copies);
+    sharing = std::make_shared<char>();
   }
 
   absl::Status CheckInput(const TorchScriptInput& input) const {
@@ -149,6 +167,7 @@ struct TorchScriptModule::State {
       const auto output = std::find_if(outputs.begin(), outputs.end(), [&](const LayerOutput& candidate) {
         return candidate.layer == name && candidate.edge.is_valid();
       });
+      // A module may skip a submodule in some batches: then there is no gradient to attack.
       if (output == outputs.end() || output->sizes.empty() || output->sizes[0] != pass.state_->run.output.size(0)) {
         return absl::InternalError(absl::StrCat("layer ", name, ": expected an output in every batch, found none"));
       }
@@ -248,19 +267,24 @@ TorchScriptModule::~TorchScriptModule() = default;
 absl::StatusOr<TorchScriptPass> TorchScriptModule::Forward(const TorchScriptInput& input) {
   SPLITVEIL_RETURN_IF_ERROR(state_->CheckInput(input));
   return CatchTorchErrors<absl::StatusOr<TorchScriptPass>>("forward", [&]() -> absl::StatusOr<TorchScriptPass> {
-    // A copy, whose parameters the pass keeps: batches in flight are differentiated with those they were computed with.
-    const torch::jit::Module copy = CopyModule(state_->module, /*train=*/true);
+    // Beside other batches in flight a copy: each is differentiated with the parameters and buffers that it was
+    // computed with. A batch by itself runs on the module, which Update changes after it.
+    const bool is_alone = state_->living.use_count() == 1;
+    torch::jit::Module module = is_alone ? state_->module : CopyModule(state_->module, /*train=*/true);
+    module.train(true);  // A forward may have set it.
     // Dropout draws from LibTorch's global generator: seeded for each pass, so that a repeated batch gives the same
     // bytes.
     SeedDefaultGenerator(state_->draws.seed + state_->draws.passes);
     const at::AutoGradMode grad(true);
-    SPLITVEIL_ASSIGN_OR_RETURN(TorchScriptRun run, RunTorchScript(state_->options, *state_->forward, copy, input));
+    SPLITVEIL_ASSIGN_OR_RETURN(TorchScriptRun run, RunTorchScript(state_->options, *state_->forward, module, input));
     // Running statistics (BatchNorm) count with the next batch already, as in Python.
-    AssignAttributes(copy, state_->module);
+    AssignAttributes(module, state_->module);
     ++state_->draws.passes;
     TorchScriptPass pass;
     pass.state_->run = std::move(run);
-    pass.state_->parameters = TrainedParameters(copy);
+    pass.state_->parameters = is_alone ? state_->parameters : TrainedParameters(module);
+    pass.state_->living = state_->living;
+    pass.state_->sharing = is_alone ? state_->sharing : nullptr;
     return pass;
   });
 }
@@ -281,7 +305,7 @@ absl::StatusOr<TorchScriptGradients> TorchScriptModule::Backward(TorchScriptPass
     return absl::FailedPreconditionError("backward: expected a pass that has not been back-propagated yet");
   }
   const int64_t rows = pass.state_->run.output.size(0);
-  // A refused call leaves the pass usable.
+  // After a refused call the pass stays usable.
   SPLITVEIL_RETURN_IF_ERROR(state_->CheckOutputGradient(output_gradient, rows));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<const LayerOutput*> outputs, state_->FindLayers(pass, layers));
   using Result = absl::StatusOr<TorchScriptGradients>;
@@ -305,7 +329,7 @@ absl::StatusOr<TorchScriptGradients> TorchScriptModule::Backward(TorchScriptPass
     auto next = gradients.begin();
     for (at::Tensor& parameter : state_->parameters) {
       const at::Tensor& sum = *next++;
-      // Left undefined where the output does not depend on it: the optimiser passes over it, as in Python.
+      // Left undefined if the output does not depend on it: the optimiser passes over it, as in Python.
       parameter.mutable_grad() = sum.defined() ? sum.div(static_cast<double>(rows)).contiguous() : at::Tensor();
     }
     state_->has_gradient = true;
@@ -350,7 +374,7 @@ absl::StatusOr<std::vector<std::vector<float>>> TorchScriptModule::BackwardRow(
     for (const LayerOutput* output : outputs) {
       edges.push_back(output->edge);
     }
-    // Through the batch's own graph: a row computed alone would be another one where the batch is normalised.
+    // Through the batch's own graph: a row computed alone would differ if the batch is normalised.
     // The other rows get no gradient, but stay part of the computation.
     const at::Tensor only_row = at::zeros({rows, state_->options.output_width});
     only_row[row].copy_(WrapMatrix(gradient)[0]);
@@ -371,6 +395,7 @@ absl::Status TorchScriptModule::Update() {
   return CatchTorchErrors<absl::Status>("update", [&]() -> absl::Status {
     // Before any parameter moves: a gradient that is not finite changes nothing.
     SPLITVEIL_ASSIGN_OR_RETURN(const double scale, state_->ClippingScale());
+    state_->LeaveParametersToPasses();
     for (size_t i = 0; i < state_->parameters.size(); ++i) {
       at::Tensor& parameter = state_->parameters[i];
       if (parameter.grad().defined()) {
@@ -402,6 +427,7 @@ NamedParameters TorchScriptModule::Values(Part part) const {
 
 absl::Status TorchScriptModule::SetValues(Part part, const NamedParameters& values) {
   const at::NoGradGuard no_grad;
+  state_->LeaveParametersToPasses();
   std::vector<NamedTensor> tensors = state_->Tensors(part);
   // All names and sizes first: a state that does not fit changes nothing.
   const bool fits =

@@ -44,16 +44,17 @@ class TorchScriptPass {
   std::unique_ptr<State> state_;
 };
 
-// Row j belongs to example j, not divided by the batch. Where the module mixes the examples of a batch (BatchNorm), it
+// Row j belongs to example j, not divided by the batch. If the module mixes the examples of a batch (BatchNorm), it
 // is the derivative of the batch's summed loss at example j's values.
 struct TorchScriptGradients {
-  std::vector<Matrix> inputs;  // At each of Options::numbers, [batch, values]; empty where not asked for.
+  std::vector<Matrix> inputs;  // At each of Options::numbers, [batch, values]; empty if not asked for.
   std::vector<Matrix> layers;  // At the output of each requested layer, flattened to [batch, values].
 };
 
 // Trained in place: Forward runs in train mode and then keeps what the module changed of itself (running statistics,
-// counters); Predict runs in eval mode, with the averages of the trained parameters where there are any, and keeps
-// nothing; Update moves the parameters that the file marks as
+// counters), also of a pass that fails. It copies the module only if an earlier pass still lives, and Update only if
+// one does that shares its parameters: with one batch in flight, neither. Predict runs in eval mode, with the averages
+// of the trained parameters where there are any, and keeps nothing; Update moves the parameters that the file marks as
 // trained. The n-th Forward, from 0, draws (Dropout) as after torch.manual_seed(seed + n). float32 on the CPU. Errors
 // of the module while it runs come back as Internal. Not thread-safe.
 class TorchScriptModule {
@@ -62,9 +63,9 @@ class TorchScriptModule {
   using Options = TorchScriptOptions;
 
   // Loads the file and runs it on made-up batches of 2 and 3 rows, in both modes and back. Errors: InvalidArgument with
-  // field, file, expected and found where there is no such file or no TorchScript in it, forward takes other arguments,
-  // fails, gives another shape, trains nothing or does not predict each row for itself, or where parameters are not
-  // float32 or overlap.
+  // field, file, expected and found if there is no such file or no TorchScript in it, forward takes other arguments,
+  // fails, gives a wrong shape, trains nothing or does not predict (Options::rows_apart: nor train) each row for
+  // itself, or if parameters are not float32 or overlap.
   static absl::StatusOr<std::unique_ptr<TorchScriptModule>> Create(const Options& options);
   ~TorchScriptModule();
 
@@ -78,14 +79,14 @@ class TorchScriptModule {
   absl::StatusOr<TorchScriptGradients> Backward(TorchScriptPass& pass, ConstMatrixView output_gradient,
                                                 absl::Span<const std::string> layers);
   // Gradients at the first of Options::numbers, [batch, values], of `output_gradient` [batch, output_width] (before or
-  // after the pass's Backward). Changes nothing. FailedPrecondition where that input has none (Numbers.gradient).
+  // after the pass's Backward). Changes nothing. FailedPrecondition if that input has none (Numbers.gradient).
   absl::StatusOr<Matrix> InputGradient(const TorchScriptPass& pass, ConstMatrixView output_gradient) const;
   // Back-propagates one gradient [output_width] from example `row` of `pass` (before or after its Backward), with the
   // pass's own parameters: the gradient at that row of each of `layers`. Changes nothing.
   absl::StatusOr<std::vector<std::vector<float>>> BackwardRow(const TorchScriptPass& pass, int64_t row,
                                                               absl::Span<const float> output_gradient,
                                                               absl::Span<const std::string> layers) const;
-  // One optimiser step with the gradients of the latest Backward. FailedPrecondition where there has been none since
+  // One optimiser step with the gradients of the latest Backward. FailedPrecondition if there has been none since
   // the last step.
   absl::Status Update();
 
@@ -98,7 +99,7 @@ class TorchScriptModule {
     // Parameters and buffers by their names in the state dict. What no optimiser moves may be of any type and value
     // (int64, -inf): its bytes, two in each float.
     kModel,
-    kPrediction,  // The same with the averages, where there are any, for the trained parameters.
+    kPrediction,  // The same with the averages, if there are any, for the trained parameters.
     // Beside them the optimiser's moments and the averages of the trained parameters, and "parameter_steps": how often
     // each was moved, which a parameter that a batch does not reach is not.
     kTraining,

@@ -36,7 +36,7 @@ using torch::jit::Value;
 
 constexpr char kNote[] = "splitveil::note_layer_output";
 
-// Where the run under way on this thread notes its outputs. The interpreter hands an operator nothing but its operands.
+// Where the run on this thread notes its outputs: the interpreter passes an operator only its operands.
 thread_local std::vector<LayerOutput>* noting = nullptr;
 
 void NoteLayerOutput(torch::jit::Stack& stack) {
@@ -58,7 +58,7 @@ void NoteLayerOutput(torch::jit::Stack& stack) {
   noting->push_back(std::move(output));
 }
 
-// Conservative aliasing: the operator has an effect, so no pass removes it.
+// CONSERVATIVE: declared to have effects, so that no optimisation pass removes it.
 const torch::jit::RegisterOperators kRegistered({torch::jit::Operator(
     std::string(kNote) + "(Tensor output, str layer) -> ()", &NoteLayerOutput, c10::AliasAnalysisKind::CONSERVATIVE)});
 
@@ -126,7 +126,7 @@ LayeredForward::~LayeredForward() = default;
 
 c10::IValue LayeredForward::Run(const torch::jit::Module& module, std::vector<c10::IValue> inputs,
                                 std::vector<LayerOutput>& outputs) const {
-  // The optimiser would put operations into autograd nodes of its own, inside which no layer's gradient can be had.
+  // The optimiser would put operations into autograd nodes of its own, inside which a layer's gradient cannot be read.
   const torch::jit::GraphOptimizerEnabledGuard unoptimised(false);
   torch::jit::Stack stack;
   stack.emplace_back(module._ivalue());
@@ -142,7 +142,7 @@ c10::IValue LayeredForward::Run(const torch::jit::Module& module, std::vector<c1
 
 namespace {
 
-// A copy, since a module may work on its arguments in place.
+// A copy, since a module may change its arguments in place.
 at::Tensor ToTensor(ConstMatrixView values, const TorchScriptNumbers& numbers) {
   std::vector<int64_t> sizes = {values.rows()};
   sizes.insert(sizes.end(), numbers.shape.begin(), numbers.shape.end());
@@ -224,6 +224,15 @@ struct Batch {
 
   TorchScriptInput input() const { return {{numbers.begin(), numbers.end()}, categories}; }
 
+  // The first row is as before, all others are shifted.
+  void MoveOtherRows() {
+    for (Matrix& argument : numbers) {
+      const auto width = static_cast<size_t>(argument.cols());
+      std::for_each(argument.data() + width, argument.data() + argument.size(),
+                    [](float& value) { value = 1 - value / 2; });
+    }
+  }
+
   std::vector<Matrix> numbers;
   std::vector<int64_t> categories;
 };
@@ -234,7 +243,7 @@ bool IsLayer(const LayerOutput& output, int64_t rows) {
          std::find(output.sizes.begin(), output.sizes.end(), 0) == output.sizes.end();
 }
 
-// Layers of `few` whose shape goes with the batch, as that in `more` tells.
+// Layers of `few` whose first dimension is the batch: it differs in `more`, a batch of a different size.
 std::vector<const LayerOutput*> BatchFirstLayers(const TorchScriptRun& few, const TorchScriptRun& more) {
   std::vector<const LayerOutput*> layers;
   for (const LayerOutput& output : few.layers) {
@@ -274,13 +283,34 @@ absl::StatusOr<std::vector<std::string>> TryTraining(const TorchScriptOptions& o
   return names;
 }
 
+// By values, not by layers' names: whatever mixes rows, a row's gradient is then made of other rows' labels, too.
+absl::Status TryRowsApart(const TorchScriptOptions& options, const LayeredForward& forward,
+                          const torch::jit::Module& module, const Batch& batch) {
+  const at::NoGradGuard no_grad;
+  std::vector<Batch> batches(2, batch);
+  batches[1].MoveOtherRows();
+  std::vector<at::Tensor> first_rows;
+  for (const Batch& of : batches) {
+    SeedDefaultGenerator(options.seed);  // The same Dropout in both.
+    SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptRun run,
+                               RunTorchScript(options, forward, CopyModule(module, /*train=*/true), of.input()));
+    first_rows.push_back(run.output[0]);
+  }
+  return at::equal(first_rows[0], first_rows[1])
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   "expected a row's output in training to depend on that row alone, because the protection adds noise "
+                   "to each row by its own gradient, found that it depends on other rows (batch normalisation): use "
+                   "layer normalisation, or a protection other than iso, max_norm and marvell");
+}
+
 absl::Status TryPrediction(const TorchScriptOptions& options, const LayeredForward& forward,
                            const torch::jit::Module& module, const Batch& few, const Batch& more) {
   const at::NoGradGuard no_grad;
   const torch::jit::Module copy = CopyModule(module, /*train=*/false);
   SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptRun few_run, RunTorchScript(options, forward, copy, few.input()));
   SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptRun more_run, RunTorchScript(options, forward, copy, more.input()));
-  // Products of matrices of other sizes are rounded otherwise.
+  // A tolerance, since products of matrices of different sizes are rounded differently.
   if (!at::allclose(few_run.output, more_run.output.narrow(0, 0, few_run.output.size(0)), 1e-4, 1e-4)) {
     return absl::InvalidArgumentError(
         "expected a row's output in eval mode to depend on that row alone, found that it depends on other rows or on "
@@ -304,6 +334,9 @@ absl::StatusOr<std::vector<std::string>> TryTorchScript(const TorchScriptOptions
       return layers;
     }
     SPLITVEIL_RETURN_IF_ERROR(TryPrediction(options, forward, module, few, more));
+    if (options.rows_apart) {
+      SPLITVEIL_RETURN_IF_ERROR(TryRowsApart(options, forward, module, more));
+    }
     return layers;
   } catch (const c10::Error& error) {
     return absl::InvalidArgumentError(

@@ -30,11 +30,12 @@ struct TorchScriptOptions {
   std::string field;                        // Where the path stands in the configuration, for error messages.
   std::string path;                         // The file.
   std::vector<TorchScriptNumbers> numbers;  // The leading arguments of forward.
-  int64_t category_columns = 0;             // Where positive, a last argument: int64 [batch, category_columns].
-  int64_t output_width = 0;                 // forward gives [batch, output_width]; where that is 1, [batch] will do.
+  int64_t category_columns = 0;             // If positive, a last argument: int64 [batch, category_columns].
+  int64_t output_width = 0;                 // forward gives [batch, output_width]; if that is 1, [batch] will do.
   OptimizerOptions optimizer;
   std::string name_prefix;  // Of the names of Values.
   uint64_t seed = 0;
+  bool rows_apart = false;  // Refuse a module that mixes the rows of a batch in train mode (BatchNorm).
 };
 
 // Arguments of a module's forward, read during the call only.
@@ -47,14 +48,14 @@ struct TorchScriptInput {
 // place does not move it.
 struct LayerOutput {
   std::string layer;           // The submodule's attribute path: "features.0".
-  torch::autograd::Edge edge;  // Invalid where no gradient can reach the output.
+  torch::autograd::Edge edge;  // Invalid if no gradient can reach the output.
   std::vector<int64_t> sizes;  // Of the output.
   at::ScalarType dtype = at::kFloat;
 };
 
-// The `forward` of a module with every call of a submodule's forward in its straight-line part, and in that of those,
-// written out and noted. Works for scripted and traced modules. Runs without the graph optimiser, operation by
-// operation as Python would. Throws c10::Error. One thread at a time.
+// The `forward` of a module, with the calls of submodules written out so that their outputs can be noted: every call in
+// the straight-line part of forward, and recursively in theirs. Works for scripted and traced modules. Runs without the
+// graph optimiser, operation by operation like Python. Throws c10::Error. One thread at a time.
 class LayeredForward {
  public:
   explicit LayeredForward(const torch::jit::Module& module);
@@ -75,12 +76,12 @@ struct TorchScriptRun {
   std::vector<LayerOutput> layers;  // In the order they were made.
 };
 
-// Runs `forward` on `module`, the module itself or a copy. `input` fits `options`. InvalidArgument where the output has
-// another shape than agreed. Throws what LibTorch throws.
+// Runs `forward` on `module`, the module itself or a copy. `input` fits `options`. Errors: InvalidArgument if the
+// output does not have the agreed shape. Throws what LibTorch throws.
 absl::StatusOr<TorchScriptRun> RunTorchScript(const TorchScriptOptions& options, const LayeredForward& forward,
                                               const torch::jit::Module& module, const TorchScriptInput& input);
 
-// Gradients of sum(output * output_gradient) at `edges`, which may be none; undefined where the output does not depend
+// Gradients of sum(output * output_gradient) at `edges`, which may be none; undefined if the output does not depend
 // on one. The graph stays for a further call.
 std::vector<at::Tensor> Differentiate(const at::Tensor& output, const at::Tensor& output_gradient,
                                       const std::vector<torch::autograd::Edge>& edges);
@@ -88,13 +89,14 @@ std::vector<at::Tensor> Differentiate(const at::Tensor& output, const at::Tensor
 // What can be found out about a TorchScript module by running it, before a run begins.
 // Runs copies of `module` on made-up batches of 2 and 3 rows, in train mode and back and in eval mode. Returns the
 // layers whose gradients can be told: the names TorchScriptModule::layers has. Errors: InvalidArgument with expected
-// and found where forward fails or gives another shape, nothing in it can be trained, or in eval mode a row's output
-// depends on other rows or on chance (a module traced in train mode).
+// and found if forward fails or gives a wrong shape, nothing in it can be trained, or in eval mode (with rows_apart in
+// train mode, too) a row's output depends on other rows, or in eval mode on chance (a module traced in train mode).
 absl::StatusOr<std::vector<std::string>> TryTorchScript(const TorchScriptOptions& options,
                                                         const LayeredForward& forward,
                                                         const torch::jit::Module& module);
 
-// Seeds what Dropout and its like draw from: LibTorch's default generator.
+// Seeds the default generator of LibTorch, from which Dropout and similar layers draw. The whole process shares it;
+// takes its lock.
 void SeedDefaultGenerator(uint64_t seed);
 
 }  // namespace splitveil

@@ -91,7 +91,7 @@ absl::Status TorchScriptState::SetTrainingState(const NamedParameters& state) {
     return absl::InvalidArgumentError(absl::StrCat("parameter ", kDraws, " is missing"));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const Draws draws, ReadDraws(kept->second));
-  // What is not the module's own must not be among the names that it compares.
+  // The module compares names: what is not its own must not be among them.
   learnt.erase(kept);
   NamedParameters module = module_->Values(Part::kTraining);
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, AssignTrainingState(learnt, Views(Part::kTraining, module)));

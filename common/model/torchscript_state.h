@@ -13,11 +13,11 @@
 
 namespace splitveil {
 
-// A view of a half, which must outlive it. Errors of the setters: InvalidArgument where names or sizes differ; nothing
+// A view of a half, which must outlive it. Errors of the setters: InvalidArgument if names or sizes differ; nothing
 // is changed. Not thread-safe.
 class TorchScriptState {
  public:
-  // `embedding`: null where the module gets its inputs as they are; its names start with `prefix`.
+  // `embedding`: null if the module gets its inputs as they are; its names start with `prefix`.
   TorchScriptState(InputLayer* embedding, std::string prefix, TorchScriptModule* module);
 
   // "`prefix`embedding", and the module's parameters and buffers by their names in the state dict, as

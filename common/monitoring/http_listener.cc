@@ -20,8 +20,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 
+#include "common/operations/operator_server.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
@@ -33,12 +35,12 @@ namespace {
 absl::StatusOr<std::shared_ptr<SSL_CTX>> MakeContext(const TlsIdentity& identity) {
   std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), &SSL_CTX_free);
   if (context == nullptr || SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION) != 1) {
-    return absl::InternalError("party.monitoring: TLS 1.3 is not to be had");
+    return absl::InternalError("HTTPS: TLS 1.3 is not to be had");
   }
-  // The whole chain is sent: a browser may lack what stands between this certificate and its root.
+  // The whole chain is sent: a browser may lack the certificates between this one and its root.
   if (SSL_CTX_use_certificate_chain_file(context.get(), identity.certificate_path.c_str()) != 1 ||
       SSL_CTX_use_PrivateKey_file(context.get(), identity.private_key_path.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return absl::InvalidArgumentError(absl::StrCat("party.monitoring: expected a certificate and its key, found ",
+    return absl::InvalidArgumentError(absl::StrCat("HTTPS: expected a certificate and its key, found ",
                                                    identity.certificate_path, " and ", identity.private_key_path));
   }
   return context;
@@ -80,7 +82,7 @@ HttpConnection::HttpConnection(Descriptor socket, SSL_CTX* tls, int stop, Steady
 
 HttpConnection::~HttpConnection() {
   if (ssl_ != nullptr) {
-    SSL_shutdown(ssl_.get());  // Says so and does not wait.
+    SSL_shutdown(ssl_.get());  // Sends close_notify and does not wait for an answer.
   }
   shutdown(socket_.number(), SHUT_WR);
 }
@@ -112,6 +114,7 @@ ssize_t HttpConnection::Persist(int events, const Call& call) const {
     }
     if (ssl_ != nullptr) {
       const int error = SSL_get_error(ssl_.get(), static_cast<int>(done));
+      // TLS may have to read in order to write (a key update), so OpenSSL says what to wait for.
       if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) {
         return error == SSL_ERROR_ZERO_RETURN ? 0 : -1;
       }
@@ -145,8 +148,8 @@ bool HttpConnection::IsRange(char byte) {
 
 ssize_t HttpConnection::read(char* data, size_t size) {
   if (begin_ == end_) {
-    // A request is a few hundred bytes: more than the limit would only hold memory and a thread.
-    const size_t wanted = std::min(buffer_.size(), kMaxRequestBytes - read_bytes_);
+    // More than a request has would only hold memory and a thread.
+    const size_t wanted = std::min(buffer_.size(), max_bytes_ - read_bytes_);
     if (wanted == 0) {
       return -1;
     }
@@ -181,7 +184,7 @@ ssize_t HttpConnection::write(const char* data, size_t size) {
   });
 }
 
-// Nobody asks: what a request may have depends on no address.
+// Never asked for: what a request may do depends on no address.
 void HttpConnection::get_remote_ip_and_port(std::string& ip, int& port) const {
   ip.clear();
   port = 0;
@@ -195,12 +198,13 @@ void HttpConnection::get_local_ip_and_port(std::string& ip, int& port) const {
 namespace {
 
 constexpr int kPauseMillis = 100;
+// A nice value: the page gets the processor time that training does not need.
 constexpr int kNice = 10;
 
-// Of this thread, which Linux counts as a process of its own.
+// Applies to this thread alone: for Linux it is a process of its own.
 void YieldToTheRun() { (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice); }
 
-// What comes for the process is the run's to handle.
+// Signals are handled by the threads of the run.
 void BlockSignals() {
   sigset_t all;
   sigfillset(&all);
@@ -209,41 +213,46 @@ void BlockSignals() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(const MonitoringPlan& plan,
+absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(const HttpPlace& place,
                                                                   std::function<void(HttpConnection&)> serve,
                                                                   int (*requests)()) {
   std::unique_ptr<PageTls> tls;
-  if (!plan.is_loopback) {
-    SPLITVEIL_ASSIGN_OR_RETURN(tls, PageTls::Create(plan.identity, requests));
+  if (!place.is_loopback) {
+    SPLITVEIL_ASSIGN_OR_RETURN(tls, PageTls::Create(place.identity, requests));
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<Descriptor> sockets,
-                             ListenAtAll("party.monitoring.listen_address", plan.listen_address));
+  std::vector<Descriptor> sockets;
+  if (absl::string_view path = place.listen_address; absl::ConsumePrefix(&path, "unix:")) {
+    SPLITVEIL_ASSIGN_OR_RETURN(Descriptor socket, ListenAtSocket(place.field, std::string(path)));
+    sockets.push_back(std::move(socket));
+  } else {
+    SPLITVEIL_ASSIGN_OR_RETURN(sockets, ListenAtAll(place.field, place.listen_address));
+  }
   Descriptor stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (stop.number() < 0) {
-    return absl::InternalError("party.monitoring: no descriptor is left");
+    return absl::InternalError(absl::StrCat(place.field, ": no descriptor is left"));
   }
   std::unique_ptr<HttpListener> listener(
-      new HttpListener(std::move(sockets), std::move(tls), std::move(stop), plan.request_limit, std::move(serve)));
+      new HttpListener(place, std::move(sockets), std::move(tls), std::move(stop), std::move(serve)));
   try {
-    for (int i = 0; i < kThreads; ++i) {
+    for (int i = 0; i < place.threads; ++i) {
       // A fixed number of threads: a flood of requests slows the page and not the training.
       listener->threads_.emplace_back([started = listener.get()] { started->Run(); });
     }
   } catch (const std::system_error& error) {
-    // Fewer threads serve the page, too.
+    // A page with fewer threads still works.
     if (listener->threads_.empty()) {
-      return absl::InternalError(absl::StrCat("party.monitoring: no thread is to be had: ", error.what()));
+      return absl::InternalError(absl::StrCat(place.field, ": no thread is to be had: ", error.what()));
     }
   }
   return listener;
 }
 
-HttpListener::HttpListener(std::vector<Descriptor> sockets, std::unique_ptr<PageTls> tls, Descriptor stop,
-                           absl::Duration request_limit, std::function<void(HttpConnection&)> serve)
-    : sockets_(std::move(sockets)),
+HttpListener::HttpListener(HttpPlace place, std::vector<Descriptor> sockets, std::unique_ptr<PageTls> tls,
+                           Descriptor stop, std::function<void(HttpConnection&)> serve)
+    : place_(std::move(place)),
+      sockets_(std::move(sockets)),
       tls_(std::move(tls)),
       stop_(std::move(stop)),
-      request_limit_(request_limit),
       serve_(std::move(serve)) {}
 
 HttpListener::~HttpListener() {
@@ -271,7 +280,7 @@ Descriptor HttpListener::Accept() const {
       }
       // Without a pause the loop would burn a processor that the run needs.
       if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-        (void)poll(polled.data(), 1, kPauseMillis);  // No descriptor is left: somebody may close one.
+        (void)poll(polled.data(), 1, kPauseMillis);  // Out of descriptors until one is closed elsewhere.
       }
     }
   }
@@ -280,10 +289,12 @@ Descriptor HttpListener::Accept() const {
 void HttpListener::Run() const {
   BlockSignals();
   // A page that is read often must not slow a training step down.
-  YieldToTheRun();
+  if (place_.gives_way) {
+    YieldToTheRun();
+  }
   for (Descriptor accepted = Accept(); accepted.number() >= 0; accepted = Accept()) {
     const std::shared_ptr<SSL_CTX> tls = tls_ == nullptr ? nullptr : tls_->Current();
-    HttpConnection connection(std::move(accepted), tls.get(), stop_.number(), SteadyAfter(request_limit_));
+    HttpConnection connection(std::move(accepted), tls.get(), stop_.number(), SteadyAfter(place_.request_limit));
     if (connection.Begin()) {
       serve_(connection);
     }

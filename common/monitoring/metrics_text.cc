@@ -35,7 +35,7 @@ class Metrics {
     }
   }
 
-  // Protobuf has 0 where nothing was set: 0 is not known either.
+  // Protobuf has 0 if nothing was set: 0 is not known either.
   template <typename Number>
   void GaugeIfSet(const char* name, const char* help, Number value) {
     if (value > 0) {
@@ -69,6 +69,12 @@ void AddProgress(const v1::GetStatusResponse& status, Metrics& metrics) {
   if (!status.ended().empty()) {
     metrics.Gauge("run_ended", "1 once the run has ended, with how.", 1, {{"status", status.ended()}});
   }
+  metrics.GaugeIfSet("ids_to_mask", "Own and peer's ids of the alignment.", status.ids_to_mask());
+  metrics.GaugeIfSet("masked_ids", "Of these, masked so far.", status.masked_ids());
+  metrics.GaugeIfSet("masked_ids_per_second", "Since this attempt of the alignment began.",
+                     status.masked_ids_per_second());
+  metrics.GaugeIfSet("alignment_bytes", "Payload sent and received in this attempt.", status.alignment_bytes());
+  metrics.GaugeIfSet("alignment_remaining_seconds", "Of the alignment, at that rate.", status.alignment_seconds_left());
   metrics.Gauge("aligned_examples", "Examples that both parties have.", status.aligned_examples());
   metrics.Gauge("run_step", "Batches trained, those of earlier processes of the run included.", status.step());
   metrics.Gauge("run_steps", "Batches to be trained.", status.total_steps());
@@ -101,6 +107,7 @@ void AddProgress(const v1::GetStatusResponse& status, Metrics& metrics) {
 void AddLeaks(const v1::LabelPartyFigures& figures, Metrics& metrics) {
   const auto each = [&](const char* name, const char* help, double (v1::MeasuredLeak::*figure)() const) {
     for (const v1::MeasuredLeak& leak : figures.leaks()) {
+      // 0: not measured yet. A leak AUC is at least 0.5.
       if (const double value = (leak.*figure)(); value > 0) {
         metrics.Gauge(name, help, value,
                       {{"observer", leak.observer()}, {"layer", leak.layer()}, {"attack", leak.attack()}});
@@ -127,7 +134,7 @@ void AddLabelParty(const v1::GetStatusResponse& status, Metrics& metrics) {
     metrics.Gauge("test_rmse", "Of the latest evaluation of a regression.", test.rmse());
     metrics.Gauge("test_r_squared", "Of the latest evaluation of a regression.", test.r_squared());
   }
-  // Of the label party alone: the other party's status has none of these figures.
+  // Only the label party's status has these figures.
   AddLeaks(figures, metrics);
   metrics.GaugeIfSet("step_auc_bound", "Bound on the leak AUC of the latest step (Theorem 1).",
                      figures.step_auc_bound());

@@ -8,6 +8,7 @@
 
 namespace splitveil {
 
+// Content-Type of MetricsText: version 0.0.4 of the Prometheus text format.
 inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 
 // All names begin with "splitveil_"; README.md lists them. Figures that are not known yet are left out. Thread-safe.

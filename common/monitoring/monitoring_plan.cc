@@ -23,11 +23,12 @@
 namespace splitveil {
 namespace {
 
+// Short enough to paste, too long to guess.
 constexpr size_t kMinTokenBytes = 16, kMaxTokenBytes = 256;
 constexpr mode_t kOthers = 077;
 constexpr uint32_t kLoopbackNet = 127;
 
-// nullopt: no IPv4 or IPv6 address.
+// nullopt: neither an IPv4 nor an IPv6 address.
 std::optional<bool> IsLoopback(const std::string& host) {
   in_addr v4 = {};
   in6_addr v6 = {};
@@ -40,19 +41,28 @@ std::optional<bool> IsLoopback(const std::string& host) {
   return std::nullopt;
 }
 
-absl::StatusOr<Digest> ReadToken(const std::string& path) {
+}  // namespace
+
+absl::StatusOr<bool> IsLoopbackAddress(const std::string& field, const std::string& address) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const HostPort place, ParseHostPort(field, address));
+  const std::optional<bool> loopback = IsLoopback(place.host);
+  return loopback.has_value()
+             ? absl::StatusOr<bool>(*loopback)
+             : absl::InvalidArgumentError(
+                   absl::StrCat(field, ": expected an IPv4 or IPv6 address with a port, found \"", place.host, "\""));
+}
+
+absl::StatusOr<Digest> ReadToken(const std::string& field, const std::string& path) {
   // A token that others can read is theirs to use: the halt button would be anyone's.
   struct stat found = {};
   if (stat(path.c_str(), &found) == 0 && (found.st_mode & kOthers) != 0) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("party.monitoring.token_path: %s: expected a token that nobody but its owner may read (0600), "
-                        "found mode %03o",
+        absl::StrFormat("%s: %s: expected a token that nobody but its owner may read (0600), found mode %03o", field,
                         path, found.st_mode & 0777));
   }
   absl::StatusOr<std::string> contents = ReadFile(path);
   if (!contents.ok()) {
-    return absl::Status(contents.status().code(),
-                        absl::StrCat("party.monitoring.token_path: ", contents.status().message()));
+    return absl::Status(contents.status().code(), absl::StrCat(field, ": ", contents.status().message()));
   }
   const absl::string_view token = absl::StripSuffix(*contents, "\n");
   const bool fits = token.size() >= kMinTokenBytes && token.size() <= kMaxTokenBytes &&
@@ -64,29 +74,23 @@ absl::StatusOr<Digest> ReadToken(const std::string& path) {
   OPENSSL_cleanse(contents->data(), contents->size());
   return fits ? absl::StatusOr<Digest>(digest)
               : absl::InvalidArgumentError(absl::StrCat(
-                    "party.monitoring.token_path: ", path, ": expected one line of ", kMinTokenBytes, " to ",
-                    kMaxTokenBytes, " printable characters without spaces, found ",
+                    field, ": ", path, ": expected one line of ", kMinTokenBytes, " to ", kMaxTokenBytes,
+                    " printable characters without spaces, found ",
                     has_return
                         ? absl::StrCat("a carriage return at its end, as files of Windows have: `sed -i 's/\\r$//' ",
                                        path, "` removes it")
-                        : absl::StrCat(size, " bytes or other ones")));
+                        : absl::StrCat(size, " bytes, or characters that are not printable")));
 }
+
+namespace {
 
 absl::StatusOr<MonitoringPlan> Plan(const v1::PartyCommon& party) {
   const v1::Monitoring& config = party.monitoring();
   MonitoringPlan plan;
   plan.listen_address = config.listen_address();
-  SPLITVEIL_ASSIGN_OR_RETURN(const HostPort place,
-                             ParseHostPort("party.monitoring.listen_address", config.listen_address()));
-  const std::optional<bool> loopback = IsLoopback(place.host);
-  if (!loopback.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "party.monitoring.listen_address: expected an IPv4 or IPv6 address with a port, found \"", place.host, "\""));
-  }
-  // Names are refused: what they resolve to may change, and with it who can reach the page.
-  plan.is_loopback = *loopback;
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.is_loopback, IsLoopbackAddress(plan.field, config.listen_address()));
   if (!config.token_path().empty()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(plan.token_sha256, ReadToken(config.token_path()));
+    SPLITVEIL_ASSIGN_OR_RETURN(plan.token_sha256, ReadToken("party.monitoring.token_path", config.token_path()));
   } else if (!plan.is_loopback) {
     // On loopback the machine's users are trusted to read; any other address needs a token.
     return absl::InvalidArgumentError(

@@ -38,7 +38,7 @@ SPLITVEIL_EMBEDDED(ChartJs);
 
 namespace {
 
-// The ends of all certificates in `pem`, ascending; empty where it cannot be read.
+// The ends of all certificates in `pem`, ascending; empty if it cannot be read.
 std::vector<int64_t> Ends(const std::string& pem) {
   std::vector<int64_t> ends;
   if (const absl::StatusOr<std::vector<CertificateFacts>> facts = ReadCertificateFacts(pem); facts.ok()) {
@@ -66,7 +66,7 @@ void CertificateDates::AddTo(v1::GetStatusResponse& status) {
   const absl::MutexLock lock(&mutex_);
   if (const std::optional<TlsIdentity> changed = identity_.Next(); changed.has_value()) {
     const std::vector<int64_t> own = Ends(changed->certificate_pem), trusted = Ends(changed->authority_pem);
-    // Of a chain what ends first ends the connection; of trusted certificates one that holds is enough.
+    // Own chain: the first certificate to end ends the connection. Trusted ones: any valid one is enough.
     own_ = own.empty() ? 0 : own.front();
     trusted_ = trusted.empty() ? 0 : trusted.back();
   }
@@ -79,7 +79,7 @@ namespace {
 constexpr int kOk = 200, kUnauthorized = 401, kForbidden = 403;
 constexpr std::array<absl::string_view, 4> kPageFiles = {"/", "/console.css", "/console.js", "/chart.js"};
 
-// Of "host:port", "[::1]:9443", or without a port.
+// The host in "host:port", "[::1]:9443", or without a port.
 absl::string_view HostOf(absl::string_view host) {
   if (absl::StartsWith(host, "[")) {
     return host.substr(0, host.find(']') + 1);
@@ -102,7 +102,7 @@ bool AccessRules::HasToken(const RequestFacts& request) const {
     return false;
   }
   const Digest digest = Sha256(token);
-  // In constant time, over digests: how long it takes says nothing of the token.
+  // In constant time, and of digests: the time reveals nothing of the token.
   return CRYPTO_memcmp(digest.data(), token_sha256_->data(), digest.size()) == 0;
 }
 
@@ -132,7 +132,7 @@ constexpr int kConflict = 409, kRefused = 400;
 constexpr int kMaxRefusalsLogged = 20;
 constexpr size_t kMaxBodyBytes = 1024;
 
-// The page's own files and answers, and nothing from elsewhere.
+// Allows the page's own files and answers, and nothing from elsewhere.
 constexpr char kContentPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'";
@@ -157,13 +157,14 @@ RequestFacts FactsOf(const httplib::Request& request) {
 }  // namespace
 
 // cpp-httplib reads a request and finds its handler; the connection and its threads are HttpListener's.
-class MonitoringServer::Routes : private httplib::Server {
+class MonitoringServer::Routes : private HttpRoutes {
  public:
   Routes(const MonitoringPlan& plan, const RunStatus* status, const Actions& actions)
       : rules_(plan.is_loopback, plan.token_sha256),
         status_(status),
         can_halt_(actions.count("halt") > 0),
         certificates_(plan.identity) {
+    // No request needs a body: this is only a limit on what is skipped.
     set_payload_max_length(kMaxBodyBytes);
     set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) { return Admit(request, response); });
@@ -183,6 +184,7 @@ class MonitoringServer::Routes : private httplib::Server {
                                     const httplib::ContentReader& body) {
              if (HasNoUsedBody(request, body)) {
                const absl::Status done = act();
+               // Logged also if it failed: the log shows every attempt to change the run.
                LogWarning("operator: ", name, " asked for: ", done.ok() ? "done" : done.message());
                Answer(done, response);
              }
@@ -190,23 +192,9 @@ class MonitoringServer::Routes : private httplib::Server {
     }
   }
 
-  void Serve(HttpConnection& connection) { Process(*this, connection, 0); }
+  using HttpRoutes::Serve;
 
  private:
-  // One request of a connection that ends with it, as versions of cpp-httplib before and after 0.16 have it.
-  template <typename Self>
-  static auto Process(Self& self, HttpConnection& connection, int /*preferred*/)
-      -> decltype(self.process_request(connection, true, std::declval<bool&>(), nullptr)) {
-    bool closed = false;
-    return self.process_request(connection, /*close_connection=*/true, closed, nullptr);
-  }
-  template <typename Self>
-  static auto Process(Self& self, HttpConnection& connection, int64_t /*otherwise*/)
-      -> decltype(self.process_request(connection, "", 0, "", 0, true, std::declval<bool&>(), nullptr)) {
-    bool closed = false;
-    return self.process_request(connection, "", 0, "", 0, /*close_connection=*/true, closed, nullptr);
-  }
-
   // Passes over a body, which must not be too long. A request that announces none has none (RFC 9112, section 6.3);
   // cpp-httplib would read until the client closes.
   static bool HasNoUsedBody(const httplib::Request& request, const httplib::ContentReader& body) {
@@ -230,7 +218,7 @@ class MonitoringServer::Routes : private httplib::Server {
     response.set_header("Cache-Control", "no-store");
     response.status = rules_.Check(FactsOf(request));
     if (response.status < kRefused) {
-      response.status = -1;  // The handler's to say.
+      response.status = -1;  // cpp-httplib: the handler sets it.
       return HandlerResponse::Unhandled;
     }
     if (response.status == kUnauthorized) {
@@ -246,7 +234,7 @@ class MonitoringServer::Routes : private httplib::Server {
     return HandlerResponse::Handled;
   }
 
-  // The label party's losses, leaks and events tell of labels: without a token any user of the machine could read them.
+  // The label party's losses, leaks and events reveal labels: without a token any user of the machine could read them.
   bool HidesFigures(const v1::GetStatusResponse& status) const {
     return !rules_.has_token() && status.role() == "label_party";
   }
@@ -265,7 +253,7 @@ class MonitoringServer::Routes : private httplib::Server {
 
   std::string StatusJson() {
     v1::GetStatusResponse status = Snapshot();
-    // The button shows only where pressing it would be allowed.
+    // The button shows only if pressing it would be allowed.
     if (status.has_label_party()) {
       status.mutable_label_party()->set_halt_allowed(can_halt_ && rules_.has_token());
     }
@@ -300,7 +288,7 @@ absl::StatusOr<std::unique_ptr<MonitoringServer>> MonitoringServer::Start(const 
       HttpListener::Start(plan, [serves = routes.get()](HttpConnection& connection) { serves->Serve(connection); }));
   LogInfo("monitoring on ", plan.is_loopback ? "http" : "https", " port ", listener->port(),
           plan.token_sha256.has_value() ? ", with a token"
-                                        : ", read-only; what tells of labels needs party.monitoring.token_path");
+                                        : ", read-only; what reveals labels needs party.monitoring.token_path");
   return std::unique_ptr<MonitoringServer>(new MonitoringServer(std::move(routes), std::move(listener)));
 }
 

@@ -18,15 +18,15 @@
 #include "common/monitoring/monitoring_plan.h"
 #include "common/operations/run_status.h"
 #include "common/process/runtime.h"
+#include "common/transport/certificate.h"
 #include "common/transport/credentials.h"
-#include "common/transport/tls_identity.h"
 
 #include "splitveil/v1/operations.pb.h"
 
 namespace splitveil {
 
-// When the certificates end that a party shows and trusts, of the identity that connections use: once its files are to
-// be read again (SIGHUP), the dates are those of the files, unless these are no valid identity. Thread-safe.
+// When the certificates that a party shows and trusts expire, as connections use them: once their files are to be read
+// again (SIGHUP), the dates are those of the files, unless these are no valid identity. Thread-safe.
 class CertificateDates {
  public:
   // `requests`: as IdentityReloader's. An identity without certificates has no dates.
@@ -42,18 +42,21 @@ class CertificateDates {
   int64_t own_ ABSL_GUARDED_BY(mutex_) = 0, trusted_ ABSL_GUARDED_BY(mutex_) = 0;  // Unix time; 0: none.
 };
 
-// What is known of a request before anything is done for it. Header fields are empty where they are missing.
+// What is known of a request before anything is done for it. Header fields are empty if they are missing.
 struct RequestFacts {
   std::string method, path;
   std::string host, origin, authorization, action;  // `action`: X-Splitveil-Action.
 };
 
-// The page's own files hold no figure and are for everybody who reaches the port; figures are for who has the token;
-// what changes the run, every POST, is for who has the token, asks from the page itself and says so in a header that no
-// other page can set without this party's leave. Without a token nothing can be changed, and
-// the label party's progress is all of its figures that can be read.
+// Who may ask for what:
+//   the page's own files   everybody who reaches the port; they hold no figure
+//   figures (GET)          a request with the token; without a configured token everybody, but of the label party only
+//                          its progress
+//   changes (every POST)   a request with the token, from the page itself, with a header that no other page can set
+//                          without this party's consent; nobody without a configured token
 //
-// On a loopback address the Host must be one: a name that an outside page makes lead here (DNS rebinding) is refused.
+// On a loopback address the Host must be a loopback name: an outside page whose name resolves to this machine (DNS
+// rebinding) is refused.
 // Thread-safe.
 class AccessRules {
  public:
@@ -61,7 +64,7 @@ class AccessRules {
   AccessRules(bool is_loopback, std::optional<Digest> token_sha256)
       : is_loopback_(is_loopback), token_sha256_(token_sha256) {}
 
-  // 200, 401 (no token, or another one) or 403, as HTTP has it. Tokens are compared in constant time.
+  // HTTP status: 200, 401 (no token, or a wrong one) or 403. Tokens are compared in constant time.
   int Check(const RequestFacts& request) const;
   bool has_token() const { return token_sha256_.has_value(); }
 
@@ -85,11 +88,12 @@ class MonitoringServer {
   // By name, "halt": what changes the run; called from other threads.
   using Actions = std::map<std::string, std::function<absl::Status()>>;
 
-  // `status`: not owned; must outlive the server, as must what `actions` use. Errors: as HttpListener::Start.
+  // `status`: not owned; must outlive the server, as must what `actions` use. Errors: see HttpListener::Start.
   static absl::StatusOr<std::unique_ptr<MonitoringServer>> Start(const MonitoringPlan& plan, const RunStatus* status,
                                                                  const Actions& actions);
   ~MonitoringServer();
 
+  // The port that it listens on: the configured one, or the one that port 0 got.
   int port() const;
 
  private:

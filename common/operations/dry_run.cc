@@ -1,6 +1,7 @@
 #include "common/operations/dry_run.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -15,10 +16,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "common/alignment/buckets.h"
+#include "common/alignment/masking_key.h"
 #include "common/config/agreement.h"
 #include "common/crypto/sha256.h"
-#include "common/ledger/ledger_reader.h"
+#include "common/ledger/ledger.h"
 #include "common/process/file.h"
+#include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 #include "common/transport/certificate.h"
 
@@ -27,7 +31,7 @@
 namespace splitveil {
 namespace {
 
-// One line of printable text, whatever a file's name or an error brings.
+// One line of printable text, even if a file name or an error holds control characters.
 std::string OneLine(absl::string_view text) {
   std::string line(text);
   // A control character in a file's name could hide the lines above on a terminal.
@@ -36,15 +40,14 @@ std::string OneLine(absl::string_view text) {
   return line;
 }
 
-// OPERATIONS.md, "Sizing". 200,000 rows: 0.21 GiB, 1 million: 0.35, 10 million: 1.33, 45 million: 5.1.
+// Measured: OPERATIONS.md, "Sizing". 200,000 rows: 0.21 GiB, 1 million: 0.35, 10 million: 1.33, 45 million: 5.1.
 constexpr double kProgramBytes = 0.2 * (1 << 30);
-constexpr double kBytesPerRow = 122;
-// 10 million ids at each party: 22 minutes of two processors, which both parties share.
-constexpr double kAlignmentProcessorSecondsPerId = 22.0 * 60 * 2 / 20e6;
-// With a protection and attacks on every batch: half of the 120,000 to 150,000 examples a second without.
-constexpr double kExamplesPerSecond = 65'000;
-constexpr double kEvaluationShare = 0.3;  // What a test example costs of a training example.
-// An embedding's row of four numbers and two moments of each.
+constexpr double kBytesPerAlignedId = 61;  // Of either party, in one bucket.
+// In several (AlignmentAgreement.bucket_ids).
+constexpr double kBytesPerBucketId = 130, kBytesPerSharedId = 8;
+constexpr absl::Duration kMeasured = absl::Seconds(1);  // Of each speed.
+constexpr double kEvaluationShare = 0.3;                // Cost of a test example relative to a training example.
+// Four floats of an embedding and two moments of each: 12 * 4 bytes.
 constexpr double kBytesPerEmbeddingRow = 48;
 
 std::string DurationText(double seconds) {
@@ -65,15 +68,16 @@ std::string BytesText(double bytes) {
 // One line for people.
 std::string RunExpectationText(const RunExpectation& expected) {
   return absl::StrCat("memory at the peak about ", BytesText(static_cast<double>(expected.peak_memory_bytes)),
-                      "; alignment ", DurationText(expected.alignment_seconds), ", training ",
+                      "; alignment ", DurationText(expected.alignment_seconds), ", training without attacks ",
                       DurationText(expected.training_seconds), " and ", BytesText(expected.bytes_each_way),
-                      " each way (scaled from OPERATIONS.md, Sizing, with as many rows at the peer)");
+                      " each way (measured on this machine for two seconds; for a peer with one like it and as many "
+                      "rows; twice as long if both share this one)");
 }
 
 constexpr char kCertificates[] = "certificates";
 constexpr char kAlignments[] = "alignments";
 
-// Of one file, which LoadTlsIdentity has found in order.
+// Describes the certificates of one file, which LoadTlsIdentity has accepted.
 void DescribeCertificates(const std::string& path, const std::string& pem, DryRun& dry_run) {
   const absl::StatusOr<std::vector<CertificateFacts>> facts = ReadCertificateFacts(pem);
   if (!facts.ok()) {
@@ -94,24 +98,6 @@ void DescribeCertificates(const std::string& path, const std::string& pem, DryRu
       dry_run.Check(kCertificates, absl::OkStatus(), text);
     }
   }
-}
-
-// As a run counts them: events "aligning". A ledger that is still to be made has none.
-absl::StatusOr<int64_t> CountAlignments(const std::string& ledger_path) {
-  // Opening would create the file, and a dry run writes nothing.
-  std::error_code ignored;
-  if (!std::filesystem::exists(ledger_path, ignored)) {
-    return 0;
-  }
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> reader, LedgerReader::Open(ledger_path));
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, reader->Runs());
-  int64_t begun = 0;
-  for (const RunRecord& run : runs) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, reader->Events(run.run.run_id));
-    begun +=
-        std::count_if(events.begin(), events.end(), [](const EventRow& event) { return event.kind == "aligning"; });
-  }
-  return begun;
 }
 
 void CheckAlignments(const v1::PartyCommon& party, DryRun& dry_run) {
@@ -177,17 +163,75 @@ absl::StatusOr<TlsIdentity> LoadPartyIdentity(const v1::Identity& identity) {
                          identity.private_key_path(), identity.authority_path());
 }
 
-RunExpectation ExpectRun(const v1::RunAgreement& agreement, int64_t rows, int64_t embedding_rows, int processors) {
+namespace {
+
+// Mean time of as many calls as fit into `measured`. The first call warms up and does not count.
+absl::StatusOr<double> MeanSeconds(absl::FunctionRef<absl::Status()> call, absl::Duration measured) {
+  SPLITVEIL_RETURN_IF_ERROR(call());
+  const SteadyTime start = SteadyNow();
+  const SteadyTime end = SteadyAfter(measured, start);
+  int64_t calls = 0;
+  do {
+    SPLITVEIL_RETURN_IF_ERROR(call());
+    ++calls;
+  } while (SteadyNow() < end);
+  return SecondsSince(start) / static_cast<double>(calls);
+}
+
+}  // namespace
+
+absl::StatusOr<MaskingSpeed> MeasureMasking() {
+  const MaskingKey key = MaskingKey::Generate();
+  const IdHasher hasher("dry run");
+  // Many at a time, as an alignment does it.
+  std::array<Point, 64> own, both;
+  const auto result = [](bool masked) {
+    return masked ? absl::OkStatus() : absl::InternalError("an id could not be masked");
+  };
+  const auto mask_own = [&] {
+    return result(key.MaskHashes([&](size_t i) { return hasher.Hash(absl::StrCat(i)); }, 1, absl::MakeSpan(own)));
+  };
+  const auto mask_peer = [&] { return result(key.Mask(own, 1, absl::MakeSpan(both))); };
+  MaskingSpeed speed;
+  SPLITVEIL_ASSIGN_OR_RETURN(speed.own_seconds, MeanSeconds(mask_own, kMeasured / 2));
+  SPLITVEIL_ASSIGN_OR_RETURN(speed.peer_seconds, MeanSeconds(mask_peer, kMeasured / 2));
+  speed.own_seconds /= static_cast<double>(own.size());
+  speed.peer_seconds /= static_cast<double>(own.size());
+  return speed;
+}
+
+absl::StatusOr<MachineSpeed> MeasureMachine(absl::FunctionRef<absl::Status()> step) {
+  MachineSpeed speed;
+  SPLITVEIL_ASSIGN_OR_RETURN(const MaskingSpeed masking, MeasureMasking());
+  speed.id_seconds = masking.own_seconds + masking.peer_seconds;
+  SPLITVEIL_ASSIGN_OR_RETURN(speed.step_seconds, MeanSeconds(step, kMeasured));
+  return speed;
+}
+
+double AlignmentMemoryBytes(uint64_t ids, uint64_t peer_ids, uint64_t bucket_ids) {
+  const Buckets buckets = SplitIntoBuckets(ids, peer_ids, bucket_ids);
+  if (buckets.count == 1) {
+    return kProgramBytes + kBytesPerAlignedId * static_cast<double>(ids + peer_ids);
+  }
+  // Of a bucket, and of each id that may be shared.
+  return kProgramBytes +
+         kBytesPerBucketId * static_cast<double>(std::max(buckets.own_capacity, buckets.peer_capacity)) +
+         kBytesPerSharedId * static_cast<double>(std::min(ids, peer_ids));
+}
+
+RunExpectation ExpectRun(const v1::RunAgreement& agreement, int64_t rows, int64_t embedding_rows, int processors,
+                         const MachineSpeed& speed) {
   const auto examples = static_cast<double>(rows);
   const double test = examples * agreement.test_fraction();
   const double epochs = agreement.epochs();
   const double number_bytes = agreement.wire_dtype() == v1::FLOAT32 ? 4 : 2;
   RunExpectation expected;
-  expected.peak_memory_bytes = static_cast<int64_t>(kProgramBytes + kBytesPerRow * examples +
+  expected.peak_memory_bytes = static_cast<int64_t>(kProgramBytes + 2 * kBytesPerAlignedId * examples +
                                                     kBytesPerEmbeddingRow * static_cast<double>(embedding_rows));
-  // Each party masks its own ids and the peer's.
-  expected.alignment_seconds = 2 * examples * kAlignmentProcessorSecondsPerId / processors;
-  expected.training_seconds = epochs * (examples - test + kEvaluationShare * test) / kExamplesPerSecond;
+  expected.alignment_seconds = examples * speed.id_seconds / processors;
+  // Twice: the peer's half is assumed to take as long, and the halves work in turn.
+  expected.training_seconds =
+      2 * speed.step_seconds * epochs * (examples - test + kEvaluationShare * test) / agreement.batch_size();
   expected.bytes_each_way = epochs * (examples - test) * agreement.cut_width() * number_bytes;
   return expected;
 }
@@ -244,9 +288,16 @@ std::shared_ptr<const Dataset> DryRunData(const v1::PartyCommon& party, const v1
   return dry_run.Check("data", data.status(), detail) ? *std::move(data) : nullptr;
 }
 
-void DryRunExpectation(const v1::RunAgreement& agreement, const Dataset& data, DryRun& dry_run) {
+void DryRunExpectation(const v1::RunAgreement& agreement, const Dataset& data, absl::FunctionRef<absl::Status()> step,
+                       DryRun& dry_run) {
+  const absl::StatusOr<MachineSpeed> speed = MeasureMachine(step);
+  if (!speed.ok()) {
+    dry_run.Check("expected", speed.status());
+    return;
+  }
   const int processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  const RunExpectation expected = ExpectRun(agreement, data.rows(), data.preprocessing().embedding_rows(), processors);
+  const RunExpectation expected =
+      ExpectRun(agreement, data.rows(), data.preprocessing().embedding_rows(), processors, *speed);
   const std::string text = RunExpectationText(expected);
   const int64_t available = AvailableMemoryBytes();
   // A warning and no problem: the estimate may be off by a factor of two.

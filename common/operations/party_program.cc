@@ -17,7 +17,7 @@
 #include "absl/strings/strip.h"
 
 #include "common/command_line/command_line.h"
-#include "common/config/config_paths.h"
+#include "common/config/text_config.h"
 #include "common/ledger/schema.h"
 #include "common/process/runtime.h"
 #include "common/process/tune_runtime.h"
@@ -32,7 +32,7 @@ absl::Status Within(const std::string& config_path, const absl::Status& status) 
   return status.ok() ? status : absl::Status(status.code(), absl::StrCat(config_path, ": ", status.message()));
 }
 
-// That the folder is there or could be made; makes none.
+// Checks that the folder is there or could be made; makes none.
 absl::Status CheckExportDir(const std::string& path) {
   if (path.empty()) {
     return absl::OkStatus();
@@ -53,7 +53,7 @@ absl::Status CheckExportDir(const std::string& path) {
 
 bool IsEveryAddress(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
 
-// Each is free by itself, and of two servers at one address the second cannot start.
+// Each address may be free by itself, but two servers cannot listen at the same one.
 absl::Status CheckApart(const std::string& monitoring, const std::string& party) {
   SPLITVEIL_ASSIGN_OR_RETURN(const HostPort page, ParseHostPort("party.monitoring.listen_address", monitoring));
   SPLITVEIL_ASSIGN_OR_RETURN(const HostPort peer, ParseHostPort("listen_address", party));
@@ -62,12 +62,12 @@ absl::Status CheckApart(const std::string& monitoring, const std::string& party)
   return page.port == 0 || page.port != peer.port || !meet
              ? absl::OkStatus()
              : absl::InvalidArgumentError(
-                   absl::StrCat("party.monitoring.listen_address: expected another address than the party's own "
+                   absl::StrCat("party.monitoring.listen_address: expected a different address than the party's own "
                                 "listen_address \"",
                                 party, "\", found \"", monitoring, "\": give one of them another port"));
 }
 
-// One file; none of the name: nothing.
+// One file; does nothing if there is none of this name.
 void KeepFileForOwnerAlone(const std::string& path) {
   struct stat facts = {};
   if (stat(path.c_str(), &facts) != 0 || (facts.st_mode & (S_IRWXG | S_IRWXO)) == 0) {
@@ -76,7 +76,7 @@ void KeepFileForOwnerAlone(const std::string& path) {
   const std::string mode = absl::StrFormat("%04o", facts.st_mode & 07777);
   // Only the owner may change a mode; another user's file is reported, since the run would leak through it.
   if (facts.st_uid == geteuid() && chmod(path.c_str(), S_IRUSR | S_IWUSR) == 0) {
-    LogWarning(path, ": now its owner's alone (0600); its mode was ", mode, ", others may have read it");
+    LogWarning(path, ": now readable by its owner only (0600); its mode was ", mode, ", so others may have read it");
   } else {
     LogWarning(path, ": expected a file that nobody but its owner may read, found mode ", mode);
   }
@@ -88,8 +88,8 @@ bool IsCheckpoint(const google::protobuf::FieldDescriptor& field) {
           field.number() == v1::PartyCommon::kCheckpointPathFieldNumber);
 }
 
-// The checkpoints before the one of this name: CHECKPOINT.1 and so on. Not the noise key, which is
-// refused where others may have read it.
+// Earlier checkpoints beside this one: CHECKPOINT.1 and so on. Not the noise key, which is refused if others may have
+// read it.
 void KeepOlderForOwnerAlone(const std::string& checkpoint) {
   const std::filesystem::path path(checkpoint);
   const std::string prefix = absl::StrCat(path.filename().string(), ".");
@@ -138,12 +138,15 @@ int RunPartyProgram(const PartyProgram& program, int argc, char** argv) {
       ->type_name("FILE")
       ->required();
   app.add_option("--config", config, "This party's private configuration.")->type_name("FILE")->required();
-  app.add_flag("--check", flags.check_only,
-               "Open everything that the run would open, without a peer and without writing anything, then exit.");
-  app.add_flag("--dry_run", dry_run,
-               "Check everything that can be checked without a peer, list what is ok and what is a problem, with the "
-               "memory and the time to expect, then exit.");
-  app.add_flag("--verbose", flags.verbose_summary, "End with the whole summary, attack by attack.");
+  app.add_flag(
+      "--check", flags.check_only,
+      "Open everything that the run would open, without a peer and without writing anything, then exit. Ends at "
+      "the first problem.");
+  app.add_flag(
+      "--dry_run", dry_run,
+      "As --check, but list every problem and everything that is ok, with the memory and the time to expect, then "
+      "exit.");
+  app.add_flag("--verbose", flags.verbose_summary, "Print the whole summary at the end, attack by attack.");
   return line.Main(argc, argv);
 }
 

@@ -37,16 +37,16 @@ struct PartyProgram {
 // exit code.
 int RunPartyProgram(const PartyProgram& program, int argc, char** argv);
 
-// That the ledger can be written (CheckLedgerPath). A run asks too, before it waits for its peer. Errors: as
+// Checks that the ledger can be written (CheckLedgerPath), as a run does before it waits for its peer. Errors: as
 // CheckLedgerPath, after the configuration file and the field.
 absl::Status CheckLedgerOf(const v1::PartyCommon& party, const std::string& config_path);
 
-// That the run could write its ledger and its export, and listen at `listen_address` and elsewhere for its monitoring.
-// Leaves nothing behind. Errors: NotFound, InvalidArgument as one line: file, field, expected, found.
+// Checks that the run could write its ledger and its export, and listen at `listen_address` and elsewhere for its
+// monitoring. Leaves nothing behind. Errors: NotFound, InvalidArgument as one line: file, field, expected, found.
 absl::Status CheckPlaces(const v1::PartyCommon& party, const std::string& listen_address,
                          const std::string& config_path);
 
-// Takes every other user's access to the files that a party's configuration marks as (owner_only): data, ledger,
+// Removes every other user's access to the files that a party's configuration marks as (owner_only): data, ledger,
 // checkpoints and what else reveals ids or labels. Splitveil writes such files for their owner alone, but copies and
 // files of older versions are as the umask has it. With a warning for each, also for one that is another user's and
 // stays as it is. For a run; --check changes nothing.

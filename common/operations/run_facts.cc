@@ -18,6 +18,7 @@
 namespace splitveil {
 namespace {
 
+// Enough to keep the runs of a ledger apart; it is no secret.
 constexpr size_t kRunNumberBytes = 4;
 
 }  // namespace
@@ -31,7 +32,7 @@ std::string NewRunId(const std::string& run_name) {
 }
 
 bool IsRunIdOf(const std::string& run_name, absl::string_view run_id) {
-  // The peer chooses the text, and it becomes part of file names and pages.
+  // The peer chooses this text, and it becomes part of file names and pages: only the exact form is accepted.
   return absl::ConsumePrefix(&run_id, run_name) && absl::ConsumePrefix(&run_id, "-") &&
          run_id.size() == 2 * kRunNumberBytes && std::all_of(run_id.begin(), run_id.end(), [](char c) {
            return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f');
@@ -82,23 +83,18 @@ absl::Status CountTakeUp(Ledger& ledger, const std::string& checkpoint) {
   return ledger.Commit();
 }
 
-absl::Status CountAlignment(Ledger& ledger, int64_t limit, int& left) {
+absl::Status CountAlignment(const Ledger& ledger, int64_t ids, int64_t limit, int& left) {
   // A lost connection lets the peer start over with a different list of ids. Few attempts keep that useless.
   if (left <= 0) {
     return absl::ResourceExhaustedError(
         absl::StrCat("alignment: none of ", kMostAlignments,
                      " attempts succeeded: find out what breaks the connection, then start both parties again"));
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t before, ledger.CountEvents("aligning"));
-  // Counted in the ledger and not in memory: a restarted process would begin at zero.
-  if (limit > 0 && before >= limit) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("alignment: this party's ledger already counts ", before, " of at most ", limit,
-                     " (party.max_alignments): each lets the peer try a different list of ids"));
-  }
-  SPLITVEIL_RETURN_IF_ERROR(ledger.RecordEvent("aligning", absl::StrCat("number ", before + 1, " of this ledger")));
+  AlignmentRow row;
+  row.ids = ids;
+  SPLITVEIL_RETURN_IF_ERROR(RecordAlignment(ledger.path(), ledger.run_id(), std::move(row), limit));
   --left;
-  return ledger.Commit();
+  return absl::OkStatus();
 }
 
 }  // namespace splitveil

@@ -14,7 +14,7 @@
 
 namespace splitveil {
 
-// Name of a new run: distinguishes the runs of one agreement; no secret.
+// Name of a new run, "NAME-1f2e3d4c": distinguishes the runs of one agreement; no secret. Thread-safe.
 std::string NewRunId(const std::string& run_name);
 
 // Whether a peer's `run_id` is one that NewRunId makes of the agreed `run_name`, which is one short line of printable
@@ -31,22 +31,21 @@ RunRow DescribeRun(const std::string& run_id, const std::string& role, const std
 absl::StatusOr<std::unique_ptr<Ledger>> BeginLedger(const std::string& path, const RunRow& run,
                                                     v1::DisclosureLevel disclosure, int64_t retained_steps = 0);
 
-// How often a run may go on from one and the same checkpoint: a peer that breaks a run off again and again must not
+// How often a run may resume from the same checkpoint: a peer that interrupts a run again and again must not
 // fill the disk, nor keep this party busy for ever.
 inline constexpr int64_t kMaxTakeUps = 100;
 
-// Records that the run goes on from `checkpoint`, on the disk before it does. Errors: those of the ledger;
-// ResourceExhausted where it has done so kMaxTakeUps times.
+// Records that the run resumes from `checkpoint`, on the disk before it does. Errors: those of the ledger;
+// ResourceExhausted if it has done so kMaxTakeUps times.
 absl::Status CountTakeUp(Ledger& ledger, const std::string& checkpoint);
 
 // How many alignments a process may start: one whose connection is lost is restarted, and each lets the peer try
 // another list of ids.
 inline constexpr int kMostAlignments = 8;
 
-// Records that an alignment begins, on the disk before it does, so that one that is interrupted counts; `left`, of
-// kMostAlignments, is one less then. Errors: those of the ledger; ResourceExhausted where none is left, or all runs in
-// the ledger have begun `limit` (PartyCommon.max_alignments; 0: any number).
-absl::Status CountAlignment(Ledger& ledger, int64_t limit, int& left);
+// RecordAlignment for a run that aligns `ids` own ids; `left`, of kMostAlignments, is one less then. Errors: the same;
+// ResourceExhausted if none is left.
+absl::Status CountAlignment(const Ledger& ledger, int64_t ids, int64_t limit, int& left);
 
 }  // namespace splitveil
 

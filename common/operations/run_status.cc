@@ -1,5 +1,7 @@
 #include "common/operations/run_status.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -21,9 +23,11 @@
 namespace splitveil {
 namespace {
 
+// The rate is taken over this window, from marks this far apart.
 constexpr std::chrono::seconds kRateWindow(30), kRateSpacing(1);
 
-// What has been disclosed and decided, which the events of each epoch must not push out.
+// Events that report what was disclosed or decided: the events that every epoch writes must not push them out of the
+// list.
 bool Lasts(const EventRow& event) {
   constexpr std::array<absl::string_view, 13> kLasting = {
       "disclosure",         "disclosed",      "rounded_answers",      "attribute_queries",
@@ -57,6 +61,7 @@ void ThinnedCurve::Add(int64_t step, double value) {
   }
   sum_ += value;
   last_step_ = static_cast<double>(step);
+  // A point is the mean of values_per_point_ values.
   if (++values_ < values_per_point_) {
     return;
   }
@@ -174,7 +179,12 @@ void LiveFigures::Take(const EventRow& row) {
   // What was disclosed stays listed; lines that every epoch writes make room first.
   const auto passing = std::find_if_not(events_.begin(), events_.end(), Lasts);
   const bool only_lasting = passing - events_.begin() >= static_cast<ptrdiff_t>(kMaxEvents / 2);
-  events_.erase(only_lasting ? events_.begin() : passing);
+  // Then the oldest of a kind that is listed again: there are fewer kinds than places.
+  const auto repeated = std::find_if(events_.begin(), events_.end(), [&](const EventRow& event) {
+    return std::count_if(events_.begin(), events_.end(),
+                         [&](const EventRow& other) { return other.kind == event.kind; }) > 1;
+  });
+  events_.erase(only_lasting && repeated != events_.end() ? repeated : passing);
 }
 
 double LiveFigures::StepsPerSecond() const {
@@ -183,6 +193,7 @@ double LiveFigures::StepsPerSecond() const {
   }
   const auto& [since, before] = recent_steps_.front();
   const double seconds = std::chrono::duration<double>(clock_() - since).count();
+  // Before a second has passed, a rate would jump wildly.
   return seconds >= 1 ? static_cast<double>(steps_ - before) / seconds : 0;
 }
 
@@ -286,7 +297,7 @@ v1::GetStatusResponse RunStatus::Snapshot() const {
     figures_->AddTo(status);
   }
   // Defence in depth: the operator's socket and page are built from this message alone.
-  if (status.role() != kLabelParty) {  // Whatever was written there: no loss, leak or bound is this party's to show.
+  if (status.role() != kLabelParty) {  // This party shows no loss, leak or bound, even if one was set.
     status.clear_loss();
     status.clear_bound_exceeded();
     status.clear_label_party();
@@ -297,6 +308,98 @@ v1::GetStatusResponse RunStatus::Snapshot() const {
 v1::RunHistory RunStatus::History() const {
   absl::MutexLock lock(&mutex_);
   return figures_.has_value() ? figures_->history() : v1::RunHistory();
+}
+
+namespace {
+
+double Seconds(StepStopwatch::Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+}  // namespace
+
+AlignmentProgress::AlignmentProgress(RunStatus* status) : status_(status), line_("aligning", "ids", STDERR_FILENO) {
+  status_->Update([](v1::GetStatusResponse& message) { message.set_phase("aligning"); });
+}
+
+void AlignmentProgress::Report(uint64_t masked_ids, uint64_t ids_to_mask, int64_t bytes) {
+  ProgressUpdate update;
+  update.bytes = bytes;
+  // Ids are both the unit of the rate and the measure of progress.
+  update.step = update.items = static_cast<int64_t>(masked_ids);
+  update.total_steps = static_cast<int64_t>(ids_to_mask);
+  line_.Update(update);
+  if (!first_.has_value()) {
+    first_.emplace(SteadyNow(), masked_ids);
+  }
+  const double seconds = SecondsSince(first_->first);
+  const double rate = seconds > 0 ? static_cast<double>(masked_ids - first_->second) / seconds : 0;
+  status_->Update([&](v1::GetStatusResponse& message) {
+    message.set_masked_ids(masked_ids);
+    message.set_ids_to_mask(ids_to_mask);
+    message.set_alignment_bytes(static_cast<uint64_t>(bytes));
+    message.set_masked_ids_per_second(rate);
+    message.set_alignment_seconds_left(rate > 0 ? static_cast<double>(ids_to_mask - masked_ids) / rate : 0);
+  });
+}
+
+void AlignmentProgress::Finish() { line_.Finish(); }
+
+TrainingProgress::TrainingProgress(RunStatus* status, int64_t epochs, int64_t batches_per_epoch)
+    : status_(status), epochs_(epochs), batches_per_epoch_(batches_per_epoch), line_("training", "ex", STDERR_FILENO) {
+  status_->Update([&](v1::GetStatusResponse& message) {
+    message.set_phase("training");
+    message.set_total_steps(epochs * batches_per_epoch);
+  });
+}
+
+void TrainingProgress::Report(int64_t steps, int64_t examples, double loss, const std::string& leak) {
+  ProgressUpdate update;
+  update.step = steps;
+  update.total_steps = epochs_ * batches_per_epoch_;
+  // The epoch of the batch that was done, not of the next one.
+  update.epoch = (steps - 1) / batches_per_epoch_;
+  update.epochs = epochs_;
+  update.items = examples;
+  update.loss = loss;
+  update.leak = leak;
+  line_.Update(update);
+  status_->Update([&](v1::GetStatusResponse& message) {
+    message.set_step(steps);
+    message.set_epoch(update.epoch);
+    // Protobuf's JSON cannot carry NaN to a browser.
+    message.set_loss(std::isnan(loss) ? 0 : loss);
+  });
+}
+
+void TrainingProgress::Finish() { line_.Finish(); }
+
+StepStopwatch::StepStopwatch(std::function<Clock::time_point()> now) : now_(std::move(now)) { Restart(); }
+
+void StepStopwatch::Restart() {
+  started_ = latest_ = now_();
+  times_ = StepTimeRow();
+}
+
+void StepStopwatch::Lap(Phase phase) {
+  const Clock::time_point now = now_();
+  times_.*phase += Seconds(now - latest_);
+  latest_ = now;
+}
+
+void StepStopwatch::Move(double seconds, Phase from, Phase to) {
+  // Phases must add up to the step: no phase may give more than it has.
+  seconds = std::clamp(seconds, 0.0, times_.*from);
+  times_.*from -= seconds;
+  times_.*to += seconds;
+}
+
+StepTimeRow StepStopwatch::Finish(StepRow& row) {
+  // From lap to lap and not from now: what follows the last lap belongs to the next step.
+  row.seconds = Seconds(latest_ - started_);
+  StepTimeRow finished = times_;
+  finished.step = row.step;
+  started_ = latest_;
+  times_ = StepTimeRow();
+  return finished;
 }
 
 }  // namespace splitveil

@@ -1,11 +1,14 @@
-// Where a run stands, for operators and the progress line.
+// Where a run stands, for operators and the progress line; where the time of a training step goes.
 #ifndef SPLITVEIL_COMMON_OPERATIONS_RUN_STATUS_H_
 #define SPLITVEIL_COMMON_OPERATIONS_RUN_STATUS_H_
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -15,9 +18,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 
 #include "common/ledger/ledger.h"
 #include "common/process/steady_time.h"
+#include "common/telemetry/log.h"
 
 #include "splitveil/v1/operations.pb.h"
 
@@ -46,9 +51,9 @@ class ThinnedCurve {
   double sum_ = 0, last_step_ = 0;
 };
 
-// Adds up what is recorded, and measures nothing itself but the rate of steps. Of a ledger of the non-label party it
-// takes steps, times and events alone: nothing of losses, leaks, noise, the gate's decisions or evaluations, whatever
-// rows come. Its memory is bounded. Not thread-safe.
+// Adds up what is recorded; measures nothing itself but the rate of steps. At the non-label party it takes only steps,
+// times and events: nothing about losses, leaks, noise, the gate's decisions or evaluations, even if rows about them
+// come. Its memory is bounded. Not thread-safe.
 class LiveFigures {
  public:
   static constexpr size_t kMaxEvents = 50;
@@ -72,7 +77,7 @@ class LiveFigures {
     double epoch_auc = 0, epoch_bound = 0;
     ThinnedCurve curve;
 
-    double mean() const;  // 0 where there is none.
+    double mean() const;  // 0 if there is none.
   };
 
   void Take(const StepRow& row);
@@ -119,10 +124,12 @@ class RunStatus {
   }
 
   // Figures restart, with what `ledger` records from now on, and with its events. Not owned; this must outlive it.
-  // Errors: as Ledger::Observe.
+  // Errors: see Ledger::Observe.
   absl::Status Watch(Ledger& ledger) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The status as of now: what the session has set, with the figures of the ledger's rows.
   v1::GetStatusResponse Snapshot() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Curves of the run so far, at most ThinnedCurve::kMaxPoints points each; empty before Watch.
   v1::RunHistory History() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -130,6 +137,68 @@ class RunStatus {
   mutable absl::Mutex mutex_;
   v1::GetStatusResponse status_ ABSL_GUARDED_BY(mutex_);
   std::optional<LiveFigures> figures_ ABSL_GUARDED_BY(mutex_);  // From Watch on.
+};
+
+// Not thread-safe.
+class AlignmentProgress {
+ public:
+  // `status`: not owned; must outlive this. Sets its phase to aligning.
+  explicit AlignmentProgress(RunStatus* status);
+
+  // As AlignmentOptions::progress: ids masked so far, the own ones once and the peer's once, of `ids_to_mask`. `bytes`:
+  // sent and received so far.
+  void Report(uint64_t masked_ids, uint64_t ids_to_mask, int64_t bytes);
+  // Ends the line on the terminal.
+  void Finish();
+
+ private:
+  RunStatus* status_;
+  Progress line_;
+  // The first report: an alignment that resumes does not begin at zero.
+  std::optional<std::pair<SteadyTime, uint64_t>> first_;
+};
+
+// Not thread-safe.
+class TrainingProgress {
+ public:
+  // `status`: not owned; must outlive this. Sets its phase to training.
+  TrainingProgress(RunStatus* status, int64_t epochs, int64_t batches_per_epoch);
+
+  // After a batch. `steps`: batches done; `examples`: trained so far; `loss`: NaN if this party does not know it;
+  // `leak`: latest leak AUC in words, may be empty.
+  void Report(int64_t steps, int64_t examples, double loss, const std::string& leak);
+  // Ends the line on the terminal.
+  void Finish();
+
+ private:
+  RunStatus* status_;
+  int64_t epochs_, batches_per_epoch_;
+  Progress line_;
+};
+
+// Laps: every moment between Restart and the latest Lap counts for exactly one phase, so the phases of a step add up to
+// its seconds. A step runs from the end of the one before it (or from Restart) to its own. Not thread-safe.
+class StepStopwatch {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Phase = double StepTimeRow::*;
+
+  // `now`: the time; tests pass their own.
+  explicit StepStopwatch(std::function<Clock::time_point()> now = Clock::now);
+
+  // The next step starts now: what has passed since the latest one ended belongs to none.
+  void Restart();
+  // What has passed since the latest lap counts for `phase`.
+  void Lap(Phase phase);
+  // Counts `seconds` of what this step has for `from`, at most all of it, for `to` instead: for a call that does both.
+  void Move(double seconds, Phase from, Phase to);
+  // Ends the step at the latest lap; the next one starts there. `row.seconds` becomes the step's.
+  StepTimeRow Finish(StepRow& row);
+
+ private:
+  const std::function<Clock::time_point()> now_;
+  Clock::time_point started_, latest_;
+  StepTimeRow times_;
 };
 
 }  // namespace splitveil

@@ -1,6 +1,7 @@
 #include "common/operations/run_summary.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <iostream>
 #include <iterator>
 #include <limits>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -16,11 +18,13 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
+#include "common/config/agreement.h"
 #include "common/figures/attack_catalogue.h"
 #include "common/figures/figure_words.h"
-#include "common/figures/promise.h"
 #include "common/leakage/summary.h"
 #include "common/ledger/ledger_rows.h"
+#include "common/process/file.h"
+#include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {
@@ -45,7 +49,7 @@ class Table {
   explicit Table(std::string headline) : text_(std::move(headline)) { text_ += '\n'; }
 
   void Add(const std::string& name, const std::string& figures) {
-    absl::StrAppendFormat(&text_, "  %-15s %s\n", name, figures);  // A space behind long names, too.
+    absl::StrAppendFormat(&text_, "  %-15s %s\n", name, figures);  // A space even after long names.
   }
   // A line each, the name before the first.
   void AddLines(const std::string& name, const std::vector<std::string>& lines) {
@@ -70,7 +74,7 @@ std::string Training(const RunFigures& figures) {
   return text;
 }
 
-// The figure of the epoch that is kept, with what chose it.
+// The figure of the kept epoch, what chose that epoch, and the last figure.
 std::string KeptAndLast(const RunFigures& figures, double kept, const std::optional<double>& last) {
   std::string text = absl::StrFormat("%.4f", kept);
   if (figures.best_epoch == 0 || !last.has_value()) {
@@ -101,7 +105,7 @@ void AddQuality(const RunFigures& figures, Table& table, bool verbose) {
                                                          : "AUC"),
               KeptAndLast(figures, *quality, figures.final_test.quality()));
   }
-  add("RMSE", test.rmse, "  (of targets scaled to 0 to 1)");
+  add("RMSE", test.rmse, "  (in the target's unit)");
   add("log loss", test.log_loss);
   if (figures.several_classes && verbose) {
     add("accuracy", test.accuracy);
@@ -130,7 +134,7 @@ std::vector<std::string> FirstFew(const std::vector<AttackFigure>& leaks, Descri
   return lines;
 }
 
-// What runs are ranked by, before anything else that was measured.
+// The figure that runs are ranked by.
 void AddStrongest(const RunFigures& figures, Table& table) {
   const AttackFigure* const strongest = figures.strongest();
   if (strongest != nullptr) {
@@ -145,8 +149,8 @@ void AddStrongest(const RunFigures& figures, Table& table) {
   }
 }
 
-// Of every kind the strongest attacks and how many there are besides: those on single batches layer by layer, those
-// that add up the epochs, and those that no bound is about.
+// The strongest attacks of every kind and how many more there are: attacks on single batches layer by layer, attacks
+// that add up the epochs, and attacks that no bound covers.
 void AddLeaks(const RunFigures& figures, Table& table) {
   std::map<std::pair<bool, std::string>, std::vector<AttackFigure>> layers;  // The cut first, then by name.
   std::vector<AttackFigure> cumulative, no_gradient;
@@ -195,7 +199,7 @@ void AddAttributeLeaks(const RunFigures& figures, Table& table, bool verbose) {
   }
 }
 
-// What is proved of the other direction, by the account that counts it.
+// What the privacy account proves about the other direction: activations.
 void AddActivations(const RunFigures& figures, Table& table) {
   if (figures.activation_auc_bound.has_value()) {
     const std::string all = figures.all_activation_auc_bound.has_value()
@@ -208,7 +212,7 @@ void AddActivations(const RunFigures& figures, Table& table) {
   }
 }
 
-// A party that gates releases and measured nothing says so, and why.
+// Says that nothing was measured, and why.
 std::string NoLeak(const RunFigures& figures) {
   return figures.released_nothing() ? "none measured: no gradient left the label party" : "none measured";
 }
@@ -308,6 +312,39 @@ std::string RunSummaryTable(const RunFigures& figures, const std::string& detail
 
 void PrintRunSummary(const RunFigures& figures, const std::string& details, bool verbose) {
   std::cerr << RunSummaryTable(figures, details, verbose) << std::flush;
+}
+
+namespace {
+
+std::string PathOf(const std::string& ledger_path) { return ledger_path + ".ended"; }
+
+}  // namespace
+
+absl::Status KeepUntoldEnd(const std::string& ledger_path, const v1::RunAgreement& agreement, const UntoldEnd& end) {
+  return WriteFile(PathOf(ledger_path),
+                   absl::StrCat(AgreementFingerprint(agreement), "\n", end.run_id, "\n", end.result, "\n"));
+}
+
+std::optional<UntoldEnd> FindUntoldEnd(const std::string& ledger_path, const v1::RunAgreement& agreement) {
+  const absl::StatusOr<std::string> file = ReadFile(PathOf(ledger_path));
+  const std::vector<std::string> lines = absl::StrSplit(file.ok() ? *file : "", '\n');
+  constexpr size_t kLines = 4;  // The last one is empty.
+  // A file of a different agreement belongs to a different run; a damaged one counts as none.
+  if (lines.size() != kLines || lines[0] != AgreementFingerprint(agreement)) {
+    return std::nullopt;
+  }
+  return UntoldEnd{lines[1], lines[2]};
+}
+
+void ForgetUntoldEnd(const std::string& ledger_path) { std::remove(PathOf(ledger_path).c_str()); }
+
+void TellOf(const UntoldEnd& end, const std::string& ledger_path) {
+  LogInfo("run ", end.run_id,
+          " was complete before this party was killed: this start only finishes it. The next start begins a new run");
+  if (!end.result.empty()) {
+    std::cout << end.result << std::endl;
+  }
+  ForgetUntoldEnd(ledger_path);
 }
 
 }  // namespace splitveil

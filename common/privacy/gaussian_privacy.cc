@@ -12,19 +12,20 @@ namespace {
 
 namespace policies = boost::math::policies;
 
-// No exception: out of range is answered before, and an overflow gives the limit.
+// Boost must not throw: arguments out of range are handled before, and an overflow gives the limit.
 using NoException =
     policies::policy<policies::domain_error<policies::ignore_error>, policies::pole_error<policies::ignore_error>,
                      policies::overflow_error<policies::ignore_error>,
                      policies::evaluation_error<policies::ignore_error>>;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Where the searches end: beyond this, rounding of DeltaAt decides.
 constexpr double kRelativeWidth = 1e-13;
 constexpr int kMaxHalvings = 2100;  // From the largest double to the smallest.
 constexpr long double kSqrtHalfPi = 1.25331413731550025120788264240552263L;
 constexpr long double kSqrt2 = 1.41421356237309504880168872420969808L;
 
-// P(N(0, 1) > x). In long double, as what follows: differences of such cancel up to six digits.
+// P(N(0, 1) > x). In long double, like what follows: differences of these values cancel up to six digits.
 long double UpperTail(long double x) { return std::erfc(x / kSqrt2) / 2; }
 
 // UpperTail(x) / density(x), x >= 0: the Mills ratio. Above kContinued by the continued fraction 1/(x + 1/(x + 2/(x +
@@ -44,7 +45,7 @@ long double MillsRatio(long double x) {
 
 long double Density(long double x) { return std::exp(-x * x / 2) / (2 * kSqrtHalfPi); }
 
-// The middle of [low, high], geometric where they are far apart, so that small roots take no more steps.
+// The middle of [low, high], geometric if they are far apart: a root of 1e-10 takes no more steps than a root of 1.
 double Middle(double low, double high) {
   if (low == 0) {
     return high > 1e-3 ? high / 16 : high / 65536;
@@ -112,6 +113,7 @@ absl::StatusOr<GaussianPrivacy> GaussianPrivacy::FromEpsilonDelta(double epsilon
   }
   // DeltaAt grows with mu: low always keeps the promise, high never.
   double low = 0;
+  // Doubling finds an end that breaks the promise; DeltaAt tends to 1, so there is one.
   double high = 1;
   while (GaussianPrivacy(high).DeltaAt(epsilon) <= delta) {
     low = high;
@@ -140,7 +142,7 @@ double GaussianPrivacy::TprBound(double fpr) const {
     return 1;
   }
   if (fpr == 0 || fpr == 1) {
-    return std::isinf(mu_) ? 1 : fpr;  // -inf + inf says nothing.
+    return std::isinf(mu_) ? 1 : fpr;  // -inf + inf would be NaN.
   }
   return NormalCdf(NormalQuantile(fpr) + mu_);
 }
@@ -149,14 +151,15 @@ double GaussianPrivacy::DeltaAt(double epsilon) const {
   if (!(epsilon >= 0) || std::isinf(mu_)) {
     return 1;
   }
-  // The two laws are the same, and nothing can be told from them.
+  // The two laws are the same, and reveal nothing.
   if (mu_ == 0) {
     return 0;
   }
   const long double mu = mu_;
+  // Theorem 8 of Balle and Wang in terms of tails: UpperTail(near) - e^epsilon UpperTail(far).
   const long double near = epsilon / mu - mu / 2;
   const long double far = epsilon / mu + mu / 2;
-  // e^epsilon density(far) = density(near), so that neither the exponential nor the tails leave the range of a number.
+  // e^epsilon density(far) = density(near), so that neither the exponential nor the tails overflow or underflow.
   const long double delta = near >= 0 ? Density(near) * (MillsRatio(near) - MillsRatio(far))
                                       : UpperTail(near) - Density(near) * MillsRatio(far);
   return delta > 0 ? static_cast<double>(delta < 1 ? delta : 1) : 0;

@@ -13,14 +13,14 @@ double NormalCdf(double x);
 // Its inverse; -inf at 0, inf at 1, NaN outside [0, 1]. Keeps its relative precision for small p.
 double NormalQuantile(double p);
 
-// A mechanism is mu-GDP where telling its outputs for two neighbouring inputs apart is at least as hard as telling
+// A mechanism is mu-GDP if telling its outputs for two neighbouring inputs apart is at least as hard as telling
 // N(0, 1) from N(mu, 1) by one draw (Dong, Roth and Su, "Gaussian Differential Privacy", JRSSB 2022, arXiv:1905.02383,
 // whose numbers are cited here; definition 2.6). Adding N(0, sigma^2) in every coordinate to what a neighbour moves by
 // at most s in Euclidean norm is s/sigma-GDP (theorem 2.7), and so is all that is computed of the outcome, whatever the
 // adversary knows besides. With neighbours that differ in the label of one example:
 //   label in {0, 1} or [0, 1]   s = 1         one-hot label of k classes   s = sqrt(2)
 //
-// What is bounded is what the outputs add to what an adversary knew. Its AUC over examples stays below AucBound() where
+// What is bounded is what the outputs add to what an adversary knew. Its AUC over examples stays below AucBound() if
 // it could not rank them before; an adversary whose own features predict the label ranks by these as well.
 //
 // A value: 0 <= mu <= inf, smaller is more private; inf stands for no protection. Thread-safe, as all const methods.

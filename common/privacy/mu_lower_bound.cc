@@ -20,7 +20,8 @@ namespace splitveil {
 namespace {
 
 constexpr char kSplitTag[] = "splitveil.v1 audit split\n";
-constexpr double kFarthestQuantile = 4, kQuantileStep = 0.05;  // Of the thresholds that ExpectedMuLower tries.
+constexpr double kFarthestQuantile = 4,
+                 kQuantileStep = 0.05;  // Standard deviations: the thresholds that ExpectedMuLower tries.
 
 struct Example {
   float score;
@@ -71,7 +72,7 @@ absl::Status CheckInput(absl::Span<const float> scores, absl::Span<const uint8_t
   return absl::OkStatus();
 }
 
-// Class by class, so that neither half lacks one; the testing half has the odd example.
+// Class by class, so that neither half lacks one. The testing half gets the odd example: it gives the bound.
 Halves Split(absl::Span<const float> scores, absl::Span<const uint8_t> labels, uint64_t seed) {
   SeededStream random(Sha256(absl::StrCat(kSplitTag, seed)));
   Halves halves;
@@ -172,6 +173,7 @@ absl::StatusOr<MuLowerBound> LowerBoundMu(absl::Span<const float> scores, absl::
   if (choosing.positives == 0 || choosing.negatives == 0) {
     return absl::FailedPreconditionError("lower bound of mu: at least two examples of each class are needed");
   }
+  // Half of the error probability for each of the two rates.
   const double risk = (1 - options.confidence) / 2;
   const ThresholdTest test = ChooseTest(std::move(halves.choosing), risk);
   Counts flagged;
@@ -200,7 +202,7 @@ double MuLowerOfNoise(double mu, double squares, int64_t draws, double risk) {
   }
   const auto count = static_cast<double>(draws);
   const double quantile = 2 * boost::math::gamma_p_inv(count / 2, risk);
-  constexpr double kLeastVariance = 1e-12;  // No noise at all is found as such; the figure stays one to print.
+  constexpr double kLeastVariance = 1e-12;  // No noise at all is found as such; the figure stays finite.
   return mu * std::sqrt(quantile / std::max(squares, kLeastVariance * count));
 }
 
@@ -213,8 +215,8 @@ double ExpectedMuLower(double mu, int64_t positives, int64_t negatives, double c
   const auto expected = [](double share, int64_t trials) {
     return static_cast<int64_t>(std::llround(share * static_cast<double>(trials)));
   };
-  // The classes lie apart at twice the farthest quantile already: a larger mu, or an infinite one, expects the same
-  // counts, with a step between two thresholds that would not move them at last.
+  // The classes are far enough apart at twice the farthest quantile already. A larger mu, even an infinite one, would
+  // expect the same counts, and its steps would in the end no longer change the threshold.
   mu = std::min(mu, 4 * kFarthestQuantile);
   double most = 0;
   // Scores N(0, 1) of negatives and N(mu, 1) of positives; thresholds from above nearly all to below nearly all.

@@ -24,7 +24,7 @@ struct MuLowerBound {
   double mu_lower = 0;
   // The same for epsilon at options.delta, from the same counts and with no assumption of Gaussian noise.
   double epsilon_lower = 0;
-  // The test that was held: positive where the score is at least, or else at most, the threshold.
+  // The test that was held: positive if the score is at least, or else at most, the threshold.
   float threshold = 0;
   bool positive_above = true;
   // Its rates on the test half, at their one-sided limits.
@@ -40,7 +40,7 @@ struct MuLowerBound {
 //   mu_lower = max(0, Phi^-1(TPR_low) - Phi^-1(FPR_high)), as audits of differential privacy do (Nasr et al., "Tight
 // Auditing of Differentially Private Machine Learning", USENIX Security 2023, section 4).
 //
-// Valid where, of a run that keeps its promise,
+// Valid if, of a run that keeps its promise,
 //   - the noises of different examples are independent, so that their scores are, given labels and all else. One score
 //     an example: pool its releases first. The rates need not be the same for all examples of a class; sums of unequal
 //     trials scatter less than binomials (Hoeffding, Ann. Math. Stat. 1956), and the limits are conservative then.
@@ -57,13 +57,13 @@ struct MuLowerBound {
 absl::StatusOr<MuLowerBound> LowerBoundMu(absl::Span<const float> scores, absl::Span<const uint8_t> labels,
                                           const MuLowerBoundOptions& options = {});
 
-// The same where the noise itself is known, in units of what `mu` claims of it: of `draws` independent ones of N(0,
+// The same if the noise itself is known, in units of what `mu` claims of it: of `draws` independent ones of N(0,
 // s^2), whose squares sum to `squares`, s is below sqrt(squares / q), q the quantile of chi-square at `risk`, with
 // probability 1 - risk. mu over that limit; at most a million times mu; 0 of no draws. Unlike LowerBoundMu it is about
 // Gaussian noise only. Thread-safe.
 double MuLowerOfNoise(double mu, double squares, int64_t draws, double risk);
 
-// About the mu_lower of so many examples, `positives` and `negatives` (halved as above), where the best attack on a
+// About the mu_lower of so many examples, `positives` and `negatives` (halved as above), if the best attack on a
 // mechanism of `mu` >= 0 scores them: what LowerBoundMu would find of a fault of that size, were there one. 0 for fewer
 // than two examples of a class. Thread-safe.
 double ExpectedMuLower(double mu, int64_t positives, int64_t negatives, double confidence);

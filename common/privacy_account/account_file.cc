@@ -155,8 +155,8 @@ absl::StatusOr<int64_t> NumberOf(SqliteDatabase& database, absl::string_view lab
 absl::Status OtherLabels(absl::string_view label_set) {
   return absl::InvalidArgumentError(
       absl::StrCat("label_set: \"", label_set,
-                   "\" was first used with different labels: give these labels a name of their own, which draws new "
-                   "noise for them and adds up, or a different path if they have nothing to do with those"));
+                   "\" was first used with different labels: set a different label_set for these, which draws new "
+                   "noise and adds up; or a different path, if these labels have nothing to do with the others"));
 }
 
 absl::Status CheckKind(SqliteDatabase& database, absl::string_view label_set, LabelKind kind) {

@@ -62,10 +62,13 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAccountToCount(const std::st
 // The key of the noise. Errors: InvalidArgument where it is missing; as SqliteDatabase.
 absl::StatusOr<SecretKey> ReadNoiseKey(SqliteDatabase& database);
 
+// How a transaction begins that only reads, and one that also writes.
+inline constexpr char kToRead[] = "BEGIN", kToWrite[] = "BEGIN IMMEDIATE";
+
 // Runs `change` as a transaction: all of it, or nothing.
 template <typename Change>
-absl::Status InTransaction(SqliteDatabase& database, const Change& change) {
-  SPLITVEIL_RETURN_IF_ERROR(database.Execute("BEGIN IMMEDIATE"));
+absl::Status InTransaction(SqliteDatabase& database, const Change& change, const char* begin = kToWrite) {
+  SPLITVEIL_RETURN_IF_ERROR(database.Execute(begin));
   absl::Status status = change();
   if (status.ok()) {
     status = database.Execute("COMMIT");

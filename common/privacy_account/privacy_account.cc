@@ -8,6 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 #include "common/crypto/sha256.h"
 #include "common/privacy_account/account_file.h"
@@ -19,9 +21,12 @@ namespace {
 
 constexpr size_t kMaxLabelSet = 1000;
 constexpr absl::string_view kPurpose = "splitveil label set v1";
-// Look-ups of one transaction. A transaction of its own makes each take six times as long; one for all of tens of
+// Examples of one transaction. A transaction of its own makes each take six times as long; one for all of tens of
 // millions would keep other runs on the account from counting theirs for longer than they wait.
-constexpr size_t kLookUps = 100'000;
+constexpr size_t kPart = 100'000;
+// Between two parts that are written. SQLite looks every 100 ms whether a lock is free (its busy handler), so that
+// every other run that waits gets its turn.
+constexpr absl::Duration kTurn = absl::Milliseconds(150);
 constexpr char kExpected[] = "expected the account that the run began with, ";
 
 // What was released of an example with noise of one strength.
@@ -127,30 +132,39 @@ absl::Status ForEachDebit(SqliteStatement& select, const NoiseRow& example, cons
   }
 }
 
-// Calls `look_up`, which may read the database, with the index of every example and the releases there are when it is
-// looked up: those of its part, since another run may count at a new strength between two parts.
+// Calls `take` with the next examples of `order`, in parts of one transaction each. Once where there is none: the label
+// set's kind is checked all the same.
+template <typename Take>
+absl::Status InParts(absl::Span<const size_t> order, const Take& take) {
+  do {
+    const absl::Span<const size_t> part = order.subspan(0, kPart);
+    order.remove_prefix(part.size());
+    SPLITVEIL_RETURN_IF_ERROR(take(part, /*is_last=*/order.empty()));
+  } while (!order.empty());
+  return absl::OkStatus();
+}
+
+// Calls `look_up`, which may read the database, with the index of every example of `part` and the releases there are.
+// Within a transaction.
+template <typename LookUp>
+absl::Status LookUpPart(SqliteDatabase& database, const PrivacyAccountOptions& options, absl::Span<const size_t> part,
+                        const LookUp& look_up) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckKind(database, options.label_set, options.label_kind));
+  SPLITVEIL_ASSIGN_OR_RETURN(const Releases releases, ReadReleases(database, options.label_set));
+  for (const size_t i : part) {
+    SPLITVEIL_RETURN_IF_ERROR(look_up(i, releases));
+  }
+  return absl::OkStatus();
+}
+
+// The same of every example. Another run may count at a new strength between two parts.
 template <typename LookUp>
 absl::Status LookUpEach(SqliteDatabase& database, const PrivacyAccountOptions& options,
                         absl::Span<const NoiseRow> examples, const LookUp& look_up) {
-  const std::vector<size_t> order = InTableOrder(examples);
-  absl::Span<const size_t> left = order;
-  do {  // Once where there is no example: the label set's kind is checked all the same.
-    const absl::Span<const size_t> some = left.subspan(0, kLookUps);
-    left.remove_prefix(some.size());
-    SPLITVEIL_RETURN_IF_ERROR(database.Execute("BEGIN"));
-    const auto look_up_all = [&]() -> absl::Status {
-      SPLITVEIL_RETURN_IF_ERROR(CheckKind(database, options.label_set, options.label_kind));
-      SPLITVEIL_ASSIGN_OR_RETURN(const Releases releases, ReadReleases(database, options.label_set));
-      for (const size_t i : some) {
-        SPLITVEIL_RETURN_IF_ERROR(look_up(i, releases));
-      }
-      return absl::OkStatus();
-    };
-    absl::Status status = look_up_all();
-    status.Update(database.Execute("COMMIT"));  // Nothing was written.
-    SPLITVEIL_RETURN_IF_ERROR(status);
-  } while (!left.empty());
-  return absl::OkStatus();
+  return InParts(InTableOrder(examples), [&](absl::Span<const size_t> part, bool) {
+    return InTransaction(
+        database, [&] { return LookUpPart(database, options, part, look_up); }, kToRead);
+  });
 }
 
 }  // namespace
@@ -254,19 +268,38 @@ absl::StatusOr<ForeseenDebit> PrivacyAccount::ForeseeNew(LabelKind kind, int64_t
   return foreseen;
 }
 
+// What Debit counts, and what it has found so far.
+struct PrivacyAccount::Debits {
+  absl::Span<const NoiseRow> examples;
+  absl::Span<const int64_t> labels;
+  DrawsBySigma planned;
+  MostExposed most_exposed;
+  std::vector<size_t> uncounted;  // In the order of the table: of these the account lacked some of `planned`.
+};
+
 absl::StatusOr<LabelPrivacy> PrivacyAccount::Debit(absl::Span<const NoiseRow> examples,
                                                    absl::Span<const int64_t> labels,
                                                    absl::Span<const NoiseReleases> releases) {
-  absl::StatusOr<LabelPrivacy> lifetime = LabelPrivacy();
-  const absl::StatusOr<std::unique_ptr<SqliteDatabase>> database = Reopen();
-  SPLITVEIL_RETURN_IF_ERROR(At(database.status()));
-  const absl::Status counted = InTransaction(**database, [&] {
-    lifetime = DebitInTransaction(**database, examples, labels, releases);
-    return lifetime.status();
-  });
-  // A halt is no problem of the file: it keeps its text, and the transaction was rolled back.
-  SPLITVEIL_RETURN_IF_ERROR(IsHalt(counted) ? counted : At(counted));
-  return lifetime;
+  Debits debits = {examples, labels, MostDraws(releases), {}, {}};
+  const auto take = [&](absl::Span<const size_t> part, bool writes) -> absl::Status {
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDatabase> database, Reopen());
+    return InTransaction(
+        *database, [&] { return DebitPart(*database, part, writes, debits); }, writes ? kToWrite : kToRead);
+  };
+  // All are looked at before the first is counted, so that a run past the limit costs nothing.
+  absl::Status status = InParts(InTableOrder(examples),
+                                [&](absl::Span<const size_t> part, bool) { return take(part, /*writes=*/false); });
+  // A run that is killed in between has counted some and released none: too much, never too little.
+  if (status.ok() && !debits.uncounted.empty()) {
+    status = InParts(debits.uncounted, [&](absl::Span<const size_t> part, bool is_last) {
+      absl::Status taken = take(part, /*writes=*/true);
+      absl::SleepFor(is_last ? absl::ZeroDuration() : kTurn);
+      return taken;
+    });
+  }
+  // A halt is no problem of the file: it keeps its text.
+  SPLITVEIL_RETURN_IF_ERROR(IsHalt(status) ? status : At(status));
+  return debits.most_exposed.Privacy();
 }
 
 absl::StatusOr<std::unique_ptr<SqliteDatabase>> PrivacyAccount::Reopen() const {
@@ -292,19 +325,13 @@ absl::Status PrivacyAccount::CheckSame(SqliteDatabase& database) const {
   return key.bytes() == key_.bytes() ? absl::OkStatus() : another;
 }
 
-absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(SqliteDatabase& database,
-                                                                absl::Span<const NoiseRow> examples,
-                                                                absl::Span<const int64_t> labels,
-                                                                absl::Span<const NoiseReleases> releases) const {
+absl::Status PrivacyAccount::DebitPart(SqliteDatabase& database, absl::Span<const size_t> part, bool writes,
+                                       Debits& debits) const {
   SPLITVEIL_RETURN_IF_ERROR(CheckSame(database));
-  SPLITVEIL_RETURN_IF_ERROR(CheckKind(database, options_.label_set, options_.label_kind));
-  std::map<int64_t, int64_t> planned;  // Draws, by number of the table `release`.
-  for (const auto& [units, draws] : MostDraws(releases)) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const int64_t number,
-                               NumberOf(database, options_.label_set, options_.label_kind, units));
-    planned[number] = draws;
+  std::map<uint32_t, int64_t> numbers;  // Of the table `release`, by strength.
+  for (const auto& [units, draws] : writes ? debits.planned : DrawsBySigma()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(numbers[units], NumberOf(database, options_.label_set, options_.label_kind, units));
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const Releases known, ReadReleases(database, options_.label_set));
   SPLITVEIL_ASSIGN_OR_RETURN(
       SqliteStatement select,
       database.Prepare("SELECT release, label, draws FROM debit WHERE example = ?1 ORDER BY release"));
@@ -312,32 +339,39 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::DebitInTransaction(SqliteDatabase& 
       SqliteStatement count,
       database.Prepare("INSERT INTO debit(example, release, label, draws) VALUES (?1, ?2, ?3, ?4) "
                        "ON CONFLICT (example, release) DO UPDATE SET draws = excluded.draws"));
-  MostExposed most_exposed;
   std::vector<Released> made;
-  for (size_t i : InTableOrder(examples)) {
+  const auto take = [&](size_t i, const Releases& known) -> absl::Status {
     made.clear();
-    std::map<int64_t, int64_t> draws = planned;  // Of this example, with this run.
-    SPLITVEIL_RETURN_IF_ERROR(ForEachDebit(select, examples[i], known, [&](const Release& release) {
-      if (release.of_label_set && select.Int64(1) != labels[i]) {
+    DrawsBySigma missing = debits.planned;
+    SPLITVEIL_RETURN_IF_ERROR(ForEachDebit(select, debits.examples[i], known, [&](const Release& release) {
+      if (release.of_label_set && select.Int64(1) != debits.labels[i]) {
         return OtherLabels(options_.label_set);  // A concurrent run has counted others since CheckLabels.
       }
-      const auto again = draws.find(select.Int64(0));
-      if (again == draws.end() || again->second <= select.Int64(2)) {
+      const auto again = release.of_label_set ? missing.find(release.sigma_units) : missing.end();
+      if (again == missing.end() || again->second <= select.Int64(2)) {
         made.push_back({release, select.Int64(2)});
-        draws.erase(select.Int64(0));
+        if (again != missing.end()) {
+          missing.erase(again);
+        }
       }  // Else some of its draws are new: counted below.
       return absl::OkStatus();
     }));
-    for (const auto& [number, total] : draws) {
-      made.push_back({known.at(number), total});  // NumberOf made it.
-      SPLITVEIL_RETURN_IF_ERROR(count.Run(BytesOf(examples[i]), number, static_cast<int64_t>(labels[i]), total));
+    for (const auto& [units, draws] : missing) {
+      made.push_back({{true, units, options_.label_kind}, draws});
+      SPLITVEIL_RETURN_IF_ERROR(writes
+                                    ? count.Run(BytesOf(debits.examples[i]), numbers.at(units), debits.labels[i], draws)
+                                    : absl::OkStatus());
     }
-    most_exposed.Consider(made);
-  }
-  SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime, most_exposed.Privacy());
-  // Within the transaction: an error rolls the debit back, so that a run that is refused costs nothing.
-  SPLITVEIL_RETURN_IF_ERROR(CheckLifetime(lifetime.AucBound(), options_.max_lifetime_auc_bound));
-  return lifetime;
+    debits.most_exposed.Consider(made);
+    if (!writes && !missing.empty()) {
+      debits.uncounted.push_back(i);
+    }
+    return absl::OkStatus();
+  };
+  SPLITVEIL_RETURN_IF_ERROR(LookUpPart(database, options_, part, take));
+  SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime, debits.most_exposed.Privacy());
+  // Within the transaction: where another run has counted since all were looked at, an error rolls this part back.
+  return CheckLifetime(lifetime.AucBound(), options_.max_lifetime_auc_bound);
 }
 
 absl::Status PrivacyAccount::CheckLifetime(double auc_bound, double limit) {

@@ -88,16 +88,21 @@ class PrivacyAccount {
   // Error: ResourceExhausted, marked as a halt, for a bound on all releases together above max_lifetime_auc_bound.
   static absl::Status CheckLifetime(double auc_bound, double limit);
 
-  // Counts these releases, each strength once, of these examples, [n] each, as one transaction that is on the disk when
-  // it returns: before anything that is computed from the noised labels is sent. Returns what all releases of the most
-  // exposed of them disclose together, these included. Errors: ResourceExhausted, marked as a halt, where that passes
-  // max_lifetime_auc_bound; Internal where the file has gone or is another account than was opened; nothing is counted
-  // then, or after another error of SqliteDatabase.
+  // Counts these releases, each strength once, of these examples, [n] each. All of it is on the disk when it returns:
+  // before anything that is computed from the noised labels is sent. Returns what all releases of the most exposed of
+  // them disclose together, these included. Errors, after which nothing may be sent: ResourceExhausted, marked as a
+  // halt, where that passes max_lifetime_auc_bound; Internal where the file has gone or is another account than was
+  // opened; InvalidArgument for other labels than an example was released with; else as SqliteDatabase.
+  //
+  // It looks at all examples first, so that a run past the limit counts nothing. Then it counts 100,000 a transaction,
+  // and lets other runs count between two. A process that is killed meanwhile, and one that finds that another run has
+  // counted since, leaves examples counted that it never releases: the account says too much, never too little.
   absl::StatusOr<LabelPrivacy> Debit(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels,
                                      absl::Span<const NoiseReleases> releases);
 
  private:
   enum class Access { kRead, kCount, kCountInNew };
+  struct Debits;
 
   PrivacyAccount(PrivacyAccountOptions options, std::unique_ptr<SqliteDatabase> database, SecretKey key, std::string id,
                  Access access)
@@ -113,9 +118,8 @@ class PrivacyAccount {
   absl::StatusOr<std::unique_ptr<SqliteDatabase>> Reopen() const;
   // That `database` is the account that was opened. Within a transaction. Errors: as Debit.
   absl::Status CheckSame(SqliteDatabase& database) const;
-  absl::StatusOr<LabelPrivacy> DebitInTransaction(SqliteDatabase& database, absl::Span<const NoiseRow> examples,
-                                                  absl::Span<const int64_t> labels,
-                                                  absl::Span<const NoiseReleases> releases) const;
+  // Of the examples `part`: looks at what the account has, or counts what it lacks. Within a transaction.
+  absl::Status DebitPart(SqliteDatabase& database, absl::Span<const size_t> part, bool writes, Debits& debits) const;
   absl::Status At(const absl::Status& status) const;
 
   const PrivacyAccountOptions options_;

@@ -59,7 +59,7 @@ ExitCode ExitCodeFor(const absl::Status& status) {
     return ExitCode::kStopped;
   }
   if (status.GetPayload(kRefusedByPeerPayloadUrl).has_value() && !absl::IsAborted(status)) {
-    return absl::IsInternal(status) ? ExitCode::kPeerUnreachable  // It failed by itself, a full disk of its own, say.
+    return absl::IsInternal(status) ? ExitCode::kPeerUnreachable  // A failure of its own, such as a full disk.
                                     : ExitCode::kRefused;
   }
   switch (status.code()) {

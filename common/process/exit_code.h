@@ -38,7 +38,7 @@ absl::Status StoppedOnRequest(absl::string_view what = "the run");
 bool IsStoppedOnRequest(const absl::Status& status);
 
 // The peer's process lost the run and a new one has taken its place: Aborted. The run resumes from the latest
-// checkpoint that both parties have, where they keep any; else exit 3.
+// checkpoint that both parties have, if they keep any; else exit 3.
 absl::Status PeerStartedAgain(absl::string_view peer);
 
 // OK: 0. IsHalt: 5. IsStoppedOnRequest: 6. Refusals: 4. Otherwise InvalidArgument, NotFound, OutOfRange, AlreadyExists,

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
-#include "common/storage/pending_file.h"
+#include "common/storage/file_system.h"
 
 namespace splitveil {
 namespace {

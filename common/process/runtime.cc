@@ -24,7 +24,7 @@ namespace splitveil {
 const char* Version() { return SPLITVEIL_VERSION; }
 
 std::string ReferenceBlasPath() {
-  // The definition that the dynamic linker resolves to, where several libraries bring one.
+  // The definition that the dynamic linker resolves to, if several libraries bring one.
   const void* sgemm = dlsym(RTLD_DEFAULT, "sgemm_");
   Dl_info library = {};
   if (sgemm == nullptr || dladdr(sgemm, &library) == 0 || library.dli_fname == nullptr) {
@@ -34,7 +34,8 @@ std::string ReferenceBlasPath() {
   if (!absl::StartsWith(std::filesystem::path(library.dli_fname).filename().string(), "libblas.so")) {
     return "";
   }
-  // By what answers, itself or through what it was linked with: containers have OpenBLAS under the plain name, too.
+  // Decided by the symbols that answer, in the library or behind it, not by its name: containers have OpenBLAS under
+  // the plain name, too.
   const std::unique_ptr<void, int (*)(void*)> handle(dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD), dlclose);
   for (const char* const own : {"openblas_get_config", "mkl_get_version", "bli_info_get_version_str", "ATL_sgemm"}) {
     if (handle != nullptr && dlsym(handle.get(), own) != nullptr) {
@@ -85,7 +86,7 @@ void ForbidCoreDumps() {
   if (allowed != nullptr && std::strcmp(allowed, "1") == 0) {
     return;
   }
-  // The limit alone does not hold where the kernel hands dumps to a program (core(5)).
+  // The limit alone does not help if the kernel hands dumps to a program (core(5)).
   rlimit core = {};
   getrlimit(RLIMIT_CORE, &core);
   core.rlim_cur = 0;
@@ -101,6 +102,7 @@ void RaiseFileLimit() {
   }
 }
 
+// KeepFreedMemory (tune_runtime.cc) has told glibc never to do so by itself.
 void ReturnFreeMemory() { malloc_trim(0); }
 
 void GiveWayToOtherThreads() {

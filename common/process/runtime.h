@@ -14,20 +14,20 @@ namespace splitveil {
 // environment allows both, to look for a bug. Executing another program ends it.
 void ForbidCoreDumps();
 
-// Lets the process open as many files as the system allows it: anyone who reaches the port of a server holds some of
-// them. TuneRuntime does.
+// Raises the limit of open files to what the system allows: anyone who reaches a server's port holds some of them.
+// TuneRuntime calls it.
 void RaiseFileLimit();
 
-// Keeps gRPC's own log lines, which no person can act on, off standard error: errors reach the user as ours do. The
-// user's GRPC_VERBOSITY stays. Call before any gRPC function and any thread; TuneRuntime does.
+// Keeps gRPC's own log lines, which no person can act on, off standard error: errors reach the user as ours do. A
+// GRPC_VERBOSITY that the user has set stays. Call before any gRPC function and any thread; TuneRuntime does.
 void SilenceGrpc();
 
-// Gives back what is free now: for after work that took much more memory than what follows. Thread-safe.
+// Returns free memory to the system: call it after work that took much more memory than what follows. Thread-safe.
 void ReturnFreeMemory();
 
-// From now on the calling thread gets a third of what another thread gets where there are more of them than processors
-// (5 nicer than before): for work that nobody waits for yet, but may in the end. Where the system ranks processes in
-// groups (sessions, containers) it gives way within its own.
+// Lowers the priority of the calling thread (nice + 5): when there are more threads than processors, it gets a third of
+// another thread's time. For work that nobody waits for yet. If the system schedules by group (sessions, containers),
+// this counts only within the group.
 void GiveWayToOtherThreads();
 
 // Says on standard error if matrix products run on the reference BLAS (14-24 times slower).
@@ -48,7 +48,7 @@ int ReloadRequests();
 std::string ReferenceBlasPath();
 
 // Sets the threads of OpenBLAS's products, whatever OPENBLAS_NUM_THREADS said at start (LibTorch's own setting does not
-// reach it). `threads`: at least 1. False where no OpenBLAS is loaded. Not while products run.
+// reach it). `threads`: at least 1. False if no OpenBLAS is loaded. Not while products run.
 bool SetBlasThreads(int threads);
 
 // The version of the programs, for example "0.1.0": CMakeLists.txt's project(VERSION).

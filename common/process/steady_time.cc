@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ctime>
 
+#include "common/telemetry/log.h"
+
 namespace splitveil {
 namespace {
 
@@ -13,6 +15,15 @@ constexpr absl::Duration kLongestWait = absl::Hours(24 * 365);
 SteadyTime SteadyAfter(absl::Duration wait, SteadyTime start) {
   return start +
          std::chrono::duration_cast<SteadyTime::duration>(absl::ToChronoNanoseconds(std::min(wait, kLongestWait)));
+}
+
+void WaitReminder::Remind(SteadyTime now, absl::string_view what) {
+  const absl::Duration waited = absl::FromChrono(now - start_);
+  if (const int64_t periods = waited / period_; periods > reminded_) {
+    reminded_ = periods;
+    LogInfo("waiting for ", what, ": ", absl::FormatDuration(absl::Trunc(waited, absl::Seconds(1))),
+            " already, at most ", absl::FormatDuration(limit_));
+  }
 }
 
 // A count that no process shares and that begins at 0 cannot fail to be made.

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace splitveil {
@@ -32,7 +33,7 @@ class WakeableSleep {
   WakeableSleep(const WakeableSleep&) = delete;
   WakeableSleep& operator=(const WakeableSleep&) = delete;
 
-  // Sleeps until `time` or the next Wake; not at all where one has come since the latest sleep ended. A signal may end
+  // Sleeps until `time` or the next Wake; not at all if one has come since the latest sleep ended. A signal may end
   // it, too: the caller looks again at what it waits for.
   void Until(SteadyTime time);
   void Wake();
@@ -62,6 +63,24 @@ class UsualWait {
 
   int64_t waits_ = 0;
   double total_seconds_ = 0;
+};
+
+// A wait that may be long: a person hears what is waited for, and for how long already. Not thread-safe.
+class WaitReminder {
+ public:
+  static constexpr absl::Duration kPeriod = absl::Seconds(10);
+
+  // `limit`: how long is waited at most, from `start` on.
+  WaitReminder(SteadyTime start, absl::Duration limit, absl::Duration period = kPeriod)
+      : start_(start), limit_(limit), period_(period) {}
+
+  // Logs "waiting for WHAT: 20s already, at most 10m" once in each period that has passed.
+  void Remind(SteadyTime now, absl::string_view what);
+
+ private:
+  SteadyTime start_;
+  absl::Duration limit_, period_;
+  int64_t reminded_ = 0;
 };
 
 }  // namespace splitveil

@@ -17,8 +17,8 @@ namespace splitveil {
 namespace {
 
 // glibc gives blocks above 128 KiB back at each free and pays page faults at each malloc: 1.3 to 2.1 times the time of
-// a training step. The arenas of threads other than the first are pieces of 64 MiB that it gives back whatever it is
-// told, so all threads share the first one's: a step of the label party runs on a thread of its server.
+// a training step. The arenas of threads other than the first are pieces of 64 MiB that it gives back in spite of these
+// settings, so all threads share the first one's: a step of the label party runs on a thread of its server.
 void KeepFreedMemory() {
   mallopt(M_ARENA_MAX, 1);
   mallopt(M_MMAP_THRESHOLD, 1 << 30);

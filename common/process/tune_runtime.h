@@ -11,7 +11,7 @@ namespace splitveil {
 // starts, what is unset of it is set, and the program executed again, once: OPENBLAS_NUM_THREADS=1; on a CPU with
 // AVX-512 OPENBLAS_CORETYPE=SKYLAKEX (OpenBLAS picks AVX2 kernels on new AMD CPUs); OMP_WAIT_POLICY=passive and
 // OPENBLAS_THREAD_TIMEOUT=17, so that threads that wait sleep and leave the cores to those that compute. Values the
-// user has set stay. Where the program cannot be executed again it continues with what it has. More threads after the
+// user has set stay. If the program cannot be executed again it continues with what it has. More threads after the
 // configuration is read: SetBlasThreads.
 void TuneRuntime();
 

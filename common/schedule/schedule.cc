@@ -1,17 +1,112 @@
 #include "common/schedule/schedule.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <functional>
+#include <openssl/crypto.h>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/crypto/invariant.h"
+#include "common/crypto/secure_random.h"
 #include "common/crypto/seeded_stream.h"
 #include "common/crypto/sha256.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
+namespace {
+
+// `purpose` keeps the two draws of one seed apart.
+Digest Draw(const char* purpose, SeedRole role, uint64_t reproducible_seed) {
+  Digest digest;
+  // 0 is the default: only a test or an experiment may have a peer that can guess the seed.
+  if (reproducible_seed == 0) {
+    FillSecureRandom(absl::MakeSpan(digest));
+    return digest;
+  }
+  return Sha256(absl::StrCat("splitveil ", purpose, role == SeedRole::kLabelParty ? " label " : " non-label ",
+                             reproducible_seed));
+}
+
+}  // namespace
+
+std::string SeedContribution(SeedRole role, uint64_t reproducible_seed) {
+  return std::string(AsBytes(Draw("seed contribution", role, reproducible_seed)));
+}
+
+uint64_t WeightSeed(SeedRole role, uint64_t reproducible_seed) {
+  const Digest digest = Draw("weight seed", role, reproducible_seed);
+  uint64_t seed = 0;
+  std::memcpy(&seed, digest.data(), sizeof(seed));
+  return seed;
+}
+
+std::string OpenNonce() {
+  Digest nonce;
+  FillSecureRandom(absl::MakeSpan(nonce));
+  return std::string(AsBytes(nonce));
+}
+
+namespace {
+
+constexpr size_t kContributionBytes = 32;
+
+// Tags end in a newline and what follows has a fixed length, so no two inputs of the hash can be read as each other.
+constexpr char kCommitmentTag[] = "splitveil.v1 seed commitment\n";
+constexpr char kSeedTag[] = "splitveil.v1 joint seed\n";
+
+SeedRole PeerOf(SeedRole role) {
+  return role == SeedRole::kLabelParty ? SeedRole::kNonLabelParty : SeedRole::kLabelParty;
+}
+
+Digest Commitment(SeedRole role, absl::string_view contribution) {
+  const char* role_tag = role == SeedRole::kLabelParty ? "label party\n" : "non-label party\n";
+  return Sha256(absl::StrCat(kCommitmentTag, role_tag, contribution));
+}
+
+absl::Status CheckLength(const char* field, absl::string_view bytes) {
+  if (bytes.size() != kContributionBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("joint seed: ", field, ": expected ", kContributionBytes, " bytes, found ", bytes.size()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+SeedExchange& SeedExchange::operator=(SeedExchange&& other) noexcept {
+  role_ = other.role_;
+  contribution_.swap(other.contribution_);  // The other one wipes it.
+  return *this;
+}
+
+SeedExchange::~SeedExchange() { OPENSSL_cleanse(contribution_.data(), contribution_.size()); }
+
+absl::StatusOr<SeedExchange> SeedExchange::Create(SeedRole role, std::string contribution) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckLength("contribution", contribution));
+  return SeedExchange(role, std::move(contribution));
+}
+
+std::string SeedExchange::commitment() const { return std::string(AsBytes(Commitment(role_, contribution_))); }
+
+absl::StatusOr<JointSeed> SeedExchange::Combine(absl::string_view peer_commitment,
+                                                absl::string_view peer_reveal) const {
+  SPLITVEIL_RETURN_IF_ERROR(CheckLength("peer's commitment", peer_commitment));
+  SPLITVEIL_RETURN_IF_ERROR(CheckLength("peer's reveal", peer_reveal));
+  const Digest expected = Commitment(PeerOf(role_), peer_reveal);
+  // A peer that saw this party's seed first could choose its own to fit: the commitment binds it (architecture rule 1).
+  if (CRYPTO_memcmp(expected.data(), peer_commitment.data(), expected.size()) != 0) {
+    return absl::PermissionDeniedError("joint seed: the peer revealed a seed that does not match its commitment");
+  }
+  // The label party's first, so that both parties hash the same bytes.
+  const bool own_first = role_ == SeedRole::kLabelParty;
+  return Sha256(
+      absl::StrCat(kSeedTag, own_first ? contribution_ : peer_reveal, own_first ? peer_reveal : contribution_));
+}
+
 namespace {
 
 constexpr char kEpochTag[] = "splitveil.v1 epoch\n";
@@ -81,6 +176,28 @@ void Schedule::Permute(uint32_t epoch) {
     std::swap(permutation_[i - 1], permutation_[stream.UniformBelow(static_cast<uint32_t>(i))]);
   }
   cached_epoch_ = epoch;
+}
+
+int64_t BatchBytes(int64_t examples, int64_t cut_width, v1::DataType wire_dtype) {
+  return examples * cut_width * (wire_dtype == v1::FLOAT32 ? 4 : 2);
+}
+
+int64_t BatchesInFlight(const LinkFigures& link, int64_t most) {
+  // A lost packet holds up what follows for about a round trip: more must be in flight than one round trip needs.
+  constexpr int64_t kMoreRoundTrips = 8;
+  const absl::Duration between = std::max(link.batch, kLeastBatchWork);
+  const double under_way = absl::FDivDuration((1 + kMoreRoundTrips) * link.round_trip + 2 * link.batch, between);
+  return std::min(static_cast<int64_t>(std::ceil(under_way)) + 1, most);
+}
+
+int64_t FreshBatches(int64_t batches_per_epoch) {
+  // Gradients of older activations than this cost accuracy.
+  constexpr int64_t kShareOfAnEpoch = 16;
+  return std::max<int64_t>(1, batches_per_epoch / kShareOfAnEpoch);
+}
+
+absl::Duration BatchInterval(const LinkFigures& link, absl::Duration work, int64_t in_flight) {
+  return std::max({work, link.batch, (link.round_trip + 2 * link.batch + work) / in_flight});
 }
 
 }  // namespace splitveil

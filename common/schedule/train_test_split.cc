@@ -20,8 +20,8 @@ absl::Status CheckSharedExamples(const SharedExamples& examples, int64_t minimum
   return absl::InvalidArgumentError(absl::StrCat(
       "alignment: expected at least minimum_batch_size = ", minimum_batch_size, " shared examples, found ",
       examples.shared, " of ", examples.own_ids, " own ids and ", examples.peer_ids,
-      " of the peer's; an id must be the same bytes at both parties: see that both tables name examples by the same "
-      "column, alike in case, leading zeros and prefixes, and try again with `splitveil align`"));
+      " of the peer's; an id must be the same bytes at both parties: check that both tables use the same id "
+      "column, with the same case, leading zeros and prefixes, and try again with `splitveil align`"));
 }
 
 std::string DescribeLowShare(const SharedExamples& examples, double low_share) {

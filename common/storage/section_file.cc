@@ -116,26 +116,6 @@ absl::Status Damaged(const std::string& path, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": expected a complete file of `splitveil`, found ", what));
 }
 
-// SHA-256 of the first `size` bytes of a file, read and not mapped, so that the pages do not count as this process's.
-absl::StatusOr<Digest> DigestOfFile(int descriptor, const std::string& path, size_t size) {
-  Sha256Hasher hasher;
-  std::vector<char> buffer(std::min(kCopyBytes, size));
-  for (size_t done = 0; done < size;) {
-    const ssize_t got =
-        pread(descriptor, buffer.data(), std::min(buffer.size(), size - done), static_cast<off_t>(done));
-    if (got < 0 && errno == EINTR) {
-      continue;
-    }
-    if (got <= 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": cannot be read: ", got < 0 ? std::strerror(errno) : "it has become shorter"));
-    }
-    hasher.Update({buffer.data(), static_cast<size_t>(got)});
-    done += static_cast<size_t>(got);
-  }
-  return hasher.Finish();
-}
-
 // A file for a section's bytes that vanishes with its descriptor. -1 with errno.
 int OpenSpool(const std::string& path) {
   int descriptor = OpenUnnamed(path, O_RDWR, kOwnerOnly);
@@ -250,8 +230,9 @@ absl::StatusOr<std::unique_ptr<PendingFile>> SectionFileWriter::Join(Digest& dig
     std::rewind(section->spool);
     for (uint64_t copied = 0; copied < section->size;) {
       const size_t got = std::fread(buffer.data(), 1, buffer.size(), section->spool);
-      SPLITVEIL_RETURN_IF_ERROR(got > 0 ? output.Append({buffer.data(), got})
-                                        : absl::InternalError(absl::StrCat(path_, ": its temporary cannot be read")));
+      SPLITVEIL_RETURN_IF_ERROR(got > 0
+                                    ? output.Append({buffer.data(), got})
+                                    : absl::InternalError(absl::StrCat(path_, ": its temporary file cannot be read")));
       copied += got;
     }
     std::fclose(std::exchange(section->spool, nullptr));  // Frees its place on the disk.
@@ -294,12 +275,32 @@ absl::StatusOr<std::unique_ptr<SectionFile>> SectionFile::Open(const std::string
   SPLITVEIL_RETURN_IF_ERROR(opened->ReadDirectory());
   // The digest finds damage by disks; who can change the file can also change its digest.
   if (check == Check::kDigest) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const Digest digest, DigestOfFile(opened->descriptor_, path, size - sizeof(Digest)));
-    if (digest != opened->digest_) {
-      return Damaged(path, "one whose SHA-256 differs: damaged or changed");
-    }
+    SPLITVEIL_RETURN_IF_ERROR(opened->CheckDigest(kCopyBytes, [](absl::string_view) {}));
   }
   return opened;
+}
+
+absl::Status SectionFile::CheckDigest(size_t piece_bytes, absl::FunctionRef<void(absl::string_view)> on_piece) const {
+  Sha256Hasher hasher;
+  // Read and not mapped, so that the pages do not count as this process's.
+  std::vector<char> buffer(std::min(piece_bytes, bytes_.size()));
+  const size_t hashed = bytes_.size() - sizeof(Digest);
+  for (size_t done = 0; done < bytes_.size();) {
+    const size_t size = std::min(buffer.size(), bytes_.size() - done);
+    for (size_t got = 0; got < size;) {
+      const ssize_t more = pread(descriptor_, buffer.data() + got, size - got, static_cast<off_t>(done + got));
+      if (more == 0 || (more < 0 && errno != EINTR)) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            path_, ": cannot be read: ", more < 0 ? std::strerror(errno) : "it is shorter than when it was opened"));
+      }
+      got += static_cast<size_t>(std::max<ssize_t>(more, 0));
+    }
+    on_piece({buffer.data(), size});
+    hasher.Update({buffer.data(), std::min(size, hashed - std::min(hashed, done))});
+    done += size;
+  }
+  return hasher.Finish() == digest_ ? absl::OkStatus()
+                                    : Damaged(path_, "one whose SHA-256 differs: damaged or changed");
 }
 
 SectionFile::~SectionFile() {

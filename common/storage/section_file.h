@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -23,7 +24,6 @@
 
 #include "common/crypto/digest.h"
 #include "common/storage/file_system.h"
-#include "common/storage/pending_file.h"
 
 namespace splitveil {
 
@@ -90,6 +90,11 @@ class SectionFile {
   const std::string& path() const { return path_; }
   const Digest& digest() const { return digest_; }
   int64_t size() const { return static_cast<int64_t>(bytes_.size()); }  // Of the file, in bytes.
+  absl::string_view bytes() const { return bytes_; }                    // Of the whole file, mapped.
+  int descriptor() const { return descriptor_; }                        // Stays this object's.
+  // What Check::kDigest does. Reads the file in pieces of `piece_bytes`, the last one shorter, and calls `on_piece`
+  // with each. InvalidArgument where it cannot be read or is damaged.
+  absl::Status CheckDigest(size_t piece_bytes, absl::FunctionRef<void(absl::string_view)> on_piece) const;
   bool has_section(absl::string_view name) const { return sections_.contains(name); }
   // Its bytes, aligned to 64 and valid as long as the object. InvalidArgument where there is no such section.
   absl::StatusOr<absl::string_view> section(absl::string_view name) const;

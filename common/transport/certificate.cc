@@ -1,30 +1,40 @@
 #include "common/transport/certificate.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <ctime>
+#include <fstream>
+#include <iterator>
 #include <openssl/asn1.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
-
 namespace {
 
 using BioPtr = std::unique_ptr<BIO, OpenSslDeleter<BIO, BIO_vfree>>;
 
-// Without it OpenSSL asks for a passphrase on the terminal.
+// Without this callback OpenSSL would ask for a passphrase on the terminal.
 int NoPassphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*data*/) { return -1; }
 
-// A name comes from a stranger's certificate and goes to a terminal.
+// A name from a stranger's certificate is printed on a terminal: control characters could steer it.
 std::string Printable(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return !absl::ascii_isprint(c); }, '?');
@@ -132,7 +142,7 @@ CertificateFacts FactsOf(X509* certificate) {
   facts.not_before = DateText(X509_get0_notBefore(certificate));
   facts.not_after = DateText(X509_get0_notAfter(certificate));
   facts.not_after_unix = UnixTime(X509_get0_notAfter(certificate));
-  // Dates that cannot be read count as those of a certificate that does not hold: compared, they give 0.
+  // A date that cannot be read compares as 0: the certificate then counts as not begun, or as expired.
   facts.begun = X509_cmp_current_time(X509_get0_notBefore(certificate)) < 0;
   facts.expired = X509_cmp_current_time(X509_get0_notAfter(certificate)) <= 0;
   int days = 0, seconds = 0;
@@ -144,7 +154,7 @@ CertificateFacts FactsOf(X509* certificate) {
   facts.self_signed = X509_self_signed(certificate, /*verify_signature=*/1) == 1;
   unsigned int size = 0;
   X509_digest(certificate, EVP_sha256(), facts.sha256.data(), &size);
-  // gRPC reads the same queue, and would take our leftovers for its own failure.
+  // gRPC reads the same error queue, and would take old errors in it for a failure of its own.
   ERR_clear_error();
   return facts;
 }
@@ -159,6 +169,178 @@ absl::StatusOr<std::vector<CertificateFacts>> ReadCertificateFacts(const std::st
     facts.push_back(FactsOf(certificate.get()));
   }
   return facts;
+}
+
+namespace {
+
+using StoreContextPtr = std::unique_ptr<X509_STORE_CTX, OpenSslDeleter<X509_STORE_CTX, X509_STORE_CTX_free>>;
+
+struct StackDeleter {
+  void operator()(STACK_OF(X509) * stack) const { sk_X509_free(stack); }  // The certificates have other owners.
+};
+
+// The error of a file that could not be opened, by errno.
+absl::Status NoPem(const std::string& path) {
+  const int error = errno;
+  return absl::NotFoundError(absl::StrCat(path, ": expected a PEM file, found ",
+                                          error == ENOENT ? "no file of this name" : "one that cannot be opened", ": ",
+                                          std::strerror(error)));
+}
+
+absl::StatusOr<std::string> ReadPem(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) {
+    return NoPem(path);
+  }
+  std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  if (stream.bad() || text.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": expected a PEM file, found an empty or unreadable one"));
+  }
+  return text;
+}
+
+// `value`, read from the file `path`, which an error names.
+template <typename Value>
+absl::StatusOr<Value> In(const std::string& path, absl::StatusOr<Value> value) {
+  return value.ok() ? std::move(value)
+                    : absl::Status(value.status().code(), absl::StrCat(path, ": ", value.status().message()));
+}
+
+absl::Status Invalid(const std::string& path, absl::string_view expected, absl::string_view found) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": expected ", expected, ", found ", found));
+}
+
+// Both roles of a connection: the label party serves training, and both serve their status.
+// `expected`: what the certificate is not, if it fails.
+absl::Status CheckChain(const std::vector<X509Ptr>& chain, X509_STORE* store, const std::string& path,
+                        absl::string_view expected) {
+  const std::unique_ptr<STACK_OF(X509), StackDeleter> untrusted(sk_X509_new_null());
+  for (size_t i = 1; i < chain.size(); ++i) {
+    sk_X509_push(untrusted.get(), chain[i].get());
+  }
+  // A certificate for one role alone would fail only once the other party calls.
+  for (const int purpose : {X509_PURPOSE_SSL_CLIENT, X509_PURPOSE_SSL_SERVER}) {
+    const StoreContextPtr context(X509_STORE_CTX_new());
+    if (context == nullptr || X509_STORE_CTX_init(context.get(), store, chain[0].get(), untrusted.get()) != 1 ||
+        X509_STORE_CTX_set_purpose(context.get(), purpose) != 1) {
+      return absl::InternalError(absl::StrCat("OpenSSL cannot verify a certificate: ", TakeOpenSslError()));
+    }
+    const int verified = X509_verify_cert(context.get());
+    ERR_clear_error();
+    if (verified != 1) {
+      return Invalid(path, expected, X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get())));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Checks that the first of `chain` is valid today for both ends of TLS, no matter who signed it.
+absl::Status CheckAlone(const std::vector<X509Ptr>& chain, const std::string& path) {
+  const X509StorePtr store(X509_STORE_new());
+  if (store == nullptr || X509_STORE_add_cert(store.get(), chain[0].get()) != 1 ||
+      X509_STORE_set_flags(store.get(), X509_V_FLAG_PARTIAL_CHAIN) != 1) {
+    return absl::InternalError(absl::StrCat("OpenSSL cannot hold a certificate: ", TakeOpenSslError()));
+  }
+  return CheckChain(chain, store.get(), path, "a valid certificate for TLS clients and servers");
+}
+
+// A certificate that may not sign others can be trusted for itself alone.
+bool IsPinned(const X509Ptr& certificate) { return X509_check_ca(certificate.get()) == 0; }
+
+// Checks certificates of the peer that stand in place of an authority.
+absl::Status CheckPinned(const TlsIdentity& identity, std::vector<X509Ptr> pinned) {
+  const std::string& path = identity.authority_path;
+  for (X509Ptr& certificate : pinned) {
+    if (!IsPinned(certificate)) {
+      return Invalid(path, "authorities, or the peer's own certificates", "both");
+    }
+    if (X509_self_signed(certificate.get(), /*verify_signature=*/1) != 1) {
+      ERR_clear_error();
+      return Invalid(path, "an authority, or the peer's self-signed certificate", "one that another has signed");
+    }
+    if (!CarriesDnsName(certificate.get(), identity.peer_name)) {
+      return Invalid(path, absl::StrCat("the peer's certificate, with the DNS name ", identity.peer_name),
+                     DnsNames(certificate.get()));
+    }
+    std::vector<X509Ptr> alone;
+    alone.push_back(std::move(certificate));
+    SPLITVEIL_RETURN_IF_ERROR(CheckAlone(alone, path));
+  }
+  return absl::OkStatus();
+}
+
+// Checks the party's certificate against what it trusts.
+absl::Status CheckTrust(const TlsIdentity& identity, const std::vector<X509Ptr>& chain,
+                        std::vector<X509Ptr> authorities) {
+  if (std::any_of(authorities.begin(), authorities.end(), IsPinned)) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckPinned(identity, std::move(authorities)));
+    return CheckAlone(chain, identity.certificate_path);
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const X509StorePtr store, TrustStore(authorities));
+  return CheckChain(chain, store.get(), identity.certificate_path,
+                    "a valid certificate of the authority for TLS clients and servers");
+}
+
+}  // namespace
+
+// The rule of PostgreSQL: a key of this user may be readable by no one else, a key of root also by its group. A key
+// that others can read is theirs, too; accepting it would hide that.
+absl::Status CheckKeyIsOwners(const std::string& path) {
+  struct stat facts = {};
+  if (stat(path.c_str(), &facts) != 0) {
+    return NoPem(path);
+  }
+  const bool group_of_root = facts.st_uid == 0 && geteuid() != 0;
+  const mode_t others = S_IRWXO | (group_of_root ? S_IWGRP | S_IXGRP : S_IRWXG);
+  return (facts.st_mode & others) == 0
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   absl::StrFormat("%s: expected a private key that nobody but its owner may read, found mode %04o; "
+                                   "chmod 600, and a new key where others may have read this one",
+                                   path, facts.st_mode & 07777));
+}
+
+absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const std::string& peer_name,
+                                            const std::string& certificate_path, const std::string& private_key_path,
+                                            const std::string& authority_path) {
+  if (own_name.empty() || peer_name.empty() || absl::EqualsIgnoreCase(own_name, peer_name)) {
+    return absl::InvalidArgumentError(absl::StrCat("identity: expected two different names, found own_name \"",
+                                                   own_name, "\" and peer_name \"", peer_name, "\""));
+  }
+  TlsIdentity identity{own_name, peer_name, "", "", "", certificate_path, private_key_path, authority_path};
+  const std::pair<const std::string*, std::string*> files[] = {{&certificate_path, &identity.certificate_pem},
+                                                               {&private_key_path, &identity.private_key_pem},
+                                                               {&authority_path, &identity.authority_pem}};
+  // Before it is read: a key that others can read is refused, not used.
+  SPLITVEIL_RETURN_IF_ERROR(CheckKeyIsOwners(private_key_path));
+  for (const auto& [path, pem] : files) {
+    SPLITVEIL_ASSIGN_OR_RETURN(*pem, ReadPem(*path));
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<X509Ptr> chain,
+                             In(certificate_path, ParseCertificates(identity.certificate_pem)));
+  SPLITVEIL_ASSIGN_OR_RETURN(const PrivateKeyPtr key, In(private_key_path, ParsePrivateKey(identity.private_key_pem)));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<X509Ptr> authorities,
+                             In(authority_path, ParseCertificates(identity.authority_pem)));
+  X509* certificate = chain[0].get();
+  if (X509_check_private_key(certificate, key.get()) != 1) {
+    ERR_clear_error();
+    return Invalid(private_key_path, absl::StrCat("the private key of ", certificate_path),
+                   "the key of a different certificate");
+  }
+  if (!CarriesDnsName(certificate, own_name)) {
+    return Invalid(certificate_path, absl::StrCat("a certificate with the DNS name ", own_name), DnsNames(certificate));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckTrust(identity, chain, std::move(authorities)));
+  return identity;
+}
+
+Digest IdentitySha256(const TlsIdentity& identity) {
+  // Digests of fixed length, so that two different triples cannot give the same text.
+  std::string all;
+  for (const std::string* part : {&identity.certificate_pem, &identity.peer_name, &identity.authority_pem}) {
+    absl::StrAppend(&all, AsBytes(Sha256(*part)));
+  }
+  return Sha256(all);
 }
 
 }  // namespace splitveil

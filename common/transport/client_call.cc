@@ -2,14 +2,21 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 
 #include "common/crypto/secure_random.h"
+#include "common/process/local_paths.h"
+#include "common/process/steady_time.h"
 #include "common/telemetry/log.h"
 
 namespace splitveil {
@@ -27,27 +34,15 @@ bool SaysPeerIsGone(absl::StatusCode code) {
          code == absl::StatusCode::kCancelled;
 }
 
-// Where this machine keeps its files is not the peer's to know, whatever an error says of it.
-std::string WithoutPaths(absl::string_view message) {
-  std::string said;
-  while (!message.empty()) {
-    const bool may_begin = said.empty() || absl::StrContains(" (\"'=", said.back());
-    const size_t size =
-        message[0] == '/' && may_begin ? std::min(message.find_first_of(" ,;:()\"'"), message.size()) : 1;
-    absl::StrAppend(&said, size > 1 ? "a file" : message.substr(0, 1));
-    message.remove_prefix(size);
-  }
-  return said;
-}
-
 }  // namespace
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   if (status.ok()) {
     return grpc::Status::OK;
   }
+  // The payload, not the code, marks a halt: gRPC's own limits end calls with the same code.
   const bool halted = absl::IsResourceExhausted(status) && status.GetPayload(kHaltedPayloadUrl).has_value();
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), WithoutPaths(status.message()),
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), WithoutLocalPaths(status.message()),
                       halted ? kHaltedPayloadUrl : "");
 }
 
@@ -57,12 +52,13 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   }
   const int number = static_cast<int>(status.error_code());
   const bool known = number > 0 && number <= kLastCode;
-  // What gRPC itself says where it has lost the connection at a moment for which it has no code ("Stream removed",
-  // "Error in HTTP transport completing operation"; grpc issue 34076). No party says so.
+  // UNKNOWN is what gRPC itself reports when it loses the connection at a moment for which it has no code ("Stream
+  // removed", "Error in HTTP transport completing operation"; grpc issue 34076). No party sends it.
   const bool lost = status.error_code() == grpc::StatusCode::UNKNOWN;
   const absl::StatusCode code = lost    ? absl::StatusCode::kUnavailable
                                 : known ? static_cast<absl::StatusCode>(number)
                                         : absl::StatusCode::kUnknown;
+  // The text is the peer's: on one line, so that it cannot forge a log line.
   absl::Status mapped(code, OneLine(status.error_message()));
   if (absl::IsResourceExhausted(mapped) && status.error_details() == kHaltedPayloadUrl) {
     mapped.SetPayload(kHaltedPayloadUrl, absl::Cord());
@@ -82,5 +78,78 @@ absl::Duration Jittered(absl::Duration pause) {
   constexpr size_t kSteps = 1000;
   return pause / 2 + pause / 2 * static_cast<double>(SecureIndex(kSteps)) / kSteps;
 }
+
+struct StreamWatchdog::State {
+  const absl::Duration limit;
+  const std::function<void()> cancel;
+  WakeableSleep sleep;  // The thread's.
+  mutable absl::Mutex mutex;
+  bool armed ABSL_GUARDED_BY(mutex) = false;
+  bool idle ABSL_GUARDED_BY(mutex) = false;  // The thread sleeps past any deadline, so Arm has to wake it.
+  bool stopping ABSL_GUARDED_BY(mutex) = false;
+  bool expired ABSL_GUARDED_BY(mutex) = false;
+  SteadyTime deadline ABSL_GUARDED_BY(mutex);
+  std::thread thread;  // Last: its function uses all above.
+
+  State(absl::Duration limit_in, std::function<void()> cancel_in)
+      : limit(limit_in), cancel(std::move(cancel_in)), thread([this] { Watch(); }) {}
+
+  void Watch() ABSL_LOCKS_EXCLUDED(mutex) {
+    while (const std::optional<SteadyTime> again = CheckExpiry()) {
+      sleep.Until(*again);
+    }
+    // Without the lock: `cancel` may call the watchdog.
+    if (IsExpired()) {
+      cancel();
+    }
+  }
+
+  // When to look again; nullopt once the time has run out or it is to stop.
+  std::optional<SteadyTime> CheckExpiry() ABSL_LOCKS_EXCLUDED(mutex) {
+    const absl::MutexLock lock(&mutex);
+    expired = expired || (!stopping && armed && SteadyNow() >= deadline);
+    idle = !armed;
+    if (stopping || expired) {
+      return std::nullopt;
+    }
+    // A later Arm moves the deadline without waking the thread: it finds out when the old one has passed.
+    return armed ? deadline : SteadyAfter(absl::InfiniteDuration());
+  }
+
+  bool IsExpired() const ABSL_LOCKS_EXCLUDED(mutex) {
+    const absl::MutexLock lock(&mutex);
+    return expired;
+  }
+};
+
+StreamWatchdog::StreamWatchdog(absl::Duration limit, std::function<void()> cancel)
+    : state_(std::make_unique<State>(limit, std::move(cancel))) {}
+
+StreamWatchdog::~StreamWatchdog() {
+  {
+    const absl::MutexLock lock(&state_->mutex);
+    state_->stopping = true;
+  }
+  state_->sleep.Wake();
+  state_->thread.join();
+}
+
+void StreamWatchdog::Arm() {
+  const absl::MutexLock lock(&state_->mutex);
+  state_->armed = true;
+  state_->deadline = SteadyAfter(state_->limit);
+  // Waking a thread at every message would cost a system call each.
+  if (state_->idle) {
+    state_->idle = false;
+    state_->sleep.Wake();
+  }
+}
+
+void StreamWatchdog::Disarm() {
+  const absl::MutexLock lock(&state_->mutex);
+  state_->armed = false;
+}
+
+bool StreamWatchdog::expired() const { return state_->IsExpired(); }
 
 }  // namespace splitveil

@@ -1,11 +1,14 @@
-// One call of a gRPC client: its deadline, its status in our terms, and the pause before another try.
+// Calls of a gRPC client: the deadline of one, and of each message of a stream; statuses in our terms; the pause before
+// another try.
 #ifndef SPLITVEIL_COMMON_TRANSPORT_CLIENT_CALL_H_
 #define SPLITVEIL_COMMON_TRANSPORT_CLIENT_CALL_H_
 
 #include <chrono>
+#include <functional>
 #include <grpc/support/time.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/status.h>
+#include <memory>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,7 +27,7 @@ inline constexpr char kRefusedByPeerPayloadUrl[] = "splitveil/refused-by-peer";
 // and message sizes, which end calls with the same code, would read as a halt.
 inline constexpr char kHaltedPayloadUrl[] = "splitveil/halted";
 
-// Payloads other than the mark of a halt are not sent; "a file" stands in the message for each path that begins at the
+// Payloads other than the mark of a halt are not sent; in the message, "a file" replaces each path that begins at the
 // root.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 // A status that came from the peer; RefusedByPeer() is true of it unless it says that the peer is gone (Unavailable,
@@ -63,6 +66,27 @@ absl::StatusOr<Response> CallUnary(const StubPointer& stub,
   SPLITVEIL_RETURN_IF_ERROR(FromGrpcStatus(((*stub).*method)(&context, request, &response)));
   return response;
 }
+
+// Calls `cancel` (for example context.TryCancel) once if the time between Arm and Disarm exceeds `limit`. Thread-safe.
+// `cancel` runs on the watchdog's thread, without a lock held, and may call the watchdog; the destructor waits for it.
+// One thread per watchdog, which wakes about once per `limit`, not per message.
+class StreamWatchdog {
+ public:
+  StreamWatchdog(absl::Duration limit, std::function<void()> cancel);
+  ~StreamWatchdog();
+  StreamWatchdog(const StreamWatchdog&) = delete;
+  StreamWatchdog& operator=(const StreamWatchdog&) = delete;
+
+  // Starts the time, or restarts it if it is running. Cheap: no thread is woken unless the watchdog is idle.
+  void Arm();
+  void Disarm();
+  // Whether it has fired.
+  bool expired() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace splitveil
 

@@ -38,16 +38,16 @@ constexpr absl::Duration kSweepPeriod = absl::Seconds(1);
 constexpr absl::Duration kCheckPeriod = absl::Seconds(30);
 constexpr absl::Duration kCheckLimit = absl::Seconds(5);
 constexpr absl::Duration kPause = absl::Milliseconds(50);
-constexpr int kUserTimeoutMillis = 20'000;  // What was sent and is not acknowledged for so long has no reader any more.
-constexpr size_t kFilesOfARun = 96;         // Ledger, data, checkpoints, gRPC's own; generously.
+constexpr int kUserTimeoutMillis = 20'000;  // Unacknowledged for so long: the reader was lost.
+constexpr size_t kFilesOfARun = 96;         // A generous guess: ledger, data, checkpoints, gRPC.
 constexpr size_t kLeastConnections = 8;
 
-// A connection that gRPC has. `watched` is another descriptor of the same socket: it tells when gRPC or the peer has
-// ended the connection, and ends it where it must, without touching a number that gRPC may have given back meanwhile.
+// A connection that gRPC has. `watched` is a second descriptor of the same socket: it shows when gRPC or the peer has
+// ended the connection, and can end it, without touching a descriptor number that gRPC may have given back meanwhile.
 struct Connection {
   Descriptor watched;
   int descriptor;  // gRPC's. Only looked at.
-  ino_t socket;    // What it is a descriptor of as long as it is this connection's.
+  ino_t socket;    // Its inode: tells whether `descriptor` is still this connection.
   std::string peer;
   SteadyTime accepted;
   bool proven = false;
@@ -102,7 +102,7 @@ void ListenerWatch::Run() {
     const absl::Status status = check_();
     if (!status.ok() && accepted) {
       LogWarning("port ", port_, " no longer accepts connections: ", status.message(),
-                 "; a peer that loses its connection does not find back: see who holds connections to this port, and "
+                 "; a peer that loses its connection cannot return: find out who holds connections to this port, and "
                  "what limits this process");
     } else if (status.ok() && !accepted) {
       LogInfo("port ", port_, " accepts connections again");
@@ -146,10 +146,10 @@ struct ConnectionListener::State {
   bool Wait(bool pause) ABSL_LOCKS_EXCLUDED(mutex);
   // Forgets connections that are over, and ends those that have proven nothing for too long.
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex);
-  // Accepts what waits at `socket_fd`; false where the process can take no further connection for now.
+  // Accepts what waits at `socket_fd`; false if the process can take no further connection for now.
   bool AcceptAll(int socket_fd) ABSL_LOCKS_EXCLUDED(mutex);
   void Take(int socket_fd, Descriptor accepted, const sockaddr_storage& address) ABSL_LOCKS_EXCLUDED(mutex);
-  // Whether another one may be accepted; where not, the oldest unproven one makes room.
+  // Whether one more may be accepted; if not, the oldest unproven one makes room.
   bool HasRoom() ABSL_LOCKS_EXCLUDED(mutex);
   // Whether it is CheckAccepts who has come.
   bool IsOwnCheck(const sockaddr_storage& address) ABSL_LOCKS_EXCLUDED(mutex);
@@ -181,7 +181,7 @@ bool ConnectionListener::State::Wait(bool pause) {
       if (connection.over) {
         period = kPause;
       } else {
-        waited.push_back({connection.watched.number(), 0, 0});  // POLLHUP and POLLERR come unasked.
+        waited.push_back({connection.watched.number(), 0, 0});  // POLLHUP and POLLERR are always reported.
       }
     }
   }
@@ -232,12 +232,12 @@ bool ConnectionListener::State::AcceptAll(int socket_fd) {
     if (errno == EAGAIN) {
       return true;
     }
-    // Of this one connection; EPERM is a firewall's.
+    // Errors of this one connection only; EPERM comes from a firewall. The next one may still be accepted.
     constexpr int kOfOneConnection[] = {EINTR,       ECONNABORTED, EPERM,        EPROTO, ENETDOWN,
                                         ENETUNREACH, EHOSTDOWN,    EHOSTUNREACH, ENONET, ENOPROTOOPT};
     if (!absl::c_linear_search(kOfOneConnection, errno)) {
       const absl::MutexLock lock(&mutex);
-      EndOldestUnproven();  // No descriptor is left, or no memory.
+      EndOldestUnproven();  // No descriptors or no memory for one more connection.
       return false;
     }
   }
@@ -344,7 +344,7 @@ absl::Status ConnectionListener::Serve(std::unique_ptr<grpc::experimental::Exter
 void ConnectionListener::MarkAuthorised(absl::string_view peer) {
   const std::string name = WithoutBrackets(peer);
   const absl::MutexLock lock(&state_->mutex);
-  // By name, since gRPC tells no descriptor.
+  // By name, since gRPC does not say its descriptor.
   for (Connection& connection : state_->connections) {
     connection.proven = connection.proven || connection.peer == name;
   }
@@ -359,6 +359,7 @@ absl::Status ConnectionListener::CheckAccepts(absl::Duration limit) {
   if (getsockname(state_->listening.front().number(), reinterpret_cast<sockaddr*>(&target), &size) != 0) {
     return failed();
   }
+  // Through the port itself, as a peer would come: only that shows that the listening socket still works.
   OfThisMachine(target);
   own = target;
   PortIn(own) = 0;

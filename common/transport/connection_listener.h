@@ -49,12 +49,13 @@ class ListenerWatch {
 
 // What one server holds at a time. A run needs one connection of the peer and, now and then, one of the operator.
 struct ConnectionLimits {
-  // Without an authorised call yet: in the handshake, or not begun it. The oldest goes where another comes.
+  // Without an authorised call yet: in the handshake, or not begun it. The oldest is closed if a new one needs its
+  // place.
   size_t unproven = 64;
   // With those that have made an authorised call, which stay. A further one waits.
   size_t all = 128;
 
-  // These, or fewer where the process may open fewer files: each connection takes two.
+  // These numbers, or fewer if the process may open few files: each connection takes two descriptors.
   static ConnectionLimits OfThisProcess();
 };
 
@@ -64,8 +65,8 @@ struct ConnectionLimits {
 // seconds is closed. Thread-safe.
 class ConnectionListener {
  public:
-  // `address`: host:port; port 0 takes a free one; 0.0.0.0 is every address of the machine, IPv6 included where there
-  // is IPv6. Errors: InvalidArgument, naming `field`, where the address cannot be listened at.
+  // `address`: host:port; port 0 takes a free one; 0.0.0.0 is every address of the machine, IPv6 included if there
+  // is IPv6. Errors: InvalidArgument, naming `field`, if the address cannot be listened at.
   static absl::StatusOr<std::unique_ptr<ConnectionListener>> Create(absl::string_view field, const std::string& address,
                                                                     ConnectionLimits limits);
   ~ConnectionListener();
@@ -73,12 +74,12 @@ class ConnectionListener {
   ConnectionListener& operator=(const ConnectionListener&) = delete;
 
   int port() const;
-  // Once, when the server that `acceptor` belongs to has started. Errors: Internal where no thread can be started.
+  // Once, when the server that `acceptor` belongs to has started. Errors: Internal if no thread can be started.
   absl::Status Serve(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor);
   // A call of this peer, as grpc::ServerContext::peer names it, has been authorised.
   void MarkAuthorised(absl::string_view peer);
   // Whether a connection to the port is accepted within `limit`: makes one, which counts for nothing and is closed.
-  // Errors: Unavailable where it is not; Internal where this process could not try.
+  // Errors: Unavailable if it is not; Internal if this process could not try.
   absl::Status CheckAccepts(absl::Duration limit);
   // Connections so far that ended without an authorised call: strangers, and peers that were not taken for one, who
   // have another authority or name in their certificate, or whose own checks said no to ours.

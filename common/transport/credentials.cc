@@ -73,12 +73,12 @@ namespace {
 // A connection that carries a call and is silent this long is asked for a sign of life, and given up without one.
 constexpr int kKeepaliveMillis = 30'000;
 constexpr int kKeepaliveTimeoutMillis = 20'000;
-constexpr int kMinPingIntervalMillis = 10'000;  // What a server tolerates; below kKeepaliveMillis.
+constexpr int kMinPingIntervalMillis = 10'000;  // Least interval that a server tolerates: below the client's.
 constexpr int kMaxReconnectBackoffMillis = 5'000;
 
-constexpr int kMaxRefusalsLogged = 20;  // A caller that goes on and on must not fill the disk.
+constexpr int kMaxRefusalsLogged = 20;  // A caller that never stops must not fill the disk.
 
-// Status shows losses, and a batch's exact loss tells of its labels: it is for the party's own operator alone.
+// Status shows losses, and a batch's exact loss reveals its labels: it is for the party's own operator alone.
 constexpr absl::string_view kOperations = "/splitveil.v1.Operations/";
 constexpr absl::string_view kHealth = "/grpc.health.v1.Health/";
 
@@ -117,6 +117,7 @@ class IdentityCheck {
     // DNS names have no case.
     const bool own = absl::EqualsIgnoreCase(name, own_name_);
     const bool peer = absl::EqualsIgnoreCase(name, peer_name_);
+    // Health reveals nothing of a run, so both names may ask.
     if (absl::StartsWith(method, kHealth)) {
       return own || peer;
     }
@@ -132,8 +133,8 @@ absl::string_view TextOf(const grpc_slice& slice) {
 }
 
 // What a server's credentials ask: who it is, before each handshake, and who may call, before each call. gRPC's C++
-// interface has no credentials that are of files and change when they are told to (it polls, or it does not); its C
-// interface asks. Owned by the credentials of the C interface.
+// interface either polls certificate files or never reads them again; its C interface asks before each handshake. Owned
+// by the credentials of the C interface.
 class ServerIdentity {
  public:
   // Of one port of one server.

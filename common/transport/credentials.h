@@ -18,17 +18,17 @@
 #include "absl/synchronization/mutex.h"
 
 #include "common/process/runtime.h"
-#include "common/transport/tls_identity.h"
+#include "common/transport/certificate.h"
 
 namespace splitveil {
 
 // Call before the first use of gRPC in a process: leaves TLS 1.2 no cipher suite, so that only TLS 1.3 connects.
 void RequireTls13();
 
-// Server side: a client certificate of the authority is required. Calls of training, alignment and audit must come from
-// peer_name, those of Operations from own_name (a batch's exact loss, which status shows, would tell the peer of its
-// labels), health from either. Others get PermissionDenied. `requests` (as IdentityReloader's): once it has grown, the
-// next handshake reads the identity's files again; connections that stand are left alone.
+// Server side: requires a client certificate of the authority. Calls of training, alignment and audit must come from
+// peer_name. Calls of Operations must come from own_name, because status shows a batch's exact loss, which would reveal
+// labels to the peer. Health answers both. All other callers get PermissionDenied. `requests` (see IdentityReloader):
+// once it has grown, the next handshake reads the identity's files again; open connections are not affected.
 std::shared_ptr<grpc::ServerCredentials> ServerTlsCredentials(const TlsIdentity& identity,
                                                               int (*requests)() = &ReloadRequests);
 
@@ -39,15 +39,15 @@ void LimitServer(grpc::ServerBuilder& builder, int64_t max_message_bytes);
 std::shared_ptr<grpc::Channel> TlsChannel(const std::string& address, const TlsIdentity& identity,
                                           const std::string& server_name, int64_t max_message_bytes);
 
-// Reads an identity's files again once that has been asked for. Thread-safe.
+// Reads an identity's files again when asked to. Thread-safe.
 class IdentityReloader {
  public:
-  // `requests`: how often it has been asked for so far (ReloadRequests); from any thread. An identity that is not of
-  // files stays as it is.
+  // `requests`: returns how often a reload was asked for so far (ReloadRequests); called from any thread. An identity
+  // that does not come from files never changes.
   IdentityReloader(const TlsIdentity& identity, int (*requests)());
 
-  // The identity, the first time and whenever its files were read again since the latest call; nullopt: as before.
-  // Files that are no valid identity of the same name leave it as it was, with a warning in the log.
+  // The identity at the first call and whenever its files were read again since the last one; nullopt if it has not
+  // changed. Files that are no valid identity of the same name change nothing; the log has a warning.
   std::optional<TlsIdentity> Next() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -58,12 +58,11 @@ class IdentityReloader {
   bool told_ ABSL_GUARDED_BY(mutex_) = false;  // Of the identity as it was given.
 };
 
-// gRPC's credentials of a channel are what they were when it was made, so another identity is another channel: calls
-// under way stay on the one they began on. Thread-safe.
+// A channel to the peer that follows a renewed identity. gRPC cannot change the credentials of a channel, so a new
+// identity gets a new channel; calls under way stay on theirs. Thread-safe.
 class ReloadedChannel {
  public:
-  // As TlsChannel, to a server of the name identity.peer_name. `requests`: how often the identity's files were asked to
-  // be read again.
+  // See TlsChannel; the server must prove to be identity.peer_name. `requests`: see IdentityReloader.
   ReloadedChannel(std::string address, const TlsIdentity& identity, int64_t max_message_bytes,
                   int (*requests)() = &ReloadRequests);
 

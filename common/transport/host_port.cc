@@ -30,7 +30,7 @@ absl::Status Refused(absl::string_view field, absl::string_view expected, absl::
 
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
-// The addresses to listen at that `place` names; none and why not.
+// The addresses to listen at that `place` names; null and the reason if there are none.
 std::pair<Addresses, absl::string_view> Resolve(const HostPort& place) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
@@ -40,7 +40,8 @@ std::pair<Addresses, absl::string_view> Resolve(const HostPort& place) {
   return {Addresses(resolved == 0 ? found : nullptr, &freeaddrinfo), resolved == 0 ? "" : gai_strerror(resolved)};
 }
 
-// 0, or the errno of what failed. As gRPC's server does: a port whose last connections have just ended is free.
+// 0, or the errno of what failed. With SO_REUSEADDR, as gRPC's server does: a port whose last connections have just
+// ended is free.
 int TryToBind(const addrinfo& info) {
   const Descriptor bound(socket(info.ai_family, info.ai_socktype | SOCK_CLOEXEC, info.ai_protocol));
   if (bound.number() < 0) {
@@ -51,7 +52,7 @@ int TryToBind(const addrinfo& info) {
   return bind(bound.number(), info.ai_addr, info.ai_addrlen) == 0 ? 0 : errno;
 }
 
-// Listens at `address`, of `size` bytes. An errno where it cannot.
+// Listens at `address`, of `size` bytes. On failure: no descriptor, and the errno.
 std::pair<Descriptor, int> ListenAt(const sockaddr* address, socklen_t size) {
   Descriptor listening(socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (listening.number() < 0) {
@@ -124,7 +125,8 @@ std::string NameOfPeer(const sockaddr_storage& address) {
     return absl::StrCat("ipv4:", text, ":", ntohs(v6.sin6_port));
   }
   inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
-  const std::string scope = v6.sin6_scope_id == 0 ? "" : absl::StrCat("%25", v6.sin6_scope_id);  // Of a link.
+  const std::string scope =
+      v6.sin6_scope_id == 0 ? "" : absl::StrCat("%25", v6.sin6_scope_id);  // The interface of a link-local address.
   return absl::StrCat("ipv6:", text, scope, ":", ntohs(v6.sin6_port));
 }
 
@@ -175,7 +177,7 @@ absl::StatusOr<std::vector<Descriptor>> ListenAtAll(absl::string_view field, con
     if (error == 0) {
       sockets.push_back(std::move(listening));
       return sockets;
-    }  // A machine without IPv6, or a taken port, as IPv4 will tell.
+    }  // No IPv6 on this machine, or the port is taken: trying IPv4 shows which.
   }
   const auto [found, problem] = Resolve(place);
   if (found == nullptr) {
@@ -183,7 +185,7 @@ absl::StatusOr<std::vector<Descriptor>> ListenAtAll(absl::string_view field, con
   }
   int last_error = 0;
   for (addrinfo* info = found.get(); info != nullptr; info = info->ai_next) {
-    if (place.port == 0 && !sockets.empty()) {  // All on the port that the first one got.
+    if (place.port == 0 && !sockets.empty()) {  // All on the port that the first socket got.
       const auto port = htons(static_cast<uint16_t>(PortOf(sockets.front())));
       (info->ai_family == AF_INET ? reinterpret_cast<sockaddr_in*>(info->ai_addr)->sin_port
                                   : reinterpret_cast<sockaddr_in6*>(info->ai_addr)->sin6_port) = port;

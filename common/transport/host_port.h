@@ -29,7 +29,7 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view field, absl::string_vie
 std::string WithPort(const std::string& address, int port);
 
 // Whether a server could listen at `address` now: takes the port and gives it back at once, without ever listening, so
-// that no peer gets through meanwhile. InvalidArgument, which names `field`, where the address is not of this machine
+// that no peer gets through meanwhile. InvalidArgument, which names `field`, if the address is not of this machine
 // or its port is taken.
 absl::Status CheckFree(absl::string_view field, absl::string_view address);
 
@@ -60,17 +60,20 @@ class Descriptor {
 // As gRPC names peers, but for the brackets of IPv6, which its versions write differently: "ipv4:127.0.0.1:80",
 // "ipv6:::1:80". IPv4 over an IPv6 socket is IPv4.
 std::string NameOfPeer(const sockaddr_storage& address);
-// gRPC's name of a peer as NameOfPeer's.
+// Turns gRPC's name of a peer into the form of NameOfPeer.
 std::string WithoutBrackets(absl::string_view peer);
 
+// setsockopt with an int; a failure is ignored, since every option here only improves a connection.
 void SetOption(int descriptor, int level, int option, int value);
+// The port that a socket is bound to, in host order; 0 if it cannot be read.
 int PortOf(const Descriptor& socket_owner);
+// The port in an IPv4 or IPv6 address, in network order.
 in_port_t& PortIn(sockaddr_storage& address);
-// Of every address of the machine one that leads back to it.
+// Turns "every address" (0.0.0.0, ::) into loopback, so that it can be connected to. Other addresses stay.
 void OfThisMachine(sockaddr_storage& address);
 
 // Sockets that listen at `address`, host:port: one, or one for each address that a host name has. Errors:
-// InvalidArgument, naming `field`, where there is none to listen at.
+// InvalidArgument, naming `field`, if there is none to listen at.
 absl::StatusOr<std::vector<Descriptor>> ListenAtAll(absl::string_view field, const std::string& address);
 
 }  // namespace splitveil

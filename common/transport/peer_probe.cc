@@ -30,10 +30,10 @@ namespace {
 
 constexpr absl::Duration kFirstPause = absl::Milliseconds(50);
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
-constexpr absl::Duration kAttemptLimit = absl::Seconds(10);  // A server that accepts and says nothing.
-// A server that goes away at this very moment also closes without a word; one that does it again means us.
+constexpr absl::Duration kAttemptLimit = absl::Seconds(10);  // For a server that accepts and sends nothing.
+// A server that shuts down at this very moment also closes without a word; one that does so again and again refuses us.
 constexpr int kSilentClosesForRefusal = 3;
-constexpr int kDamagedForRefusal = 3;  // So is a handshake that the network damages every time.
+constexpr int kDamagedForRefusal = 3;  // Likewise for handshakes that look damaged every time.
 
 constexpr absl::Duration kStopPeriod = absl::Milliseconds(100);  // Between two questions whether to stop.
 
@@ -43,7 +43,7 @@ struct Patience {
   const std::function<bool()>& stop;  // May be empty.
 
   bool Stopped() const { return stop && stop(); }
-  // Waits until `time`, or less where it is to stop.
+  // Waits until `time`, or less if it is to stop.
   void SleepUntil(SteadyTime time) const {
     while (!Stopped() && SteadyNow() < time) {
       absl::SleepFor(std::min(absl::FromChrono(time - SteadyNow()), kStopPeriod));
@@ -75,7 +75,7 @@ absl::StatusOr<Descriptor> ConnectOne(const addrinfo& candidate, const Patience&
   if (connected.number() < 0 || connect(connected.number(), candidate.ai_addr, candidate.ai_addrlen) != 0) {
     error = errno;
   }
-  if (error == EINPROGRESS) {  // What became of it is an option of the socket once that can be written.
+  if (error == EINPROGRESS) {  // Once the socket is writable, SO_ERROR holds the outcome.
     socklen_t size = sizeof(error);
     if (!WaitFor(connected, POLLOUT, patience)) {
       error = ETIMEDOUT;
@@ -213,8 +213,7 @@ absl::Status HandshakeFailure(const Verdict& verdict, const std::string& server_
   return Refusal(absl::StrCat("TLS 1.3 negotiation failed: ", text));
 }
 
-// Whether the error at the head of the thread's queue is what bytes that were damaged on the way look like, at either
-// end.
+// Whether the error at the head of the queue is one that bytes damaged on the way cause, at either end.
 bool LooksLikeDamage() {
   constexpr int kReasons[] = {SSL_R_BAD_EXTENSION,
                               SSL_R_BAD_LENGTH,
@@ -290,10 +289,11 @@ Attempt TryOnce(const HostPort& target, SSL_CTX* context, const std::string& ser
 }  // namespace
 
 absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity, const std::string& server_name,
-                         SteadyTime deadline, const std::function<bool()>& stop) {
+                         SteadyTime deadline, const std::function<bool()>& stop, absl::Duration reminder) {
   SPLITVEIL_ASSIGN_OR_RETURN(const HostPort target, ParseHostPort("address", address));
   SPLITVEIL_ASSIGN_OR_RETURN(const SslContextPtr context, ClientContext(identity));
   const SteadyTime start = SteadyNow();
+  WaitReminder waiting(start, absl::Trunc(absl::FromChrono(deadline - start), absl::Seconds(1)), reminder);
   absl::Duration pause = kFirstPause;
   int silent_closes = 0, damaged = 0;
   while (true) {
@@ -324,6 +324,9 @@ absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity
                        absl::FormatDuration(absl::Trunc(absl::FromChrono(deadline - start), absl::Seconds(1))), ": ",
                        attempt.status.message()));
     }
+    // A peer that exited because of its configuration never comes: only a person can help, so the log says what is
+    // missing.
+    waiting.Remind(SteadyNow(), absl::StrCat(server_name, " at ", address, " (", attempt.status.message(), ")"));
     // Jittered, so that two parties that restart together do not miss each other every time.
     patience.SleepUntil(SteadyAfter(Jittered(pause)));
     pause = std::min(2 * pause, kLongestPause);

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 
 #include "common/process/steady_time.h"
-#include "common/transport/tls_identity.h"
+#include "common/transport/certificate.h"
 
 namespace splitveil {
 
@@ -16,9 +16,11 @@ namespace splitveil {
 // tries again while it is not there. Errors: Unavailable when nobody listens before `deadline`; PermissionDenied, at
 // once, with the cause and marked as a refusal, when either side refuses the other's certificate or TLS version;
 // InvalidArgument for a malformed address; Cancelled soon after `stop`, asked every 100 ms, first says true (a name
-// look-up under way is waited for). Thread-safe; nothing but the handshake is sent.
+// look-up under way is waited for). Logs every `reminder` what is waited for, and why. Thread-safe; nothing but the
+// handshake is sent.
 absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity, const std::string& server_name,
-                         SteadyTime deadline, const std::function<bool()>& stop = {});
+                         SteadyTime deadline, const std::function<bool()>& stop = {},
+                         absl::Duration reminder = WaitReminder::kPeriod);
 
 }  // namespace splitveil
 

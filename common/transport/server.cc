@@ -16,14 +16,18 @@ constexpr int kMaxThreads = 32;
 constexpr int kMaxStreamsOfAConnection = 16;  // A run has three at a time, eight while it measures the link.
 constexpr int kHandshakeMillis = 10'000;
 
-// Tells the listener of each call that has been authorised: no interceptor sees any other.
+using IsAuthorised = std::function<bool(const grpc::ServerContextBase&)>;
+
+// Reports each authorised call to the listener: interceptors see only calls that the credentials admit.
 class ProofInterceptor final : public grpc::experimental::Interceptor {
  public:
-  ProofInterceptor(ConnectionListener* listener, grpc::experimental::ServerRpcInfo* call)
-      : listener_(listener), call_(call) {}
+  ProofInterceptor(ConnectionListener* listener, const IsAuthorised* is_authorised,
+                   grpc::experimental::ServerRpcInfo* call)
+      : listener_(listener), is_authorised_(is_authorised), call_(call) {}
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
-    if (methods->QueryInterceptionHookPoint(grpc::experimental::InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) {
+    if (methods->QueryInterceptionHookPoint(grpc::experimental::InterceptionHookPoints::POST_RECV_INITIAL_METADATA) &&
+        (*is_authorised_ == nullptr || (*is_authorised_)(*call_->server_context()))) {
       listener_->MarkAuthorised(call_->server_context()->peer());
     }
     methods->Proceed();
@@ -31,24 +35,32 @@ class ProofInterceptor final : public grpc::experimental::Interceptor {
 
  private:
   ConnectionListener* const listener_;
+  const IsAuthorised* const is_authorised_;
   grpc::experimental::ServerRpcInfo* const call_;
 };
 
 class ProofInterceptors final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  explicit ProofInterceptors(ConnectionListener* listener) : listener_(listener) {}
+  ProofInterceptors(ConnectionListener* listener, IsAuthorised is_authorised)
+      : listener_(listener), is_authorised_(std::move(is_authorised)) {}
 
   grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* call) override {
-    return new ProofInterceptor(listener_, call);
+    return new ProofInterceptor(listener_, &is_authorised_, call);
   }
 
  private:
   ConnectionListener* const listener_;
+  const IsAuthorised is_authorised_;
 };
 
 }  // namespace
 
 absl::StatusOr<RunningServer> StartServer(const ServerOptions& options, const TlsIdentity& identity) {
+  return StartServer(options, ServerTlsCredentials(identity));
+}
+
+absl::StatusOr<RunningServer> StartServer(const ServerOptions& options,
+                                          const std::shared_ptr<grpc::ServerCredentials>& credentials) {
   grpc::EnableDefaultHealthCheckService(true);
   RunningServer running;
   SPLITVEIL_ASSIGN_OR_RETURN(running.listener, ConnectionListener::Create("listen_address", options.listen_address,
@@ -57,9 +69,9 @@ absl::StatusOr<RunningServer> StartServer(const ServerOptions& options, const Tl
   grpc::ServerBuilder builder;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor =
       builder.experimental().AddExternalConnectionAcceptor(
-          grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, ServerTlsCredentials(identity));
+          grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
-  interceptors.push_back(std::make_unique<ProofInterceptors>(running.listener.get()));
+  interceptors.push_back(std::make_unique<ProofInterceptors>(running.listener.get(), options.is_authorised));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsOfAConnection);
   // A stranger who connects and says nothing must not hold a place for long.

@@ -3,10 +3,13 @@
 #define SPLITVEIL_COMMON_TRANSPORT_SERVER_H_
 
 #include <atomic>
+#include <functional>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/impl/service_type.h>
+#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
+#include <grpcpp/server_context.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/status.h>
 #include <grpcpp/support/sync_stream.h>
@@ -31,23 +34,28 @@ struct ServerOptions {
   std::string listen_address;            // host:port; port 0 takes a free one.
   int64_t max_message_bytes = 0;         // Of a message in either direction.
   std::vector<grpc::Service*> services;  // Not owned; must outlive the server. grpc.health.v1 comes by itself.
+  // Whether a call that the credentials admit counts as authorised for the listener. Null: each does. Thread-safe.
+  std::function<bool(const grpc::ServerContextBase&)> is_authorised = nullptr;
 };
 
 struct RunningServer {
-  std::unique_ptr<ConnectionListener> listener;  // Outlives the server, whose calls it is told of.
+  std::unique_ptr<ConnectionListener> listener;  // Outlives the server, whose authorised calls are reported to it.
   std::unique_ptr<grpc::Server> server;
   int port = 0;
 };
 
-// A call for which no thread is left (32 in all) ends with ResourceExhausted, like a message above the limit: the
-// caller is refused, not halted; a connection has 16 calls at a time and 10 seconds for its handshake, and there are
-// ConnectionLimits of connections. The log says when the port accepts no more (ListenerWatch). Errors: Internal where
-// threads are lacking; InvalidArgument where the address cannot be listened on.
+// Starts a server of 32 threads. A call for which no thread is free ends with ResourceExhausted, like a message above
+// the limit: that refuses the caller and does not halt the run. A connection has 16 calls at a time and 10 seconds for
+// its handshake; ConnectionLimits says how many connections there may be. The log says when the port accepts no more
+// (ListenerWatch). Errors: Internal if no threads can be started; InvalidArgument if the address cannot be listened on.
 absl::StatusOr<RunningServer> StartServer(const ServerOptions& options, const TlsIdentity& identity);
+// The same with other credentials.
+absl::StatusOr<RunningServer> StartServer(const ServerOptions& options,
+                                          const std::shared_ptr<grpc::ServerCredentials>& credentials);
 
-// Reads the next message of `stream` into `message`; false once the peer has closed its side or is gone. gRPC's own
-// Read of messages answers that, too, where the peer has sent bytes that are no message, and a stream broken by the
-// peer reads as one that has ended well. Errors: InvalidArgument, naming `call`, for such bytes.
+// Reads the next message of `stream` into `message`; false once the peer has closed its side or was lost. gRPC's own
+// Read also returns false for bytes that are no message, so that a corrupt stream would read as one that ended well.
+// Errors: InvalidArgument, naming `call`, for these bytes.
 template <typename Response, typename Message>
 absl::StatusOr<bool> ReadMessage(grpc::ServerReaderWriter<Response, grpc::ByteBuffer>* stream, const char* call,
                                  Message* message) {
@@ -63,12 +71,12 @@ absl::StatusOr<bool> ReadMessage(grpc::ServerReaderWriter<Response, grpc::ByteBu
   return true;
 }
 
-// Errors: Unavailable where a message cannot be sent; OutOfRange once the peer has closed its side; InvalidArgument for
+// Errors: Unavailable if a message cannot be sent; OutOfRange once the peer has closed its side; InvalidArgument for
 // bytes that are no message. Not thread-safe.
 class AlignmentStreamChannel final : public AlignmentChannel {
  public:
-  // As kMethod of a service in the place of the generated Align, to which bytes that are no message read as the
-  // stream's end (ReadMessage).
+  // Registered as method kMethod of a service instead of the generated Align, which would take bytes that are no
+  // message for the end of the stream (ReadMessage).
   using Stream = grpc::ServerReaderWriter<v1::AlignmentMessage, grpc::ByteBuffer>;
   template <typename Service>
   using Handler = grpc::internal::BidiStreamingHandler<Service, grpc::ByteBuffer, v1::AlignmentMessage>;
@@ -94,8 +102,8 @@ class AlignmentStreamChannel final : public AlignmentChannel {
   Stream* const stream_;
 };
 
-// A stream holds a thread of the server for as long as its peer likes. Streams that are opened and left alone must not
-// take the threads that other methods need, the operator's status among them. Thread-safe.
+// Limits how many calls of a method run at a time. A stream holds a thread of the server for as long as its peer likes:
+// idle streams must not take the threads that other methods need, the operator's status among them. Thread-safe.
 class CallLimit {
  public:
   explicit CallLimit(int most) : most_(most) {}

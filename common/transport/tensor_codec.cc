@@ -48,7 +48,7 @@ inline uint16_t ToFloat16(float value) {
   const uint32_t clamped = exponent_bits < 0x38800000 ? 0x38800000 : exponent_bits;  // 2^-14.
   const uint32_t magic = clamped + (13u << 23);
   const uint32_t rounded = FloatBits(FloatFromBits(bits & 0x7fffffff) + FloatFromBits(magic)) - magic;
-  // `rounded` counts steps of half's last bit: the significand with its leading 1 where the value is normal, which
+  // `rounded` counts steps of half's last bit: the significand with its leading 1 if the value is normal, which
   // carries into the exponent field; an exponent field one too low makes up for that.
   const uint32_t exponent = ((clamped - 0x38800000) >> 13);
   return static_cast<uint16_t>(((bits >> 16) & 0x8000) | (exponent + rounded));
@@ -74,6 +74,7 @@ static_assert(std::numeric_limits<float>::is_iec559);
 bool AllBelow(const float* values, int64_t count, uint32_t magnitude_bits) {
   uint32_t at_or_above = 0;  // Sign bit: set once a value is not below.
   for (int64_t i = 0; i < count; ++i) {
+    // Wraps around, and so sets the sign bit, exactly if the value is not below.
     at_or_above |= (magnitude_bits - 1) - (FloatBits(values[i]) & 0x7fffffff);
   }
   return (at_or_above & 0x80000000) == 0;
@@ -134,7 +135,8 @@ std::string ShapeText(const v1::Tensor& tensor) {
   return absl::StrCat("[", absl::StrJoin(tensor.shape().begin(), end, ", "), all ? "]" : ", …]");
 }
 
-// Everything but the values. Nothing of the peer's choice enters a product before it is known to be what we expect.
+// Checks everything but the values. No number that the peer chose enters a product before it is known to be the
+// expected one.
 absl::Status CheckLayout(const v1::Tensor& tensor, const TensorExpectation& expected) {
   const int64_t element_bytes = ElementBytes(expected.dtype);
   if (element_bytes == 0) {

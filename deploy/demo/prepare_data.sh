@@ -7,7 +7,7 @@ rm -rf "$out/certificates"  # From an earlier demo: `certificates` overwrites no
 mkdir -p "$out/certificates"
 if [ -z "$data" ]; then
   data=$out/generated.tsv
-  "$bin/splitveil" generate --rows="${SPLITVEIL_DEMO_ROWS:-70000}" --seed=7 --out="$data"
+  "$bin/splitveil" generate --force --rows="${SPLITVEIL_DEMO_ROWS:-70000}" --seed=7 --out="$data"
 fi
 "$bin/splitveil" prepare --format=criteo --input="$data" --out="$out" --seed=7
 "$bin/splitveil" certificates --out="$out/certificates" \

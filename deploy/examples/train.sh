@@ -71,7 +71,7 @@ if [ -e "$known" ]; then
   "$bin/splitveil" prepare --format=table --schema="$known" --party=nonlabel_party --input="$out/table.csv" --out="$out/known"
 elif [ ${#inputs[@]} -eq 0 ]; then
   inputs=("$out/table.csv")
-  "$bin/splitveil" generate --task="$name" --rows="${SPLITVEIL_DEMO_ROWS:-20000}" --seed=7 --schema_out="$schema" --out="$out/table.csv"
+  "$bin/splitveil" generate --force --task="$name" --rows="${SPLITVEIL_DEMO_ROWS:-20000}" --seed=7 --schema_out="$schema" --out="$out/table.csv"
 fi
 "$bin/splitveil" prepare "${kind[@]}" "${inputs[@]/#/--input=}" --seed=7 --out="$out"
 name_in() {

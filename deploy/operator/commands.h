@@ -35,6 +35,7 @@ void AddTransformCommand(CommandLine& line);
 void AddPredictCommand(CommandLine& line);
 void AddSweepCommand(CommandLine& line);
 void AddStreamCommand(CommandLine& line);
+void AddTuneCommand(CommandLine& line);
 
 // After a run: what its ledgers say.
 void AddReportCommand(CommandLine& line);

@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   splitveil::AddReportCommand(line);
   splitveil::AddAuditCommand(line);
   splitveil::AddSweepCommand(line);
+  splitveil::AddTuneCommand(line);
   splitveil::AddStreamCommand(line);
   splitveil::AddMarvellCommand(line);
   splitveil::AddPlanCommand(line);

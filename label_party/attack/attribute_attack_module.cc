@@ -18,9 +18,11 @@ namespace {
 
 constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();
 
+// Rows of a history guessed at once: a row holds up to EpochHistory::kSlots epochs, so all at once would double the
+// memory.
 constexpr int64_t kGuessedAtOnce = 8192;
 
-// Of decoders where the top model is a TorchScript file: two fully connected layers.
+// Hidden layers of decoders if the top model is a TorchScript file, whose layers are not known.
 constexpr int kDefaultUnits[] = {64, 32};
 
 // The layers of a decoder before its last: those of the top model, without its side inputs.
@@ -56,6 +58,7 @@ std::vector<uint8_t> ValuesAt(absl::Span<const uint32_t> positions, const KnownA
 }
 
 absl::Status CheckExamples(const char* what, absl::Span<const uint32_t> positions, size_t aligned) {
+  // Strictly ascending, so that row r of the guesses is one example only.
   const bool ascending = std::adjacent_find(positions.begin(), positions.end(),
                                             [](uint32_t a, uint32_t b) { return a >= b; }) == positions.end();
   if (!ascending || (!positions.empty() && positions.back() >= aligned)) {
@@ -110,6 +113,7 @@ absl::Status AttributeAttackModule::Build() {
   for (const int number : options_.audit.attacks()) {
     const AttributeAttackTraits attack = TraitsOf(static_cast<v1::AttributeAttack>(number));
     SPLITVEIL_RETURN_IF_ERROR(CheckSources(attack));
+    // An attempt for each attack and attribute, in the agreed order, with a seed of its own.
     for (const std::string& name : options_.audit.attributes()) {
       const auto known = std::find_if(options_.known.begin(), options_.known.end(),
                                       [&](const KnownAttribute& attribute) { return attribute.name == name; });
@@ -120,6 +124,8 @@ absl::Status AttributeAttackModule::Build() {
       SPLITVEIL_RETURN_IF_ERROR(CheckAttribute(*known));
       SPLITVEIL_RETURN_IF_ERROR(AddAttempt(attack, *known, seeds()));
     }
+    // Only SIMULATOR: it has no activations of known examples, so an encoder that imitates the bottom model makes them
+    // from features.
     if (attack.needs_features()) {
       ShadowEncoder::Options shadow;
       SPLITVEIL_ASSIGN_OR_RETURN(shadow.model, BottomHalf(options_.config.shadow_model(), ""));
@@ -213,6 +219,8 @@ absl::Status AttributeAttackModule::AddAttempt(const AttributeAttackTraits& atta
       attempt.values = attribute.by_feature_row;
       break;
   }
+  // A value out of range would index outside the decoder's outputs; without any known value there is nothing to learn
+  // from.
   const bool fits = std::all_of(attempt.values.begin(), attempt.values.end(),
                                 [&](uint8_t value) { return value == kUnknownAttribute || value < attribute.values; });
   const bool none_known = std::all_of(attempt.values.begin(), attempt.values.end(),
@@ -227,7 +235,7 @@ absl::Status AttributeAttackModule::AddAttempt(const AttributeAttackTraits& atta
   attempt.decoder_options.hidden = HiddenLayers(attack, options_.top_half);
   attempt.decoder_options.passes = options_.config.decoder_epochs();
   attempt.decoder_options.seed = seed;
-  // Also where a decoder is made for each epoch: its options are then known to fit.
+  // Even if a decoder is made for each epoch: its options are then known to fit.
   SPLITVEIL_ASSIGN_OR_RETURN(attempt.decoder, AttributeDecoder::Create(attempt.decoder_options));
   attempts_.push_back(std::move(attempt));
   return absl::OkStatus();
@@ -246,6 +254,7 @@ bool AttributeAttackModule::needs_auxiliary() const {
 bool AttributeAttackModule::needs_test() const { return !attempts_.empty(); }
 
 bool AttributeAttackModule::IsDue(uint32_t epoch, bool last) const {
+  // The last epoch is always due: its guesses are what the final model reveals.
   return !attempts_.empty() && (last || (epoch + 1) % static_cast<uint32_t>(options_.audit.every_epochs()) == 0);
 }
 
@@ -297,6 +306,7 @@ void AttributeAttackModule::Remember(uint32_t epoch) {
 }
 
 bool AttributeAttackModule::IsReady(const AttributeAttackTraits& attack, uint32_t epoch) const {
+  // A history is complete only up to the epoch that was added last.
   if (attack.remembers()) {
     return remembered_epoch_ == epoch;
   }
@@ -304,6 +314,7 @@ bool AttributeAttackModule::IsReady(const AttributeAttackTraits& attack, uint32_
 }
 
 absl::StatusOr<absl::Span<const AttributeGuess>> AttributeAttackModule::Guess(uint32_t epoch, bool (*stop)()) {
+  // The peer may ask again after a lost connection: decoders must not learn a second time.
   if (guessed_epoch_ == epoch) {
     return guesses_;
   }
@@ -334,12 +345,13 @@ absl::Status AttributeAttackModule::Learn(Attempt& attempt, ConstMatrixView imit
       return attempt.decoder->Learn(auxiliary_.rows(), attempt.values, stop);
     }
     case DecoderSource::kMarkedActivations:
+      // Marked examples come first in training_ (Build).
       return attempt.decoder->Learn(training_.rows().block(0, static_cast<int64_t>(attempt.values.size())),
                                     attempt.values, stop);
     case DecoderSource::kMarkedHistory: {
       AttributeDecoder::Options options = attempt.decoder_options;
       options.input_width = training_history_.width();
-      options.hidden.clear_input_image();  // One image for each epoch is none.
+      options.hidden.clear_input_image();  // Epochs side by side are no image.
       SPLITVEIL_ASSIGN_OR_RETURN(attempt.decoder, AttributeDecoder::Create(options));
       return attempt.decoder->Learn(training_history_.Rows(0, static_cast<int64_t>(attempt.values.size())),
                                     attempt.values, stop);
@@ -352,7 +364,8 @@ absl::Status AttributeAttackModule::Learn(Attempt& attempt, ConstMatrixView imit
 
 absl::StatusOr<Matrix> AttributeAttackModule::GuessFrom(const EpochHistory& history, int64_t first, int64_t count,
                                                         const AttributeDecoder& decoder) {
-  // As large as each other: decoders bring each part to scale by itself.
+  // Parts of almost equal size: the decoder standardises each part by itself, and a small last part would get a poor
+  // estimate.
   const int64_t part_count = (count + kGuessedAtOnce - 1) / kGuessedAtOnce;
   std::vector<Matrix> parts;
   for (int64_t k = 0; k < part_count; ++k) {
@@ -383,6 +396,7 @@ absl::Status AttributeAttackModule::Try(const Attempt& attempt, uint32_t epoch) 
     SPLITVEIL_RETURN_IF_ERROR(add(v1::AttributeGuesses::TEST, test_, test_history_, 0));
   }
   if (attempt.attack.reads_training() && !options_.examples.unmarked.empty()) {
+    // Only unmarked examples: the adversary knows the attributes of the marked ones.
     const auto marked = static_cast<int64_t>(options_.examples.marked.size());
     SPLITVEIL_RETURN_IF_ERROR(add(v1::AttributeGuesses::TRAINING, training_, training_history_, marked));
   }

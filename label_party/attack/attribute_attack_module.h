@@ -17,7 +17,6 @@
 #include "common/leakage/attribute_leak.h"
 #include "common/matrix/matrix.h"
 #include "label_party/attack/attribute_decoder.h"
-#include "label_party/attack/epoch_history.h"
 #include "label_party/attack/shadow_encoder.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -63,13 +62,13 @@ struct AttributeGuess {
 //   TakeAuxiliary(epoch, ...)  as EmbedAuxiliary brings them    needs_auxiliary()
 //   Guess(epoch)               decoders learn, then guess
 //
-// What a decoder learns from and where it is tried: common/leakage/attribute_leak.h; the attacks but
-// CUMULATIVE_POISON are those of Yu et al., "Privacy-preserving split learning via Pareto optimal search", section 4.
-// Decoders of attacks that read one epoch of the training stay from epoch to epoch, as does the shadow encoder.
-// CUMULATIVE_POISON keeps what came in the epochs (EpochHistory) in the place of a decoder; an epoch of which not all
-// training and test examples have come is left out. All others are of their epoch alone. Equal seeds and activations
-// give equal guesses on one machine, also where a checkpoint comes between them: between two batches of an epoch, or
-// after its Guess.
+// What a decoder learns from and on which examples it is tried: common/leakage/attribute_leak.h. All attacks but
+// CUMULATIVE_POISON come from Yu et al., "Privacy-preserving split learning via Pareto optimal search", section 4.
+// Attacks that read one epoch of the training keep their decoder from epoch to epoch, and so does the shadow encoder.
+// CUMULATIVE_POISON keeps the activations of epochs (EpochHistory) in place of a decoder; it skips an epoch of which
+// not all training and test examples have come. All other decoders are made anew in each epoch. Equal seeds and
+// activations give equal guesses on one machine, also across a checkpoint between two batches of an epoch or after its
+// Guess.
 //
 // Memory: cut_width float32 numbers for each training, test and auxiliary example, of those that an agreed attack
 // reads; with CUMULATIVE_POISON up to EpochHistory::kSlots times as many more for training and test examples. Each
@@ -85,7 +84,7 @@ class AttributeAttackModule {
     AttributeExamples examples;
     std::vector<KnownAttribute> known;  // Of every agreed attribute, in any order.
     // For SIMULATOR: features as the bottom model takes them, of examples that are neither trained on nor tested. Null
-    // where it is not agreed.
+    // if it is not agreed.
     std::shared_ptr<const FeatureTable> features;
   };
 
@@ -93,7 +92,7 @@ class AttributeAttackModule {
   // example, an attack without what it learns from (AttributeAttackTraits), layers that do not fit.
   static absl::StatusOr<std::unique_ptr<AttributeAttackModule>> Create(Options options);
 
-  // Whether an agreed attack reads them. Taking others is no error: they are dropped.
+  // Whether an agreed attack reads activations of this kind. Taking unneeded ones is no error: they are dropped.
   bool needs_training() const;
   bool needs_auxiliary() const;
   bool needs_test() const;
@@ -101,20 +100,20 @@ class AttributeAttackModule {
   bool IsDue(uint32_t epoch, bool last) const;
 
   // Rows of a training batch, or of a slice of one, as they were sent: `positions` are their aligned positions,
-  // `activations` [positions, cut_width]. Copies. The first rows of another epoch drop what was kept of the epoch
-  // before. Errors: InvalidArgument for another shape, or a position that is no training example.
+  // `activations` [positions, cut_width]. Copies. The first rows of a new epoch drop what was kept of the epoch before.
+  // Errors: InvalidArgument for a wrong shape, or a position that is no training example.
   absl::Status TakeTraining(uint32_t epoch, absl::Span<const uint32_t> positions, ConstMatrixView activations);
   // Rows [first_rank, first_rank + activations.rows()) of the test, or auxiliary, examples. Errors: InvalidArgument for
-  // another width, or ranks that there are not.
+  // a wrong width, or ranks beyond the last example.
   absl::Status TakeTest(uint32_t epoch, int64_t first_rank, ConstMatrixView activations);
   absl::Status TakeAuxiliary(uint32_t epoch, int64_t first_rank, ConstMatrixView activations);
 
   // Guesses by attack, attribute and examples (TEST, then TRAINING), attacks and attributes in the agreed order. An
-  // attack of which not all has come in this epoch makes none, and none are made for examples that have not all come.
-  // Takes as long as the decoders learn, seconds to minutes, unless `stop` says that they are to leave off; it is asked
-  // many times a second (null: nobody asks). Asked again for the same epoch: the same guesses, or none in a run that
-  // was continued since, whose peer has them. They are valid until another epoch is asked for. Errors: Internal where
-  // activations are not finite or LibTorch fails; StoppedOnRequest: what was learnt in part is of no further use.
+  // attack that lacks part of its activations in this epoch makes none, and none are made for examples that have not
+  // all come. Takes as long as the decoders learn, seconds to minutes. `stop` (may be null) is called many times a
+  // second; once it is true they stop learning. A second call for the same epoch returns the same guesses, or none in a
+  // run that was continued since, whose peer has them. They are valid until the call for a different epoch. Errors:
+  // Internal if activations are not finite or LibTorch fails; StoppedOnRequest: what was partly learnt is useless.
   absl::StatusOr<absl::Span<const AttributeGuess>> Guess(uint32_t epoch, bool (*stop)() = nullptr);
 
  private:
@@ -136,7 +135,7 @@ class AttributeAttackModule {
 
   // An attack on an attribute.
   struct Attempt {
-    // Whether the decoder goes on from epoch to epoch; else a new one is made for each.
+    // Whether one decoder keeps learning from epoch to epoch; else a new one is made for each.
     bool keeps_decoder() const { return attack.reads_training() && !attack.remembers(); }
 
     AttributeAttackTraits attack;
@@ -152,22 +151,22 @@ class AttributeAttackModule {
   absl::Status CheckSources(const AttributeAttackTraits& attack) const;
   absl::Status CheckAttribute(const KnownAttribute& attribute) const;
   absl::Status AddAttempt(const AttributeAttackTraits& attack, const KnownAttribute& attribute, uint64_t seed);
-  // `imitated`: what the shadow encoder makes of all features, where the attack takes that.
+  // `imitated`: what the shadow encoder makes of all features, if the attack takes that.
   absl::Status Learn(Attempt& attempt, ConstMatrixView imitated, bool (*stop)());
   bool remembers() const;
   // Adds `epoch` to the histories once all of it has come.
   void Remember(uint32_t epoch);
-  // Whether all has come that the attack reads of `epoch`.
+  // Whether all that the attack reads of `epoch` has come.
   bool IsReady(const AttributeAttackTraits& attack, uint32_t epoch) const;
   // Scores of `count` examples from `first` on.
   static absl::StatusOr<Matrix> GuessFrom(const EpochHistory& history, int64_t first, int64_t count,
                                           const AttributeDecoder& decoder);
-  // Adds to guesses_ whatever the attack can be tried on.
+  // Adds guesses for every kind of examples that the attack can be tried on.
   absl::Status Try(const Attempt& attempt, uint32_t epoch);
 
   Options options_;
   std::vector<Attempt> attempts_;
-  std::unique_ptr<ShadowEncoder> shadow_;  // Null where SIMULATOR is not agreed.
+  std::unique_ptr<ShadowEncoder> shadow_;  // Null if SIMULATOR is not agreed.
   std::vector<uint32_t> training_ranks_;   // By aligned position: row of training_, or none.
   EpochRows training_;                     // Marked ones, then unmarked ones.
   EpochRows test_;

@@ -22,14 +22,15 @@
 namespace splitveil {
 namespace {
 
+// See the header: section 6.1 of the paper; a single layer is convex and may go faster.
 constexpr double kLearningRate = 1e-3;
 constexpr double kLinearLearningRate = 1e-2;
 constexpr size_t kLargestBatch = 256;
-// Of few examples, so many batches a pass: one step a pass would not get far.
+// Batches in a pass, at least: with few examples, one step a pass would not get far.
 constexpr size_t kLeastBatches = 8;
-constexpr size_t kHeldOutFraction = 10;  // One of so many.
+constexpr size_t kHeldOutFraction = 10;  // One of ten.
 constexpr int64_t kGuessedAtOnce = 8192;
-constexpr int64_t kEnoughForTheirOwnSpread = 256;  // Their mean is then known to a sixteenth of their spread.
+constexpr int64_t kEnoughForTheirOwnSpread = 256;  // Their mean is then known to 1/16 of their spread.
 
 LayerChain ChainOf(const AttributeDecoder::Options& options) {
   LayerChain chain;
@@ -73,7 +74,7 @@ absl::Status Normalise(absl::Span<float> logits) {
   return absl::OkStatus();
 }
 
-// Of a column's own size: rounding in float32 alone makes less.
+// Share of the mean: a column that varies less than this varies by float32 rounding only.
 constexpr double kLeastSpread = 1e-6;
 
 }  // namespace
@@ -124,6 +125,7 @@ absl::Status AttributeDecoder::Learn(ConstMatrixView activations, absl::Span<con
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<uint32_t> known, KnownRows(activations.rows(), values));
   const absl::Span<const uint32_t> rows = known;
   const size_t held_out_count = rows.size() / kHeldOutFraction;
+  // Held-out rows included: the standardiser uses no attribute, so nothing is learnt from them by it.
   standardiser_ = Standardiser(RowsOf(activations, rows));
   const Examples held_out = Pick(activations, values, rows.first(held_out_count));
   const Examples learnt = Pick(activations, values, rows.subspan(held_out_count));
@@ -135,6 +137,7 @@ absl::Status AttributeDecoder::Learn(ConstMatrixView activations, absl::Span<con
     if (pass > 0) {
       SPLITVEIL_RETURN_IF_ERROR(Pass(learnt, stop));
     }
+    // With fewer than ten known examples the last pass is kept: none can be spared to choose another one.
     if (held_out_count == 0) {
       continue;
     }
@@ -167,6 +170,7 @@ absl::StatusOr<std::vector<uint32_t>> AttributeDecoder::KnownRows(int64_t rows,
   if (known.empty()) {
     return absl::InvalidArgumentError("attribute values: expected one that is known, found none");
   }
+  // Not random_, which moves on with each pass.
   std::mt19937_64 chooser(seed_);
   std::shuffle(known.begin(), known.end(), chooser);
   return known;
@@ -218,6 +222,7 @@ absl::StatusOr<double> AttributeDecoder::LossOn(const Examples& examples) const 
 absl::StatusOr<Matrix> AttributeDecoder::Guess(ConstMatrixView activations) const {
   SPLITVEIL_RETURN_IF_ERROR(CheckWidth(activations));
   Matrix scores = Matrix::ToOverwrite(activations.rows(), values_);
+  // The bottom model has drifted since the decoder learnt: enough rows show their own mean and spread.
   const Standardiser standardiser =
       activations.rows() >= kEnoughForTheirOwnSpread ? Standardiser(activations) : standardiser_;
   for (int64_t first = 0; first < activations.rows(); first += kGuessedAtOnce) {
@@ -257,6 +262,7 @@ Standardiser::Standardiser(ConstMatrixView rows) {
 }
 
 Matrix Standardiser::Apply(ConstMatrixView rows) const {
+  // Nothing learnt yet: the weights are random anyway.
   if (means_.empty()) {
     return Matrix(rows);
   }
@@ -275,6 +281,86 @@ void Standardiser::BackPropagate(Matrix& gradient) const {
       gradient.row(j)[k] *= inverse_spreads_[k];
     }
   }
+}
+
+namespace {
+
+// The mean moves from `mean` to `rows` by `share` of the way.
+void Move(float share, ConstMatrixView rows, Matrix& mean) {
+  std::transform(rows.data(), rows.data() + rows.size(), mean.data(), mean.data(),
+                 [share](float value, float so_far) { return so_far + share * (value - so_far); });
+}
+
+}  // namespace
+
+void EpochHistory::Add(ConstMatrixView rows) {
+  // Memory is bounded: when all columns are full, neighbours are merged and each then holds twice as many epochs.
+  if (epochs_ == kSlots * epochs_per_slot_) {
+    Halve();
+  }
+  const int64_t in_slot = epochs_ % epochs_per_slot_;
+  if (in_slot == 0) {
+    slots_.emplace_back(rows);
+  } else {
+    // A running mean needs no memory of the single epochs.
+    Move(1.0F / static_cast<float>(in_slot + 1), rows, slots_.back());
+  }
+  ++epochs_;
+}
+
+void EpochHistory::Halve() {
+  for (size_t pair = 0; 2 * pair + 1 < slots_.size(); ++pair) {
+    Matrix& mean = slots_[2 * pair];
+    Move(0.5F, slots_[2 * pair + 1], mean);
+    // Swapped, not copied: a column may have hundreds of megabytes.
+    std::swap(slots_[pair], mean);
+  }
+  // Even: Add calls this only when all kSlots columns are full.
+  slots_.resize(slots_.size() / 2);
+  epochs_per_slot_ *= 2;
+}
+
+void EpochHistory::CheckLoaded() const {
+  // A damaged checkpoint must not lead to reads outside a column.
+  RefuseUnless(epochs_ >= 0 && epochs_per_slot_ >= 1 && epochs_ <= kSlots * epochs_per_slot_ &&
+               static_cast<int64_t>(slots_.size()) == (epochs_ + epochs_per_slot_ - 1) / epochs_per_slot_ &&
+               std::all_of(slots_.begin(), slots_.end(),
+                           [&](const Matrix& slot) { return slot.rows() == examples_ && slot.cols() == width_; }));
+}
+
+Matrix EpochHistory::Rows(int64_t first, int64_t count) const {
+  Matrix rows = Matrix::ToOverwrite(count, width());
+  for (int64_t j = 0; j < count; ++j) {
+    float* to = rows.row(j).data();
+    for (const Matrix& slot : slots_) {
+      to = std::copy_n(slot.row(first + j).data(), width_, to);
+    }
+  }
+  return rows;
+}
+
+void EpochRows::Set(uint32_t epoch, int64_t rank, absl::Span<const float> row) {
+  if (has_come_.empty()) {
+    rows_ = Matrix(examples_, width_);
+  }
+  // The first row of a new epoch drops the old one: half of one epoch and half of the next is no picture of either.
+  if (has_come_.empty() || epoch != epoch_) {
+    epoch_ = epoch;
+    has_come_.assign(static_cast<size_t>(examples_), false);
+    missing_ = examples_;
+  }
+  rows_.SetBlock(rank, {row.data(), 1, width_});
+  if (!has_come_[rank]) {
+    has_come_[rank] = true;
+    --missing_;
+  }
+}
+
+void EpochRows::CheckLoaded() const {
+  const int64_t examples = has_come_.empty() ? 0 : examples_;
+  RefuseUnless(static_cast<int64_t>(has_come_.size()) == examples && rows_.rows() == examples &&
+               (examples == 0 || rows_.cols() == width_) &&
+               missing_ == std::count(has_come_.begin(), has_come_.end(), false));
 }
 
 }  // namespace splitveil

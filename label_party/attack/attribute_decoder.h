@@ -1,4 +1,4 @@
-// A classifier that reads an attribute from activations, and the columns of mean 0 and spread 1 that it learns from.
+// A classifier that reads an attribute from activations, and the epochs of activations that it learns from.
 #ifndef SPLITVEIL_LABEL_PARTY_ATTACK_ATTRIBUTE_DECODER_H_
 #define SPLITVEIL_LABEL_PARTY_ATTACK_ATTRIBUTE_DECODER_H_
 
@@ -39,13 +39,13 @@ class Standardiser {
   std::vector<float> inverse_spreads_;
 };
 
-// h_psi of Yu et al., section 4: layers and a softmax over the attribute's values, which learn by cross-entropy with
-// Adam in batches of 256, of few examples smaller ones. The learning rate is 0.001 (section 6.1); one layer alone,
-// whose loss is convex, takes 0.01 to be there within a few passes. Inputs are standardised by mean and spread of the
-// examples it learns from, or of those it guesses where they are many: the bottom model goes on learning between the
-// two, and what moves all activations alike would move every guess across the threshold. A tenth of those is held out,
-// always the same: of the weights after each pass, and before the first, those remain with the least loss there, so
-// that a decoder that learns its examples by heart does not understate the attack. Not thread-safe.
+// h_psi of Yu et al., section 4: layers and a softmax over the attribute's values. They learn by cross-entropy with
+// Adam in batches of 256, smaller ones if there are few examples. The learning rate is 0.001 (section 6.1); a single
+// layer, whose loss is convex, takes 0.01 to converge within a few passes. Inputs are standardised by mean and spread
+// of the examples that it learns from, or of those that it guesses if they are many: the bottom model keeps learning
+// between the two, and a shift of all activations would move every guess across the threshold. A tenth of the examples
+// that it learns from is held out, always the same. It keeps the weights with the least loss there, of those before the
+// first pass and after each: a decoder that learns its examples by heart would understate the attack. Not thread-safe.
 class AttributeDecoder {
  public:
   struct Options {
@@ -56,23 +56,23 @@ class AttributeDecoder {
     uint64_t seed = 0;
   };
 
-  // Errors: InvalidArgument as PlanLayers, or for values out of range.
+  // Errors: InvalidArgument, see PlanLayers, or for values out of range.
   static absl::StatusOr<std::unique_ptr<AttributeDecoder>> Create(const Options& options);
 
   // Learns from the rows of `activations` [rows, input_width] whose value is known: `values` [rows], each below
-  // Options::values or kUnknownAttribute. Goes on from where an earlier Learn ended. With fewer than ten known ones
-  // nothing is held out. `stop`: asked before each batch; null: nobody asks. Errors: InvalidArgument for another shape,
-  // a value that there is not, or none known; Internal where activations are not finite; StoppedOnRequest, half-way.
+  // Options::values or kUnknownAttribute. Resumes where an earlier Learn ended. With fewer than ten known ones
+  // nothing is held out. `stop`: called before each batch, may be null. Errors: InvalidArgument for a wrong shape,
+  // a value out of range, or none known; Internal if activations are not finite; StoppedOnRequest, half-way.
   absl::Status Learn(ConstMatrixView activations, absl::Span<const uint8_t> values, bool (*stop)() = nullptr);
 
-  // log p(value | activations): [rows, values]. 256 rows or more are brought to the scale of the learnt ones by their
-  // own mean and spread, and so should be a fair sample. Before the first Learn: of random weights. Errors:
-  // InvalidArgument for another width; Internal where activations are not finite.
+  // log p(value | activations): [rows, values]. 256 rows or more are standardised by their own mean and spread, so they
+  // should be a fair sample. Before the first Learn the weights are random. Errors: InvalidArgument for a wrong width;
+  // Internal if activations are not finite.
   absl::StatusOr<Matrix> Guess(ConstMatrixView activations) const;
 
  private:
   friend class cereal::access;
-  // What the next Learn goes on from.
+  // What the next Learn resumes from.
   template <typename Archive>
   void save(Archive& archive) const {
     archive(TrainingState(), random_);
@@ -113,6 +113,78 @@ class AttributeDecoder {
   std::unique_ptr<LayerStack> layers_;
   Standardiser standardiser_;
   std::mt19937_64 random_;  // The order of examples.
+};
+
+// What came in each epoch side by side, in at most kSlots columns of `width` numbers for each of `examples` examples:
+// beyond kSlots epochs each column is the mean over 2, 4, ... neighbouring ones, so that none is forgotten. Not
+// thread-safe.
+class EpochHistory {
+ public:
+  static constexpr int64_t kSlots = 32;
+
+  EpochHistory(int64_t examples, int64_t width) : examples_(examples), width_(width) {}
+
+  // `rows` [examples, width]: of the epoch after those so far.
+  void Add(ConstMatrixView rows);
+  // Numbers of an example: columns times width. The latest column may be a mean of fewer epochs.
+  int64_t width() const { return static_cast<int64_t>(slots_.size()) * width_; }
+  // Of the examples [first, first + count): [count, width()].
+  Matrix Rows(int64_t first, int64_t count) const;
+
+ private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(epochs_, epochs_per_slot_, slots_);
+    if (Archive::is_loading::value) {
+      CheckLoaded();
+    }
+  }
+  // Throws, as cereal does, unless it is one of as many examples and of this width.
+  void CheckLoaded() const;
+  // Neighbouring columns become one.
+  void Halve();
+
+  int64_t examples_;
+  int64_t width_;
+  int64_t epochs_ = 0;
+  int64_t epochs_per_slot_ = 1;
+  std::vector<Matrix> slots_;  // [examples, width] each.
+};
+
+// A row of `width` numbers for each of `examples` examples, of one epoch: the first row of another drops those before.
+// Memory is taken with the first row. Not thread-safe.
+class EpochRows {
+ public:
+  EpochRows(int64_t examples, int64_t width) : examples_(examples), width_(width) {}
+
+  int64_t examples() const { return examples_; }
+  int64_t width() const { return width_; }
+  // The row of example `rank` < examples(), [width]. A row that has come already is replaced.
+  void Set(uint32_t epoch, int64_t rank, absl::Span<const float> row);
+  // Whether there are examples and every one's row of `epoch` has come.
+  bool IsComplete(uint32_t epoch) const { return missing_ == 0 && epoch == epoch_ && !has_come_.empty(); }
+  // [examples, width], once complete.
+  ConstMatrixView rows() const { return rows_; }
+
+ private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(epoch_, rows_, has_come_, missing_);
+    if (Archive::is_loading::value) {
+      CheckLoaded();
+    }
+  }
+  // Throws, as cereal does, unless they are rows of as many examples and of this width.
+  void CheckLoaded() const;
+
+  int64_t examples_;
+  int64_t width_;
+  uint32_t epoch_ = 0;
+  Matrix rows_;
+  std::vector<bool> has_come_;  // Empty before the first row.
+  int64_t missing_ = 0;
 };
 
 }  // namespace splitveil

@@ -20,7 +20,7 @@ namespace splitveil {
 namespace {
 
 constexpr char kField[] = "attribute_attack.shadow_model";
-// Of their parameters' names.
+// Prefixes of parameter names: both networks are saved in one state.
 constexpr char kEncoder[] = "encoder/";
 constexpr char kDiscriminator[] = "discriminator/";
 constexpr size_t kBatch = 256;
@@ -51,7 +51,7 @@ LayerChain DiscriminatorChain(int64_t cut_width) {
   return chain;
 }
 
-// Of the loss of logits that should say "sent" (1) or "made" (0), each row's own.
+// Per-row gradient of the logistic loss for the target "sent" (1) or "made" (0).
 absl::StatusOr<Matrix> LogitGradient(ConstMatrixView logits, bool sent) {
   const std::vector<float> labels(static_cast<size_t>(logits.rows()), sent ? 1 : 0);
   SPLITVEIL_ASSIGN_OR_RETURN(TaskLoss loss, LossOf({Task{Task::Kind::kBinary, 2}, 0}, logits, labels, {}));
@@ -82,6 +82,7 @@ absl::Status ShadowEncoder::Build() {
   input.embedding = options_.model.has_embedding() ? &options_.model.embedding() : nullptr;
   input.optimizer = optimizer;
   input.seed = random_();
+  input.pieces = options_.model.numeric_pieces();
   SPLITVEIL_ASSIGN_OR_RETURN(input_, InputLayer::Create(input));
 
   LayerStack::Options stack;
@@ -124,12 +125,13 @@ std::vector<ParameterView> ShadowEncoder::StateViews() const {
 }
 
 absl::Status ShadowEncoder::Imitate(ConstMatrixView sent, bool (*stop)()) {
-  // For each epoch again, as the bottom model's scale drifts.
+  // A new one for each epoch, since the scale of the bottom model drifts.
   standardiser_ = Standardiser(sent);
   std::vector<uint32_t> order(static_cast<size_t>(sent.rows()));
   std::iota(order.begin(), order.end(), 0);
   for (int pass = 0; pass < options_.passes; ++pass) {
-    // Instance noise that fades to nothing: without it the discriminator soon tells every row, and teaches nothing.
+    // Instance noise that fades to nothing: without it the discriminator soon tells every row apart, and the encoder
+    // gets no gradient.
     const auto noise_spread = static_cast<float>(options_.passes - pass) / static_cast<float>(options_.passes);
     std::shuffle(order.begin(), order.end(), random_);
     for (size_t first = 0; first < order.size(); first += kBatch) {
@@ -165,6 +167,7 @@ absl::Status ShadowEncoder::Step(Matrix sent, float noise_spread) {
   // One step of the encoder: towards rows that the discriminator takes for sent ones.
   SPLITVEIL_ASSIGN_OR_RETURN(const LayerPass judging, discriminator_->Forward(made));
   SPLITVEIL_ASSIGN_OR_RETURN(const Matrix at_logit, LogitGradient(judging.output(), true));
+  // Through the discriminator as it is: only the encoder learns in this step.
   SPLITVEIL_ASSIGN_OR_RETURN(Matrix at_made, discriminator_->InputGradient(judging, at_logit));
   standardiser_.BackPropagate(at_made);
   SPLITVEIL_ASSIGN_OR_RETURN(const StackGradients gradients, layers_->Backward(encoding, at_made, {}));

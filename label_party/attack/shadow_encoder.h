@@ -24,8 +24,8 @@
 namespace splitveil {
 
 // The shadow encoder and the discriminator of the decoding simulator attack (Yu et al., section 4, after their [21]):
-// a generative adversarial network (Goodfellow et al., NeurIPS 2014) whose true examples are activations that were
-// sent and whose made ones are the shadow encoder's of the adversary's features. The discriminator's logit D has two
+// a generative adversarial network (Goodfellow et al., NeurIPS 2014). Its true examples are activations that were sent;
+// its made ones are what the shadow encoder makes of the adversary's features. The discriminator's logit D has two
 // layers of 64 units before it and minimises -log sigmoid(D(sent)) - log(1 - sigmoid(D(made))), the encoder
 // -log sigmoid(D(made)) (section 3 there), a step each in turn. Adam, learning rate 0.001, beta1 0.5 (Radford et al.,
 // ICLR 2016); of the encoder's parameters an average is used (decay 0.99).
@@ -34,7 +34,7 @@ namespace splitveil {
 // Imitate (instance noise: Soenderby et al., ICLR 2017). Without it the encoder settles on the largest
 // cloud of activations and never finds the others.
 //
-// What it cannot know: of two encoders that make the same distribution it may find the other one, and a decoder is then
+// It cannot tell two encoders apart that make the same distribution. If it finds the wrong one, a decoder is
 // confidently wrong. Not thread-safe.
 class ShadowEncoder {
  public:
@@ -49,8 +49,8 @@ class ShadowEncoder {
   // Errors: InvalidArgument for a model that is none of layers, or does not fit the features or the cut width.
   static absl::StatusOr<std::unique_ptr<ShadowEncoder>> Create(const Options& options);
 
-  // Learns from `sent` [>= 1, cut_width]. Goes on from where an earlier Imitate ended. `stop`: asked before each batch;
-  // null: nobody asks. Errors: Internal where numbers are not finite; StoppedOnRequest, half-way.
+  // Learns from `sent` [>= 1, cut_width]. Resumes where an earlier Imitate ended. `stop`: called before each batch, may
+  // be null. Errors: Internal if numbers are not finite; StoppedOnRequest, half-way.
   absl::Status Imitate(ConstMatrixView sent, bool (*stop)() = nullptr);
 
   // What it makes of all features: [features' rows, cut_width].
@@ -58,7 +58,7 @@ class ShadowEncoder {
 
  private:
   friend class cereal::access;
-  // What the next Imitate goes on from.
+  // What the next Imitate resumes from.
   template <typename Archive>
   void save(Archive& archive) const {
     archive(TrainingState(), random_);

@@ -13,7 +13,7 @@
 namespace splitveil {
 namespace {
 
-// `noise` is held at the strict confidence alone, which it has power enough for.
+// `noise` (two tests) is made at the failing confidence alone: it is strong enough for that.
 constexpr int kTests = 5, kReportedTests = 3;
 
 int64_t Positives(const std::vector<uint8_t>& labels) { return std::count(labels.begin(), labels.end(), 1); }
@@ -21,7 +21,7 @@ int64_t Positives(const std::vector<uint8_t>& labels) { return std::count(labels
 // The error probability is shared among the tests.
 double OfEachTest(double confidence, int tests) { return 1 - (1 - confidence) / tests; }
 
-// What is random about the row, its label being known.
+// The noise of the row: its residual less the shift that its known label causes.
 double NoiseOf(const LabelResidual& residual, uint8_t label) { return residual.value - residual.shift * label; }
 
 // What the stricter tests refute is refuted at 95%, too: both kinds together are wrong that seldom.
@@ -31,24 +31,27 @@ const MuLowerBoundOptions kReported = {
 const MuLowerBoundOptions kFailing = {OfEachTest(ClaimChecker::kFailingConfidence, kTests), ClaimChecker::kDelta,
                                       ClaimChecker::kSeed};
 
-// Of a class's scores, which but for their mean are noise alone, N(0, 1) if there is as much of it as the run claims.
+// The scores of one class are noise around one mean: N(0, 1) if there is as much noise as the run claims. So their
+// scatter about that mean tests the amount of noise without comparing classes.
 void AddNoiseTest(absl::Span<const float> scores, absl::Span<const uint8_t> labels, uint8_t label, ClaimCheckRow& row) {
   double mean = 0, squares = 0;
   int64_t count = 0;
   for (size_t i = 0; i < scores.size(); ++i) {
     if (labels[i] == label) {
+      // Welford's update: a sum of squares about zero would lose digits.
       const double distance = scores[i] - mean;
       mean += distance / static_cast<double>(++count);
       squares += distance * (scores[i] - mean);
     }
   }
+  // One degree of freedom is spent on the mean.
   const int64_t draws = std::max<int64_t>(count - 1, 0);
   const double lower = MuLowerOfNoise(row.claimed_mu, squares, draws, 1 - kFailing.confidence);
   row.failing_mu_lower = std::max(row.failing_mu_lower, lower);
   if (lower > row.mu_lower) {
     row.test = "noise";
     row.mu_lower = lower;
-    row.true_positive_rate_low = 0;  // It has no threshold.
+    row.true_positive_rate_low = 0;  // This test has no threshold.
     row.false_positive_rate_high = 1;
     row.examples = count;
     row.positives = label * count;
@@ -75,7 +78,7 @@ void ClaimChecker::Allocate() {
 
 void ClaimChecker::Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, const ReleasingHead& head) {
   const bool on_gradients = evidence.noise_negative.along >= 0;
-  // Written so that NaN is left out: a release that claims nothing has nothing to be refuted.
+  // Written so that NaN returns: a release that claims nothing cannot be refuted.
   if (!(evidence.sum_kl > 0 && std::isfinite(evidence.accumulated_sum_kl)) ||
       (!on_gradients && !evidence.has_label_noise) || (!batch.candidates.empty() && !evidence.has_label_noise)) {
     return;
@@ -91,6 +94,8 @@ void ClaimChecker::Add(const ReleasedBatch& batch, const ReleaseEvidence& eviden
   }
   claimed_sum_kl_ = std::isnan(evidence.run_sum_kl) ? evidence.accumulated_sum_kl : evidence.run_sum_kl;
   releases_repeat_ = evidence.releases_repeat;
+  // More directions than components (outputs * d columns against d): residuals are told apart with a ridge, which
+  // changes their scatter.
   is_scatter_exact_ = is_scatter_exact_ && evidence.label_directions.cols() <= evidence.released.cols();
   const std::vector<LabelResidual> residuals =
       LabelResiduals(evidence.released, head, on_gradients ? 0 : std::sqrt(evidence.sum_kl));
@@ -98,13 +103,14 @@ void ClaimChecker::Add(const ReleasedBatch& batch, const ReleaseEvidence& eviden
     labels_[batch.positions[j]] = batch.pair_labels()[j];
   }
   if (evidence.has_label_noise) {
+    // How far apart the candidates of this run are: half_noise_mu_lower below needs it.
     for (const LabelResidual& residual : residuals) {
       squared_separations_ += residual.is_known() ? residual.shift * residual.shift / evidence.sum_kl : 0;
       separations_ += residual.is_known() ? 1 : 0;
     }
   }
   AddOwn(batch, residuals);
-  // What is made of one noised label has no new noise in later epochs.
+  // Releases made from one noised label repeat its noise in later epochs: there is nothing new to test.
   if (!releases_repeat_ || batch.epoch == first_epoch_) {
     AddNeighbours(batch, residuals);
   }
@@ -129,6 +135,7 @@ void ClaimChecker::AddOwn(const ReleasedBatch& batch, absl::Span<const LabelResi
 }
 
 void ClaimChecker::AddNeighbours(const ReleasedBatch& batch, absl::Span<const LabelResidual> residuals) {
+  // Disjoint pairs: no noise enters two scores, so the scores are independent.
   for (size_t j = 0; j + 1 < residuals.size(); j += 2) {
     const LabelResidual &own = residuals[j], &neighbour = residuals[j + 1];
     if (own.is_known() && neighbour.is_known()) {
@@ -164,7 +171,7 @@ ClaimChecker::Scored ClaimChecker::Difference() const {
   Scored scored;
   for (size_t i = 0; i < labels_.size(); ++i) {
     if (!std::isnan(latest_[i])) {
-      // The label cancels in the difference, so that only noise is left; shared noise cancels, too.
+      // The label cancels in the difference, so that only noise remains; shared noise cancels, too.
       scored.scores.push_back((first_[i] - latest_[i]) / std::sqrt(2.0F));
       scored.labels.push_back(labels_[i]);
     }
@@ -188,6 +195,7 @@ std::optional<ClaimCheckRow> ClaimChecker::Finish() const {
     if (!bound.ok() || !failed_by.ok()) {  // Too few examples.
       continue;
     }
+    // Both bounds hold at once (kReported leaves room for kFailing), so the larger one may be reported.
     const MuLowerBound& larger = failed_by->mu_lower > bound->mu_lower ? *failed_by : *bound;
     row.epsilon_lower = std::max({row.epsilon_lower, bound->epsilon_lower, failed_by->epsilon_lower});
     row.failing_mu_lower = std::max(row.failing_mu_lower, failed_by->mu_lower);
@@ -208,8 +216,8 @@ std::optional<ClaimCheckRow> ClaimChecker::Finish() const {
       AddNoiseTest(tests[0].second.scores, tests[0].second.labels, label, row);
     }
   }
-  // By what the first test would find alone, on labels that are as far apart as those of this run: by `noise` fifty
-  // examples would be enough, among which shared noise is not found.
+  // What the first test would find if the noise were half of what is claimed, for labels as far apart as those of this
+  // run. Without `noise`: it would need only fifty examples, too few to find noise that examples share.
   const double separation = separations_ == 0 ? 1 : std::sqrt(squared_separations_ / static_cast<double>(separations_));
   const std::vector<uint8_t>& own = tests[0].second.labels;
   const bool adds_up = separations_ > 0 && !releases_repeat_;

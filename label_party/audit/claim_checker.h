@@ -9,26 +9,27 @@
 
 #include "absl/types/span.h"
 
-#include "common/leakage/certain_auc.h"
+#include "common/leakage/bounds.h"
 #include "common/leakage/conditional_likelihood.h"
 #include "common/ledger/ledger.h"
 #include "label_party/audit/label_side_audit.h"
 
 namespace splitveil {
 
-// A run claims mu = sqrt(evidence.run_sum_kl), or of what has been released, evidence.accumulated_sum_kl: by the noise
-// on its labels, or, if classes are Gaussian, by that on its gradients, whose bound Phi(sqrt(sum_kl / 2)) is that of a
-// mu-GDP mechanism. Five tests, chosen here once and for all, each at a fifth of the error probability of the bound
-// that fails a run, the first three at a third of that of the bound that is reported:
+// A run claims mu = sqrt(evidence.run_sum_kl), or for what has been released so far sqrt(evidence.accumulated_sum_kl).
+// The noise on its labels promises it, or, for Gaussian classes, the noise on its gradients, whose AUC bound
+// Phi(sqrt(sum_kl / 2)) a mu-GDP mechanism has too. Five tests, chosen here once and for all, share two error
+// probabilities: each takes a fifth of the one at which a run fails, and each of the first three a third of the one of
+// the reported bound:
 //   own         an example's residuals (LabelResiduals), weighted by their shifts and summed over its releases; their
-//               mean where all are made of one noised label. Finds too little noise, noise that one class lacks, noise
-//               drawn again where the claim is of one draw.
+//               mean if all are made of one noised label. Finds too little noise, noise that one class lacks, noise
+//               drawn again if the claim is of one draw.
 //   neighbour   the same less the noise of the row beside it, whose label is taken as known (mu-GDP protects an example
 //               among known ones). Finds noise that examples share. Every other row of a batch is tested, so that no
 //               noise enters two scores.
 //   difference  the first release's residual less the latest's, of releases that claim noise of their own. Finds noise
-//               that releases share, where it is not of one size.
-//   noise       two: how far `own` scatters within either class, which is noise alone where that is on labels (and the
+//               that releases share, if its size changes between them.
+//   noise       two: how far `own` scatters within either class, which is noise alone if that is on labels (and the
 //               distance of pairs, which adds to it). Finds too little noise among far fewer examples than the others,
 //               which must tell the classes apart for that.
 // All have one law for all negatives, whatever their features, and so satisfy what LowerBoundMu asks. None sees
@@ -49,12 +50,12 @@ class ClaimChecker {
   // `examples`: aligned examples.
   explicit ClaimChecker(int64_t examples) : examples_(examples) {}
 
-  // Takes up one release. Nothing where it claims no mu: no noise is stated, neither on gradients nor on labels
+  // Takes up one release. Nothing if it claims no mu: no noise is stated, neither on gradients nor on labels
   // (evidence.has_label_noise), or no finite sum_kl. Whatever has candidates and no noise on labels is left
   // out.
   void Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, const ReleasingHead& head);
 
-  // Of all releases so far; nullopt where none claimed anything, or fewer than two examples of a class were released.
+  // Of all releases so far; nullopt if none claimed anything, or fewer than two examples of a class were released.
   std::optional<ClaimCheckRow> Finish() const;
 
  private:
@@ -94,11 +95,11 @@ class ClaimChecker {
   bool releases_repeat_ = false;
   uint32_t first_epoch_ = 0;
   std::optional<uint32_t> seen_epoch_;  // The latest.
-  // Of one release of each epoch: of noised labels, less than is claimed where a run goes on that another one began.
+  // Of one release of each epoch: of noised labels, less than is claimed if this run resumes an earlier one.
   double seen_sum_kl_ = 0;
   double squared_separations_ = 0;  // Of the candidates of noised labels that are known: their sum,
   int64_t separations_ = 0;         // and of how many releases.
-  // Whether residuals scatter as the noise does: not where those of several outputs are told apart with a ridge, which
+  // Whether residuals scatter as the noise does: not if those of several outputs are told apart with a ridge, which
   // shrinks what lies along nearly dependent directions.
   bool is_scatter_exact_ = true;
   std::vector<uint8_t> labels_;  // [examples]; of those released.

@@ -46,10 +46,10 @@ absl::Status CheckShapes(const ReleasedBatch& batch, const ReleaseEvidence& evid
                                                        evidence.activations.rows()));
 }
 
-constexpr double kRidge = 1e-6;             // Of the trace.
-constexpr double kIndependentPivot = 1e-4;  // Of the mean diagonal element.
+constexpr double kRidge = 1e-6;             // Share of the trace: two equal directions still give a solution.
+constexpr double kIndependentPivot = 1e-4;  // Share of the mean diagonal element.
 
-// Splitmix64 (Steele, Lea and Flood, OOPSLA 2014): the peer may know which pair is tried.
+// Splitmix64 (Steele, Lea and Flood, OOPSLA 2014). Not secret: it does no harm if the peer knows which pair is tried.
 uint64_t Mixed(uint64_t value) {
   value += 0x9e3779b97f4a7c15;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
@@ -61,7 +61,7 @@ uint64_t Mixed(uint64_t value) {
 struct RowResiduals {
   std::vector<double> values;
   bool known = false;  // The label moves something.
-  bool exact = false;  // The outputs' directions can be told apart.
+  bool exact = false;  // The outputs' directions are independent.
 };
 
 // Solves (G + ridge) r = b in place by Cholesky's decomposition. G [K, K] row by row, symmetric, positive semidefinite.
@@ -106,7 +106,7 @@ RowResiduals Solve(std::vector<double> gram, std::vector<double> right) {
   return residuals;
 }
 
-// Of a row released = sum_k residual_k direction_k.
+// The residuals of a row: released = sum_k residual_k direction_k.
 RowResiduals ResidualsOf(absl::Span<const float> released, absl::Span<const float> directions) {
   const size_t d = released.size();
   const size_t k = directions.size() / d;
@@ -124,19 +124,18 @@ RowResiduals ResidualsOf(absl::Span<const float> released, absl::Span<const floa
     only.values = {only.known ? right[0] / gram[0] : 0};
     return only;
   }
-  RowResiduals residuals = Solve(std::move(gram), std::move(right));
-  // More outputs than numbers in a gradient cannot be told apart.
-  residuals.exact = residuals.exact && k <= d;
-  return residuals;
+  return Solve(std::move(gram), std::move(right));
 }
 
 // Of a release without noise of several classes: sum_k label_k direction_k on the line from one candidate's direction
-// to the other's. NaN where the two are one.
+// to the other's. NaN if the two are one.
 float PlaceOnLine(const CandidateEvidence& evidence, int64_t row, const LabelCandidates& between) {
   const absl::Span<const float> released = evidence.released.row(row), directions = evidence.output_directions.row(row);
   const size_t d = released.size(), outputs = directions.size() / d;
   const absl::Span<const float> low = directions.subspan(static_cast<size_t>(between.low) * d, d);
   const absl::Span<const float> high = directions.subspan(static_cast<size_t>(between.high) * d, d);
+  // residual_k = p_k - label_k, so sum_k label_k v_k = sum_k p_k v_k - released. From candidate `low`: subtract v_low,
+  // project on v_high - v_low.
   double along = 0, length = 0;
   for (size_t i = 0; i < d; ++i) {
     double from_low = -static_cast<double>(released[i]) - low[i];
@@ -152,7 +151,7 @@ float PlaceOnLine(const CandidateEvidence& evidence, int64_t row, const LabelCan
 }
 
 double LogShare(double share) {
-  constexpr double kLeast = 1e-7;  // Of a probability that floats have rounded.
+  constexpr double kLeast = 1e-7;  // The least probability, since floats round it to 0 or 1.
   return std::log(std::max(share, kLeast));
 }
 
@@ -201,6 +200,7 @@ absl::Status LabelSideAudit::EstimateNext(const ReleasedBatch& batch, const Rele
 void LabelSideAudit::Place(const ReleasedBatch& batch, const ReleaseEvidence& evidence) {
   // Of this release only: an earlier place with a new gradient would be evidence of nothing.
   places_ = {};
+  // Two classes need no places: their candidates are 0 and 1.
   if (batch.candidates.empty() || evidence.label_directions.size() == 0) {
     return;
   }
@@ -218,6 +218,7 @@ bool LabelSideAudit::KnowsPlaces() const {
 }
 
 std::optional<ReleasingHead> LabelSideAudit::HeadOf(const ReleaseEvidence& evidence) const {
+  // Without v and p nothing can be tested along them; without one exact place the stated law holds for no row.
   if (evidence.label_directions.size() == 0 || (!places_.places.empty() && !KnowsPlaces())) {
     return std::nullopt;
   }
@@ -288,6 +289,7 @@ LabelCandidates CandidatesOf(const Task& task, float label, uint32_t position) {
       const float other = drawn < label ? drawn : drawn + 1;
       return {std::min(label, other), std::max(label, other)};
     }
+    // The farther end of [0, 1]: the largest change of this label that an adversary could have to tell.
     case Task::Kind::kRegression:
       return label < 0.5F ? LabelCandidates{label, 1} : LabelCandidates{0, label};
   }
@@ -307,19 +309,30 @@ CandidatePlaces PlacesBetween(absl::Span<const LabelCandidates> candidates, cons
       found.separations[j] = between.high - between.low;
     }
     const auto row = static_cast<int64_t>(j);
-    const RowResiduals residuals = ResidualsOf(evidence.released.row(row), evidence.output_directions.row(row));
-    if (!residuals.known) {
-      continue;
+    const absl::Span<const float> released = evidence.released.row(row),
+                                  directions = evidence.output_directions.row(row);
+    const double length = InnerProduct(directions, directions);
+    if (!(length > 0) || !std::isfinite(length)) {
+      continue;  // The label moves nothing that was released.
     }
-    const absl::Span<const float> predictions = evidence.predictions.subspan(j * outputs, outputs);
-    found.exact[j] = residuals.exact ? 1 : 0;
     // Without noise the residuals hold the label itself; what is asked is which of the two directions was taken.
     if (outputs > 1 && evidence.label_mu == 0) {
       found.places[j] = PlaceOnLine(evidence, row, between);
       found.exact[j] = 1;
       continue;
     }
+    // More outputs than numbers in a gradient cannot be told apart, and solving for them would take the longest.
+    if (outputs > released.size()) {
+      continue;
+    }
+    const RowResiduals residuals = ResidualsOf(released, directions);
+    if (!residuals.known) {
+      continue;
+    }
+    const absl::Span<const float> predictions = evidence.predictions.subspan(j * outputs, outputs);
+    found.exact[j] = residuals.exact ? 1 : 0;
     if (outputs == 1) {
+      // One output: prediction - residual is the (noised) label, rescaled so that the candidates lie at 0 and 1.
       found.places[j] = static_cast<float>((predictions[0] - residuals.values[0] - between.low) / found.separations[j]);
       continue;
     }

@@ -22,17 +22,17 @@
 
 namespace splitveil {
 
-// The two labels of an example that an adversary with all side information but the label itself is left with, one of
-// them the true one. A guarantee for any such adversary is one for every pair: this pair is what it is tried on.
+// Two labels of an example, one of them the true one, between which an adversary that knows everything else must
+// decide. A guarantee against any such adversary holds for every pair; attacks are tried on this pair.
 struct LabelCandidates {
   float low = 0, high = 1;  // Of two classes; low < high.
 };
 
-// The true label and another: of several classes any other one, alike in all epochs, which `position` draws; of a
-// number the end of [0, 1] that is farther, whose distance, at least 1/2, shows most.
+// The true label and a wrong one. Of several classes any wrong one, drawn from `position`, so that it is the same in
+// all epochs. Of a number the end of [0, 1] that is farther away: its distance, at least 1/2, shows most.
 LabelCandidates CandidatesOf(const Task& task, float label, uint32_t position);
 
-// A head of several outputs, or of a number, and what it released. K: outputs of the task. Borrowed.
+// What a head of several outputs, or of a number, released, and from what. K: outputs of the task. Borrowed.
 struct CandidateEvidence {
   ConstMatrixView released;             // [batch, d]
   ConstMatrixView output_directions;    // [batch, K d]: d output_k / dz, output by output.
@@ -44,80 +44,80 @@ struct CandidateEvidence {
 
 // Where each release lies between what its two candidates would send without noise. [batch] each.
 struct CandidatePlaces {
-  // 0 at the lower one, 1 at the higher; of labels with noise, N(0 or 1, 1 / (mu separation)^2). NaN where the label
+  // 0 at the lower one, 1 at the higher; of labels with noise, N(0 or 1, 1 / (mu separation)^2). NaN if the label
   // moves nothing.
   std::vector<float> places;
   std::vector<float> separations;  // Distance of the two as a share of the largest that two labels can have.
-  // Whether the law of the place is the one stated: not where directions of outputs cannot be told apart, nor where
-  // floats have rounded away what a posterior says.
+  // Whether the place follows the law above. It does not if directions of outputs are dependent, nor if rounding has
+  // lost what a posterior says.
   std::vector<uint8_t> exact;
 };
 
-// Of labels with noise, least squares along the directions of the outputs (normal equations with a ridge of 1e-6 of
-// their trace): where those are independent, that gives back each output's residual, and with the predictions the
-// noised label; where they are not, as with more classes than numbers in a gradient, places are not exact. Without
-// noise, the place on the line between what the two would send. Thread-safe.
+// With noise on labels: least squares along the directions of the outputs (normal equations with a ridge of 1e-6 of
+// their trace). If those are independent, this gives back each output's residual, and with the predictions the noised
+// label. If they are not, for instance with more classes than numbers in a gradient, places are not exact. Without
+// noise: the place on the line between what the two labels would send. Thread-safe.
 CandidatePlaces PlacesBetween(absl::Span<const LabelCandidates> candidates, const CandidateEvidence& evidence);
 
-// A batch whose gradients leave: what is needed to judge scores of it, and no gradient.
+// A batch whose gradients are sent: what is needed to judge scores of it, and no gradient.
 struct ReleasedBatch {
   int64_t step = 0;
   uint32_t epoch = 0;
   uint32_t batch = 0;
-  // What attacks are to tell, 0 or 1: the label; of several classes, whether it is the audited one; of a number,
+  // What attacks try to infer, 0 or 1: the label; of several classes, whether it is the audited one; of a number,
   // whether it is above the median of the training examples.
   std::vector<uint8_t> labels;
-  // Of several classes, and of numbers: what an adversary that knows all but which of two is left with, and whether the
-  // label is the higher one. Empty: 0 and 1, and `labels`.
+  // Of several classes, and of numbers: the two labels between which an adversary that knows all else must decide, and
+  // whether the label is the higher one. Empty for two classes, whose candidates are 0 and 1: `labels` says which.
   std::vector<LabelCandidates> candidates;
   std::vector<uint8_t> is_higher;
   // Aligned positions of the rows.
   std::vector<uint32_t> positions;
-  // Whether the attack module's scores of it get an answer under disclosure ROUNDED.
+  // Whether the peer's scores of this batch get an answer under disclosure ROUNDED.
   bool is_answered = false;
-  // Whether the operator has lowered the disclosure level by then: no scores of it get an answer.
+  // Whether the operator had lowered the disclosure by then: the peer's scores get no answer.
   bool is_disclosure_lowered = false;
   // Up to kMaxHints rows of positives, drawn secretly; empty in a batch without positives.
   std::vector<uint32_t> hint_rows;
 
-  // What this attack is to tell of each row.
+  // What this attack tries to infer for each row.
   const std::vector<uint8_t>& LabelsFor(v1::Attack attack) const {
     return TraitsOf(attack).needs == SideInformation::kReleasingHead ? pair_labels() : labels;
   }
   // Whether a row's label is the higher one of its candidates.
   const std::vector<uint8_t>& pair_labels() const { return candidates.empty() ? labels : is_higher; }
 
-  // g+ of the cosine attack: of the batch's `clean` gradients [batch, cut_width] the first hint row's; empty without
-  // one.
+  // g+ of the cosine attack: the first hint row of the batch's `clean` gradients [batch, cut_width]; empty without
+  // hints.
   absl::Span<const float> CleanPositive(ConstMatrixView clean) const {
     return hint_rows.empty() ? absl::Span<const float>() : clean.row(hint_rows.front());
   }
 };
 
-// What left with a batch, and from what it was made. All [batch, cut_width]; borrowed for the call.
+// What was sent of a batch, and from what it was made. All [batch, cut_width]; borrowed for the call.
 struct ReleaseEvidence {
-  ConstMatrixView released;            // Decoded from the bytes that left; empty where the audit does not read it.
+  ConstMatrixView released;            // Decoded from the bytes that were sent; empty if the audit does not read it.
   ConstMatrixView clean;               // Before the protection.
   ConstMatrixView activations;         // As received.
-  NoiseVariances noise_negative = {};  // As the protection states it; NaN where the method states none.
+  NoiseVariances noise_negative = {};  // As the protection states it; NaN if the method states none.
   NoiseVariances noise_positive = {};
-  double sum_kl = 0;              // Of this release; NaN where the method has none.
+  double sum_kl = 0;              // Of this release; NaN if the method has none.
   double accumulated_sum_kl = 0;  // Largest sum over the releases of one example, this one included.
-  // What the model that computed `clean` knew of each row, see ReleasingHead; empty where the gradients are not its own
+  // What the model that computed `clean` knew of each row, see ReleasingHead; empty if the gradients are not its own
   // alone (a regulariser's were added).
   ConstMatrixView label_directions = {};       // [batch, outputs * cut_width]
   absl::Span<const float> probabilities = {};  // [batch * outputs]: predictions.
   double clip_norm = 0;
   bool releases_repeat = false;
   bool releases_posterior = false;
-  // What leaves is made of labels with Gaussian noise, the mu of which is sqrt(sum_kl).
+  // The gradients are made of labels with Gaussian noise, whose mu is sqrt(sum_kl).
   bool has_label_noise = false;
   double spread_negative = std::numeric_limits<double>::quiet_NaN();  // Of the classes that the noise was made for.
   double spread_positive = std::numeric_limits<double>::quiet_NaN();
   absl::Span<const float> noise_direction = {};  // ReleasingHead's, as is
   double longest = 0;
-  // Of all that the run may release of an example, where that is known beforehand: what it claims. NaN: what has been
-  // released, accumulated_sum_kl.
+  // What the run claims: the divergence of all that it may release of an example, if that is known beforehand. NaN: the
+  // claim is accumulated_sum_kl, about what has been released.
   double run_sum_kl = std::numeric_limits<double>::quiet_NaN();
 };
 
@@ -141,10 +141,10 @@ class LabelSideAudit {
 
   // Scores of the configured attacks on one release, at the cut layer. Cumulative attacks run on every one. Attacks
   // whose side information is lacking (no positive to hint at, no class moments yet) are left out. Errors: of
-  // AttackScorer, and InvalidArgument where the evidence is not of the batch's rows.
+  // AttackScorer, and InvalidArgument if the evidence is not of the batch's rows.
   absl::StatusOr<std::vector<BatchScores>> Score(const ReleasedBatch& batch, const ReleaseEvidence& evidence);
 
-  // What the attacks on single examples took of the release that Score was last called for; nullopt where it is not
+  // What the attacks on single examples used for the release that Score was last called for; nullopt if it is not
   // known. Borrows from `evidence` and from this, until the next Score.
   std::optional<ReleasingHead> HeadOf(const ReleaseEvidence& evidence) const;
 
@@ -167,7 +167,7 @@ class LabelSideAudit {
   PopulationEstimator estimator_;
   // Of the latest batch that held both classes: what the strongest adversary would use on one that does not.
   std::optional<Population> population_;
-  CandidatePlaces places_;  // Of the release that is scored; empty where its labels are of two classes.
+  CandidatePlaces places_;  // Of the release that is scored; empty if its labels are of two classes.
 };
 
 }  // namespace splitveil

@@ -8,10 +8,11 @@
 #include "absl/strings/str_format.h"
 
 #include "common/config/agreement.h"
+#include "common/crypto/seeded_stream.h"
 #include "common/leakage/attack_traits.h"
 #include "common/status/status_macros.h"
 #include "common/transport/tensor_codec.h"
-#include "label_party/policy/rounded_answers.h"
+#include "label_party/policy/release_gate.h"
 
 namespace splitveil {
 namespace {
@@ -59,7 +60,8 @@ absl::Status LeakAuditor::AuditRelease(const ReleaseEvidence& evidence) {
     const absl::MutexLock lock(&mutex_);
     batch = released_.empty() ? nullptr : &released_.back().batch;
   }
-  // Read and scored unlocked, so that no judgement waits: only Remember removes a batch, and it comes from this thread.
+  // Used without the lock, so that the judgement of scores does not wait: only Remember removes a batch, and it is
+  // called from this thread.
   if (batch == nullptr || evidence.clean.rows() != static_cast<int64_t>(batch->labels.size())) {
     return absl::InternalError("the audited gradients are not those of the latest released batch");
   }
@@ -68,7 +70,7 @@ absl::Status LeakAuditor::AuditRelease(const ReleaseEvidence& evidence) {
     return absl::InternalError(all.status().message());
   }
   const absl::MutexLock lock(&mutex_);
-  if (batch->candidates.empty() || evidence.has_label_noise) {  // Else what two classes allow is of no pair.
+  if (batch->candidates.empty() || evidence.has_label_noise) {  // Else the bound is for two classes, not for pairs.
     bounds_[batch->epoch].Add(evidence.sum_kl, evidence.accumulated_sum_kl,
                               evidence.releases_repeat || evidence.has_label_noise);
   }
@@ -99,7 +101,8 @@ absl::Status LeakAuditor::FinishEpoch(uint32_t epoch) {
   for (const DistributionRow& row : histograms_.Finish(epoch)) {
     status.Update(ledger_->Record(row));
   }
-  // The peer's scores of the epoch its pool holds may still come, and no older ones.
+  // The scores that the peer may still submit belong to the epoch of its pool or a later one: older bounds are not
+  // needed any more.
   bounds_.erase(bounds_.begin(), bounds_.lower_bound(std::min(judged_epoch_, epoch)));
   return status;
 }
@@ -178,8 +181,9 @@ absl::StatusOr<v1::ScoreBatchResponse> LeakAuditor::Judge(const v1::ScoreBatchRe
   const ReleasedBatch& batch = awaited->batch;
   // Everything is decoded before anything is recorded, so that a malformed request changes nothing.
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<Matrix> decoded, Decode(request, batch.labels.size()));
+  // From here on an error ends the run: the batch must not be judged again.
   awaited->judged = true;
-  // The first scores of a new epoch end the one before: its figures are taken now.
+  // The first scores of a new epoch complete the epoch before: its figures are computed now.
   if (request.epoch() > judged_epoch_) {
     SPLITVEIL_RETURN_IF_ERROR(recorder_.RecordEpoch(Observer::kNonLabelParty, judged_epoch_, BoundsOf(judged_epoch_)));
     judged_epoch_ = request.epoch();
@@ -189,14 +193,14 @@ absl::StatusOr<v1::ScoreBatchResponse> LeakAuditor::Judge(const v1::ScoreBatchRe
     const v1::ScoreBatchRequest::Scores& scores = request.scores(i);
     const ObservedScores observed = {Observer::kNonLabelParty, scores.layer(), VariantOf(scores), decoded[i].row(0)};
     SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<double> auc, recorder_.RecordBatch(observed, batch));
-    if (request.epoch() == judged_epoch_) {  // Scores that come after those of the next epoch are too late to pool.
+    if (request.epoch() == judged_epoch_) {  // Later than the first scores of the next epoch: too late to pool.
       recorder_.Pool(observed, batch);
     }
     std::optional<double> disclosed;
     if (!is_disclosure_lowered_) {
       disclosed = DisclosedAuc(agreement_.disclosure(), auc);
     }
-    // One answer a batch, whatever the number of attacks: that is what was counted.
+    // One answer a batch, however many attacks: one answer is what the account has counted (rounded_answers.h).
     if (i == 0 && batch.is_answered && !is_disclosure_lowered_) {
       disclosed = RoundedAnswer(agreement_.rounded(), decoded[i].row(0), batch.labels);
     }
@@ -238,6 +242,11 @@ int64_t LeakAuditor::bound_exceeded() const {
   return recorder_.bound_exceeded();
 }
 
+std::set<std::pair<std::string, std::string>> LeakAuditor::attacks_beyond() const {
+  const absl::MutexLock lock(&mutex_);
+  return recorder_.attacks_beyond();
+}
+
 std::optional<ClaimCheckRow> LeakAuditor::claim_check() const {
   const absl::MutexLock lock(&mutex_);
   return claim_check_;
@@ -246,6 +255,84 @@ std::optional<ClaimCheckRow> LeakAuditor::claim_check() const {
 std::string LeakAuditor::latest() const {
   const absl::MutexLock lock(&mutex_);
   return recorder_.latest();
+}
+
+namespace {
+
+// Moves `count` ranks from `from` to `drawn`; every set of that size is equally likely.
+void Draw(int64_t count, SeededStream& stream, std::vector<uint32_t>& from, std::vector<uint32_t>& drawn) {
+  for (int64_t i = 0; i < count && !from.empty(); ++i) {
+    std::swap(from[stream.UniformBelow(static_cast<uint32_t>(from.size()))], from.back());
+    drawn.push_back(from.back());
+    from.pop_back();
+  }
+}
+
+}  // namespace
+
+CompletionAudit::CompletionAudit(Options options, LeakAuditor* auditor)
+    : options_(std::move(options)), auditor_(auditor) {
+  // Half of them positive, as the attack needs both classes; if there are too few, negatives fill the rest.
+  std::vector<uint32_t> ranks[2], drawn;
+  for (uint32_t rank = 0; rank < options_.labels.size(); ++rank) {
+    ranks[options_.labels[rank]].push_back(rank);
+  }
+  SeededStream stream(options_.key);
+  Draw(options_.auxiliary_labels / 2, stream, ranks[1], drawn);
+  Draw(options_.auxiliary_labels - static_cast<int64_t>(drawn.size()), stream, ranks[0], drawn);
+  // Sorted by position: the order of the draw reveals nothing more, and Record can search.
+  std::sort(drawn.begin(), drawn.end());
+  for (uint32_t rank : drawn) {
+    auxiliary_.add_positions(options_.positions[rank]);
+    auxiliary_.mutable_labels()->push_back(static_cast<char>(options_.labels[rank]));
+  }
+}
+
+absl::Status CompletionAudit::Score(const v1::ScoreExamplesRequest& request) {
+  if (!TraitsOf(request.attack()).once_per_run()) {
+    return absl::InvalidArgumentError("ScoreExamples: attack: it is scored batch by batch: use ScoreBatch");
+  }
+  // Chunks come in order, so their number so far says which one is due.
+  const auto known = scores_.find(request.attack());
+  const size_t done = known == scores_.end() ? 0 : known->second.size();
+  const size_t left = options_.labels.size() - done;
+  const auto largest = static_cast<size_t>(options_.max_chunk);
+  if (request.first() < done && request.first() % largest == 0 && done - request.first() <= largest) {
+    // The latest chunk may come again, as its answer may have been lost.
+    return CheckRepeated(request, done - request.first());
+  }
+  if (request.first() != done || left == 0) {
+    return absl::FailedPreconditionError(absl::StrCat("ScoreExamples: expected the chunk from example ", done, " of ",
+                                                      options_.labels.size(), ", found from ", request.first()));
+  }
+  const int64_t chunk = std::min<int64_t>(options_.max_chunk, static_cast<int64_t>(left));
+  SPLITVEIL_ASSIGN_OR_RETURN(const Matrix scores, DecodeMatrix(request.scores(), {"scores", v1::FLOAT32, 1, chunk}));
+  std::vector<float>& all = scores_[request.attack()];
+  all.insert(all.end(), scores.row(0).begin(), scores.row(0).end());
+  return all.size() == options_.labels.size() ? Record(request.attack(), all) : absl::OkStatus();
+}
+
+absl::Status CompletionAudit::CheckRepeated(const v1::ScoreExamplesRequest& request, size_t chunk) const {
+  SPLITVEIL_ASSIGN_OR_RETURN(const Matrix scores,
+                             DecodeMatrix(request.scores(), {"scores", v1::FLOAT32, 1, static_cast<int64_t>(chunk)}));
+  const std::vector<float>& all = scores_.at(request.attack());
+  // Different scores for a chunk that was taken would let the peer choose among its attempts.
+  return std::equal(scores.row(0).begin(), scores.row(0).end(), all.end() - static_cast<std::ptrdiff_t>(chunk))
+             ? absl::OkStatus()
+             : absl::FailedPreconditionError("ScoreExamples: expected the next chunk or the same again, found others");
+}
+
+absl::Status CompletionAudit::Record(v1::Attack attack, const std::vector<float>& scores) const {
+  std::vector<float> unknown_scores;
+  std::vector<uint8_t> unknown_labels;
+  for (size_t rank = 0; rank < scores.size(); ++rank) {
+    // Scored only on examples whose labels were not disclosed: on the others the attack only repeats them.
+    if (!std::binary_search(auxiliary_.positions().begin(), auxiliary_.positions().end(), options_.positions[rank])) {
+      unknown_scores.push_back(scores[rank]);
+      unknown_labels.push_back(options_.labels[rank]);
+    }
+  }
+  return auditor_->RecordRunScores(attack, options_.epoch, unknown_scores, unknown_labels);
 }
 
 }  // namespace splitveil

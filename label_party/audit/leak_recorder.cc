@@ -11,8 +11,6 @@
 
 #include "common/leakage/attack_traits.h"
 #include "common/leakage/bounds.h"
-#include "common/leakage/certain_auc.h"
-#include "common/leakage/leak_auc.h"
 #include "common/leakage/leak_figures.h"
 #include "common/leakage/scores.h"
 #include "common/leakage/summary.h"
@@ -25,12 +23,12 @@ namespace {
 double StrengthOf(const StepSeries& batch_aucs) { return batch_aucs.LeakOf().p95; }
 double StrengthOf(const EpochLeakRow& row) { return std::isnan(row.auc) ? 0 : InvertedAuc(row.auc); }
 
-// As ledgers write it.
+// The names that ledgers use.
 const char* NameOf(Observer observer) { return observer == Observer::kLabelParty ? "label_party" : "nonlabel_party"; }
 
 constexpr double kNormQuantile = 0.995;
 
-// The upper end of the bins for norms: most of the values of both classes lie below. 1 where all are 0.
+// The upper end of the bins for norms: most of the values of both classes lie below. 1 if all are 0.
 double NormRange(absl::Span<const float> negatives, absl::Span<const float> positives) {
   std::vector<double> all(negatives.begin(), negatives.end());
   all.insert(all.end(), positives.begin(), positives.end());
@@ -38,7 +36,7 @@ double NormRange(absl::Span<const float> negatives, absl::Span<const float> posi
   return range > 0 ? range : 1;
 }
 
-// Null where the attack has not run.
+// Null if the attack has not run.
 const std::vector<float>* ScoresOf(v1::Attack attack, absl::Span<const BatchScores> own) {
   const auto found =
       std::find_if(own.begin(), own.end(), [&](const BatchScores& scores) { return scores.attack == attack; });
@@ -50,6 +48,7 @@ const std::vector<float>* ScoresOf(v1::Attack attack, absl::Span<const BatchScor
 absl::StatusOr<std::optional<double>> LeakRecorder::RecordBatch(const ObservedScores& observed,
                                                                 const ReleasedBatch& batch) {
   const absl::Span<const uint32_t> left_out = RowsLeftOut(observed.attack, batch.hint_rows);
+  // Hint rows are excluded: the adversary was given their labels.
   const absl::StatusOr<double> auc = LeakAuc(observed.scores, batch.LabelsFor(observed.attack.attack), left_out);
   // A batch of one class has no AUC.
   if (absl::IsFailedPrecondition(auc.status())) {
@@ -102,7 +101,8 @@ absl::Status LeakRecorder::Record(Observer observer, EpochLeakRow row) {
   row.observer = NameOf(observer);
   figures_[observer].epoch_leaks[{row.layer, row.attack}] = row;
   SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(row));
-  // What the peer submits as an attack on gradients may be made of anything.
+  // Only own attacks are held against the bound: what the peer submits as an attack on gradients may be made of
+  // anything, its own features included.
   const MeasuredAuc measured = {row.attack, row.epoch, row.auc, row.examples, row.positives};
   if (observer != Observer::kLabelParty || !ExceedsGaussianAucBound(measured, row.gaussian_auc_bound)) {
     return absl::OkStatus();
@@ -162,10 +162,14 @@ void EpochBounds::Add(double sum_kl, double accumulated_sum_kl, bool of_labels) 
 AucBounds EpochBounds::For(const std::string& layer, v1::Attack attack) const {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   const AttackTraits traits = TraitsOf(attack);
+  // No bound: other layers mix in the peer's own features; attacks on activations are not bounded by noise on
+  // gradients; and noise on labels bounds only what is added to the prediction, hence only attacks that remove the
+  // prediction.
   if (layer != "cut" || !traits.reads_gradients() || steps_ == 0 ||
       (of_labels_ && traits.needs != SideInformation::kReleasingHead)) {
     return {kNone, kNone};
   }
+  // A cumulative attack has all releases of an example so far, any other attack has one: on average over the steps.
   if (traits.cumulative()) {
     return {GaussianAucBound(accumulated_sum_kl_), AucBound(accumulated_sum_kl_)};
   }
@@ -181,6 +185,7 @@ EpochLeakRow MeasureEpochLeak(absl::Span<const float> scores, absl::Span<const u
   row.gaussian_auc_bound = row.auc_bound = kNone;
   LeakFigures figures;
   figures.auc = figures.tpr_at_1_percent_fpr = figures.tpr_at_01_percent_fpr = {kNone, kNone, kNone};
+  // With one class there is no AUC: the figures stay NaN, the row still counts examples.
   if (const absl::StatusOr<LeakFigures> measured = MeasureLeak(scores, labels); measured.ok()) {
     figures = *measured;
   }
@@ -199,6 +204,7 @@ EpochLeakRow MeasureEpochLeak(absl::Span<const float> scores, absl::Span<const u
 void EpochPool::Add(const std::string& layer, AttackVariant attack, std::vector<float> scores,
                     absl::Span<const uint8_t> labels, absl::Span<const uint32_t> left_out) {
   Series& series = series_[{layer, attack}];
+  // Bounds the memory; the batches before this one are a random sample.
   if (series.scores.size() + scores.size() > kMaxExamples) {
     return;
   }
@@ -207,7 +213,7 @@ void EpochPool::Add(const std::string& layer, AttackVariant attack, std::vector<
     StandardizeScores(scores);
   }
   for (size_t j = 0; j < scores.size(); ++j) {
-    // A score that is not finite would leave the whole epoch without an AUC.
+    // With one score that is not finite the whole epoch would have no AUC.
     if (std::isfinite(scores[j]) && std::find(left_out.begin(), left_out.end(), j) == left_out.end()) {
       series.scores.push_back(scores[j]);
       series.labels.push_back(labels[j]);
@@ -276,6 +282,7 @@ std::vector<DistributionRow> ClassHistograms::Finish(uint32_t epoch) {
       std::array<int64_t, kBins> counts = {};
       for (float value : values[label]) {
         const auto bin = static_cast<int64_t>(std::floor((value - low) / width));
+        // Values above the range, and the upper end itself, go into the last bin.
         ++counts[std::clamp<int64_t>(bin, 0, kBins - 1)];
       }
       for (int64_t bin = 0; bin < kBins; ++bin) {

@@ -25,7 +25,7 @@
 
 namespace splitveil {
 
-// Two bounds on a leak AUC; NaN where there is none.
+// Two bounds on a leak AUC; NaN if there is none.
 struct AucBounds {
   double gaussian = 0;  // GaussianAucBound: exact for Gaussian classes.
   double theorem1 = 0;  // AucBound.
@@ -34,15 +34,15 @@ struct AucBounds {
 // Not thread-safe.
 class EpochBounds {
  public:
-  // Takes up one release. sum_kl: its divergence, NaN where the method states none (then nothing is bounded);
-  // accumulated_sum_kl: the largest sum over the releases of one example so far. `of_labels`: the divergence is that of
-  // the labels that releases are made of, not of gradients: it bounds what they add to what an adversary knows
-  // otherwise, and so the attacks alone that take the prediction out.
+  // Takes up one release. sum_kl: its divergence, NaN if the method states none (then nothing is bounded);
+  // accumulated_sum_kl: the largest sum over the releases of one example so far. `of_labels`: the divergence belongs to
+  // noised labels, not to gradients. It then bounds what releases add to an adversary's other knowledge, so it holds
+  // only for attacks that take the prediction out.
   void Add(double sum_kl, double accumulated_sum_kl, bool of_labels = false);
 
-  // For an attack at the cut layer: the means of the steps' bounds, or for a cumulative one those of all releases so
-  // far. NaN for another layer, whose gradients also depend on the non-label party's own features, for attacks that
-  // take more than gradients, and before the first release.
+  // Bounds for an attack at the cut layer: the means of the steps' bounds, or for a cumulative attack the bounds of all
+  // releases so far together. NaN for any other layer, whose gradients also depend on the non-label party's own
+  // features, for attacks that take more than gradients, and before the first release.
   AucBounds For(const std::string& layer, v1::Attack attack) const;
 
  private:
@@ -96,7 +96,7 @@ class EpochPool {
   std::map<std::pair<std::string, AttackVariant>, Series> series_;
 };
 
-// One row of figures. `gaussian_auc_bound` and `auc_bound`: what the noise allows; NaN where that is no bound for the
+// One row of figures. `gaussian_auc_bound` and `auc_bound`: what the noise allows; NaN if that is no bound for the
 // attack.
 EpochLeakRow MeasureEpochLeak(absl::Span<const float> scores, absl::Span<const uint8_t> labels);
 
@@ -105,7 +105,7 @@ class ClassHistograms {
  public:
   static constexpr int64_t kBins = 40;
 
-  // Takes up one release: norms of the clean and the released rows, and, where the batch has a hint row, their cosines
+  // Takes up one release: norms of the clean and the released rows, and, if the batch has a hint row, their cosines
   // with its clean gradient. `own`: what the attacks have already scored of it.
   void Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, absl::Span<const BatchScores> own);
 
@@ -151,7 +151,7 @@ class LeakRecorder {
   // `ledger`: not owned; must outlive this.
   explicit LeakRecorder(Ledger* ledger) : ledger_(ledger) {}
 
-  // The batch's leak AUC, recorded; nullopt where it has one class, of which nothing is recorded. Errors: of LeakAuc
+  // The batch's leak AUC, recorded; nullopt if it has one class, of which nothing is recorded. Errors: of LeakAuc
   // and the ledger.
   absl::StatusOr<std::optional<double>> RecordBatch(const ObservedScores& observed, const ReleasedBatch& batch);
 
@@ -165,13 +165,14 @@ class LeakRecorder {
   absl::Status RecordRun(AttackVariant attack, uint32_t epoch, absl::Span<const float> scores,
                          absl::Span<const uint8_t> labels);
 
-  // What the non-label party's scores showed or what the label party's own attacks did, whichever is the stronger leak:
+  // The stronger leak of two: the non-label party's scores, or the label party's own attacks:
   // submitted scores may be made of anything, and must not hide what was measured here.
   BatchLeaks series() const { return Merged(&Figures::series); }
   // The latest epoch's row of each layer and attack, by the same rule.
   EpochLeaks epoch_leaks() const { return Merged(&Figures::epoch_leaks); }
-  // How often an own attack exceeded over an epoch what the noise allows.
+  // How often an own attack exceeded over an epoch what the noise allows, and which did: layers and names.
   int64_t bound_exceeded() const { return bound_exceeded_; }
+  const std::set<std::pair<std::string, std::string>>& attacks_beyond() const { return attacks_beyond_; }
   // Own attacks on the latest batch: "norm 0.54 cosine 0.68 at cut"; empty before the first.
   std::string latest() const;
 

@@ -18,7 +18,7 @@
 #include "absl/strings/str_join.h"
 
 #include "common/dataset/features.h"
-#include "common/leakage/leak_auc.h"
+#include "common/leakage/summary.h"
 #include "label_party/label_privacy/boosted_trees.h"
 
 namespace splitveil {
@@ -53,7 +53,8 @@ std::vector<uint32_t> EvenlySpacedRows(const Dataset& data) {
   return rows;
 }
 
-// What an adversary may want to tell of `rows`, 0 or 1 each: the label, whether it is one class, or above the median.
+// What an adversary may want to tell of `rows`, 0 or 1 each: the label, whether it is one class, or above the median,
+// or far from it.
 std::vector<std::vector<uint8_t>> Questions(const Dataset& data, const std::vector<uint32_t>& rows) {
   std::vector<std::vector<uint8_t>> questions;
   const auto ask = [&](const auto& is_positive) {
@@ -67,7 +68,13 @@ std::vector<std::vector<uint8_t>> Questions(const Dataset& data, const std::vect
     // Numbers have no classes: above the median or not is the question with the most even answer.
     const auto middle = targets.begin() + static_cast<std::ptrdiff_t>(targets.size() / 2);
     std::nth_element(targets.begin(), middle, targets.end());
-    ask([&, median = *middle](uint32_t row) { return data.targets()[row] > median ? 1 : 0; });
+    const float median = *middle;
+    ask([&](uint32_t row) { return data.targets()[row] > median ? 1 : 0; });
+    // What lies on both sides alike, such as a square, tells how far a number is from the median.
+    const auto distance = [&](float target) { return std::abs(target - median); };
+    std::transform(targets.begin(), targets.end(), targets.begin(), distance);
+    std::nth_element(targets.begin(), middle, targets.end());
+    ask([&, far = *middle](uint32_t row) { return distance(data.targets()[row]) > far ? 1 : 0; });
   } else if (data.task().kind == Task::Kind::kMultiClass) {
     for (int64_t of = 0; of < data.task().outputs(); ++of) {
       ask([&, of](uint32_t row) { return data.labels()[row] == of ? 1 : 0; });

@@ -21,7 +21,8 @@ inline constexpr double kTellingAuc = 0.95;
 //   - the difference of any two of the first 64 numbers;
 //   - all together: 50 shallow trees, fitted on one half of the rows and tried on the other.
 //
-// Several classes: each against all others (the last two: the four most frequent); numbers: above their median. All but
+// Several classes: each against all others (the last two: the four most frequent); numbers: above their median, and
+// farther from it than half of them. All but
 // the first need 20 rows of either answer. Rows are evenly spaced and at most 65,536; 2,048 for differences; 16,384 for
 // trees, fewer if there are many classes or columns: a second or two. The same data have the same result. Starts a
 // thread and joins it. Thread-safe.

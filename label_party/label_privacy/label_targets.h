@@ -37,15 +37,18 @@ struct AccountedReleases {
   double run_sum_kl = 0;
 };
 
-// Not thread-safe.
+// Not thread-safe, but for TrainingTargets once Count has returned.
 class LabelTargets {
  public:
   virtual ~LabelTargets() = default;
 
-  // What to train on in `epoch` instead of `labels` [examples]: 0 or 1, a class, or a number in [0, 1]. [examples *
-  // outputs of the task]. `examples` [examples]: by what the noise of each is found again; the same in all calls. The
-  // first call, before the first batch, counts all that the run may release, and can fail with the errors of a privacy
-  // account where one counts; later ones cannot.
+  // Counts all that the run may release of its `examples`, by which the noise of each is found again, and their
+  // `labels` [examples]: 0 or 1, a class, or a number in [0, 1]. Once, before the first batch. Errors: of a privacy
+  // account where one counts.
+  virtual absl::Status Count(absl::Span<const NoiseRow> examples, absl::Span<const float> labels) = 0;
+  // What to train on in `epoch` instead of `labels`: [examples * outputs of the task]. `examples`: any that were
+  // counted, in any order; each with its label gets the same in every call. On all cores. Error: FailedPrecondition
+  // where an account is to count and has not.
   virtual absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,
                                                              absl::Span<const float> labels, uint32_t epoch) = 0;
   // How many epochs have targets of their own, the later ones having those of the last of them. At least 1.

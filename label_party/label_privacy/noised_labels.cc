@@ -2,18 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
-#include "common/crypto/aes_ctr.h"
+#include "common/alignment/parallel_for.h"
 #include "common/crypto/sha256.h"
-#include "common/privacy/label_noise_plan.h"
+#include "common/privacy/label_privacy.h"
 #include "common/status/status_macros.h"
 #include "label_party/label_privacy/label_targets.h"
 
 namespace splitveil {
 namespace {
+
+constexpr size_t kShareDraws = 4096;  // A millisecond: worth a thread.
 
 absl::StatusOr<LabelNoiseStrength> StrengthOf(const v1::GradientProtection::GaussianLabelDp& config) {
   switch (config.strength_case()) {
@@ -53,6 +56,18 @@ absl::StatusOr<LabelNoisePlan> PlanNoise(const Config& config, const Task& task)
   return PlanLabelNoise(options);
 }
 
+double FlipProbability(double epsilon) { return 1 / (1 + std::exp(epsilon)); }
+
+// Noise that passes 1/2 with the probability of a flip, and a little more.
+Config NoiseOfFlips(double epsilon) {
+  const double sigma = 0.5 / -NormalQuantile(FlipProbability(epsilon));
+  Config config;
+  // With d sigma more, a flip is phi(1 / (2 sigma)) / (2 sigma^2) d sigma likelier; noise is 1/2, to a unit of the
+  // grid, with phi(1 / (2 sigma)) / sigma units, for which 2 sigma units make up.
+  config.set_sigma(sigma + std::ldexp(2 * sigma + 2, -kLabelGridBits));
+  return config;
+}
+
 }  // namespace
 
 absl::StatusOr<NoisedLabels::Plan> NoisedLabels::PlanOf(const Config& config, const Task& task) {
@@ -86,8 +101,14 @@ NoisedLabels::Plan NoisedLabels::Schedule(const Task& task, absl::Span<const uin
   return plan;
 }
 
-absl::StatusOr<std::vector<NoiseReleases>> PlannedReleases(const Config& config, const Task& task) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const NoisedLabels::Plan plan, NoisedLabels::PlanOf(config, task));
+absl::StatusOr<std::vector<NoiseReleases>> PlannedReleases(const v1::GradientProtection& config, const Task& task) {
+  if (!config.has_gaussian_label_dp() && !config.has_label_dp()) {
+    return std::vector<NoiseReleases>();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const NoisedLabels::Plan plan,
+      NoisedLabels::PlanOf(
+          config.has_label_dp() ? NoiseOfFlips(config.label_dp().epsilon()) : config.gaussian_label_dp(), task));
   return plan.releases;
 }
 
@@ -126,9 +147,7 @@ absl::StatusOr<std::shared_ptr<NoisedLabels>> NoisedLabels::Create(const Config&
       new NoisedLabels(config, task, std::move(noise), std::move(plan), std::move(account)));
 }
 
-absl::StatusOr<std::vector<float>> NoisedLabels::TrainingTargets(absl::Span<const NoiseRow> examples,
-                                                                 absl::Span<const float> labels, uint32_t epoch) {
-  // On the disk before the first target exists: what is not counted must not be released (rule 6).
+absl::Status NoisedLabels::Count(absl::Span<const NoiseRow> examples, absl::Span<const float> labels) {
   if (account_ != nullptr && !accounted_) {
     SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime,
                                account_->Debit(examples, LabelNumbers(task_, labels), releases_));
@@ -136,35 +155,55 @@ absl::StatusOr<std::vector<float>> NoisedLabels::TrainingTargets(absl::Span<cons
     // The account knows all releases together; what this run does not repeat was released by others.
     accounted_ = {account_->id(), std::max(0.0, lifetime.mu() * lifetime.mu() - run_sum_kl), run_sum_kl};
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<float>> NoisedLabels::TrainingTargets(absl::Span<const NoiseRow> examples,
+                                                                 absl::Span<const float> labels, uint32_t epoch) {
+  // On the disk before the first target exists: what is not counted must not be released (rule 6).
+  if (account_ != nullptr && !accounted_) {
+    return absl::FailedPreconditionError("noised labels: expected the account to have counted the run before a draw");
+  }
   drawn_ = true;
   const Draw& draw = draws_[DrawOf(epoch)];
-  std::vector<float> targets;
-  targets.reserve(labels.size() * static_cast<size_t>(task_.outputs()));
-  for (size_t j = 0; j < labels.size(); ++j) {
-    for (int64_t k = 0; k < task_.outputs(); ++k) {
-      // Integers on a grid: floating-point noise has gaps that can reveal what it was added to (Mironov, CCS 2012).
-      const int64_t noised = LabelComponent(task_, labels[j], k) +
-                             noise_[draw.strength].At(examples[j], draw.number, static_cast<uint32_t>(k));
-      targets.push_back(std::ldexp(static_cast<float>(noised), -kLabelGridBits));
+  const auto outputs = static_cast<size_t>(task_.outputs());
+  std::vector<float> targets(labels.size() * outputs);
+  const size_t share = std::max<size_t>(1, kShareDraws / outputs);  // Examples.
+  ParallelFor((labels.size() + share - 1) / share, std::max(1U, std::thread::hardware_concurrency()), [&](size_t i) {
+    LabelNoise::Release noise = noise_[draw.strength].OfRelease(draw.number);
+    for (size_t j = i * share; j < std::min(labels.size(), (i + 1) * share); ++j) {
+      for (size_t k = 0; k < outputs; ++k) {
+        // Integers on a grid: floating-point noise has gaps that can reveal what it was added to (Mironov, CCS 2012).
+        const int64_t noised =
+            LabelComponent(task_, labels[j], static_cast<int64_t>(k)) + noise.At(examples[j], static_cast<uint32_t>(k));
+        targets[j * outputs + k] = std::ldexp(static_cast<float>(noised), -kLabelGridBits);
+      }
     }
-  }
+  });
   return targets;
 }
 
-LabelRandomizer::LabelRandomizer(double epsilon, SecretKey key)
-    : epsilon_(epsilon), rho_(1 / (1 + std::exp(epsilon))), key_(std::move(key)) {}
+LabelRandomizer::LabelRandomizer(double epsilon, std::shared_ptr<NoisedLabels> noised)
+    : epsilon_(epsilon), rho_(FlipProbability(epsilon)), noised_(std::move(noised)) {}
 
-absl::StatusOr<std::vector<float>> LabelRandomizer::TrainingTargets(absl::Span<const NoiseRow>,
-                                                                    absl::Span<const float> labels, uint32_t) {
-  drawn_ = true;
-  std::vector<uint64_t> words(labels.size());
-  AesCtr(key_.bytes()).Generate({reinterpret_cast<uint8_t*>(words.data()), sizeof(uint64_t) * words.size()});
-  const double limit = std::ldexp(rho_, 64);  // Below 2^63.
-  std::vector<float> targets(labels.size());
-  for (size_t j = 0; j < labels.size(); ++j) {
-    // 64 random bits against rho: the share of flips is off by at most 2^-64.
-    const bool flip = words[j] < static_cast<uint64_t>(limit);
-    targets[j] = static_cast<float>(((flip ? 1 - labels[j] : labels[j]) - rho_) / (1 - 2 * rho_));
+absl::StatusOr<std::shared_ptr<LabelRandomizer>> LabelRandomizer::Create(double epsilon, const SecretKey& key) {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::shared_ptr<NoisedLabels> noised,
+                             NoisedLabels::Create(NoiseOfFlips(epsilon), Task(), key));
+  return std::shared_ptr<LabelRandomizer>(new LabelRandomizer(epsilon, std::move(noised)));
+}
+
+absl::StatusOr<std::shared_ptr<LabelRandomizer>> LabelRandomizer::Create(double epsilon,
+                                                                         std::unique_ptr<PrivacyAccount> account) {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::shared_ptr<NoisedLabels> noised,
+                             NoisedLabels::Create(NoiseOfFlips(epsilon), Task(), std::move(account)));
+  return std::shared_ptr<LabelRandomizer>(new LabelRandomizer(epsilon, std::move(noised)));
+}
+
+absl::StatusOr<std::vector<float>> LabelRandomizer::TrainingTargets(absl::Span<const NoiseRow> examples,
+                                                                    absl::Span<const float> labels, uint32_t epoch) {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<float> targets, noised_->TrainingTargets(examples, labels, epoch));
+  for (float& target : targets) {
+    target = static_cast<float>(((target > 0.5F ? 1 : 0) - rho_) / (1 - 2 * rho_));
   }
   return targets;
 }

@@ -37,7 +37,7 @@ struct Candidate {
 //   r + 1/r - 2 + (g / total) (w + w' r) (1 + 1/r),
 // is convex in r and least at sqrt((total + g w) / (total + g w')).
 double RatioAlong(const RankedProblem& q, double total) {
-  // Two roots, since the quotient under one may leave the range of a double.
+  // Two roots, since the quotient under one may overflow or underflow.
   return std::sqrt(total + q.g * q.low_weight) / std::sqrt(total + q.g * q.high_weight);
 }
 
@@ -75,7 +75,7 @@ Candidate BestWith(const RankedProblem& q, double across, double gap) {
   const double ratio = RatioAlong(q, total);
   const double a = total / (q.low_weight + q.high_weight * ratio);
   // The rarer class takes what the closed form gives it, the other what is left: the reverse would divide the rounding
-  // by a small share. Where the closed form asks for negative noise, or more than is left, convexity puts it on the
+  // by a small share. If the closed form asks for negative noise, or more than is left, convexity puts it on the
   // bound.
   const double high_limit = left / q.high_weight;
   const double low_limit = left / q.low_weight;
@@ -103,7 +103,7 @@ double FromBits(uint64_t bits) {
 }
 
 // Where in [left, right], 0 <= left, the predicate turns from true to false, to 2^-41 of the value. Halves the ordered
-// bit patterns of the doubles, so that some fifty steps are enough whatever the exponents.
+// bit patterns of the doubles, so that some fifty steps are enough for any exponents.
 template <typename Predicate>
 double LastWhere(double left, double right, Predicate predicate) {
   uint64_t low = BitsOf(left);
@@ -115,7 +115,7 @@ double LastWhere(double left, double right, Predicate predicate) {
   return FromBits(low);
 }
 
-// The one-dimensional search over x in [0, high - low], by whichever of x and its gap to the end is the smaller, so
+// The one-dimensional search over x in [0, high - low], by the smaller of x and its gap to the end, so
 // that both ends are resolved to relative precision.
 Candidate Optimum(const RankedProblem& q) {
   const double range = q.high - q.low;
@@ -142,19 +142,19 @@ Candidate Optimum(const RankedProblem& q) {
   return BestWith(q, across, range - across);
 }
 
-// value * 2^exponent, rounded towards zero where it is subnormal.
+// value * 2^exponent, rounded towards zero if it is subnormal.
 double ScaledTowardsZero(double value, int exponent) {
   const double scaled = std::ldexp(value, exponent);
   return std::ldexp(scaled, -exponent) > value ? std::nextafter(scaled, 0.0) : scaled;
 }
 
-// Towards zero where a subnormal result is rounded by more than a little: rounding must not spend power there is none
+// Towards zero if a subnormal result is rounded by more than a little: rounding must not spend power there is none
 // of.
 double RoundedTowardsZero(double value) {
   return value > 0 && value < std::numeric_limits<double>::min() ? std::nextafter(value, 0.0) : value;
 }
 
-// share * lambda / power, for a share that may be zero and a quotient that may leave the range of a double.
+// share * lambda / power, for a share that may be zero and a quotient that may overflow or underflow.
 double SpentShare(double share, double lambda, double power) {
   if (share == 0) {
     return 0;
@@ -163,7 +163,7 @@ double SpentShare(double share, double lambda, double power) {
   return std::isinf(quotient) ? share * lambda / power : share * quotient;
 }
 
-// Where quantities beyond the range of the scaled problem were rounded, the noise may cost a little more than there is.
+// If quantities beyond the range of the scaled problem were rounded, the noise may cost a little more than there is.
 void KeepToPower(const MarvellProblem& problem, MarvellSolution& s) {
   if (problem.power == 0) {
     return;
@@ -225,7 +225,7 @@ RankedProblem Rank(const MarvellProblem& problem, int scale) {
   return ranked;
 }
 
-// Of what the caller gets, scaled so that no sum of a variance and its noise overflows.
+// The divergence of the solution that the caller gets, scaled so that no sum of a variance and its noise overflows.
 double ScaledSumKl(const MarvellProblem& problem, const MarvellSolution& s, int scale) {
   const double u = std::ldexp(problem.u, scale);
   const double v = std::ldexp(problem.v, scale);
@@ -242,7 +242,7 @@ double ScaledSumKl(const MarvellProblem& problem, const MarvellSolution& s, int 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kSlack = 1e-9;
 
-// Enough power whatever the optimum: noise that makes both classes equal, N(., a) with ||dg||^2 / a = target.
+// Enough power for any optimum: noise that makes both classes equal, N(., a) with ||dg||^2 / a = target.
 double SufficientPower(const MarvellProblem& q, double target_sum_kl) {
   const double low = std::min(q.u, q.v);
   const double high = std::max(q.u, q.v);
@@ -260,7 +260,7 @@ struct Bracket {
 };
 
 // A point inside: false position in (log power, log sum_kl), where sum_kl ~ 1/power is a straight line; geometric
-// halving where that cannot be, or every eighth step so that no shape of the curve can stall the search.
+// halving if that cannot be, or every eighth step so that no shape of the curve can stall the search.
 double Inside(const Bracket& bracket, int step) {
   const double log_low = std::log(bracket.low);
   const double span = std::log(bracket.high) - log_low;
@@ -277,7 +277,7 @@ class LeastPowerSearch {
   LeastPowerSearch(const MarvellProblem& problem, double target_sum_kl)
       : problem_(problem), target_sum_kl_(target_sum_kl) {}
 
-  // `enough` reaches the target, zero does not. Errors: as SolveMarvell.
+  // `enough` reaches the target, zero does not. Errors: see SolveMarvell.
   absl::StatusOr<MarvellPower> Run(const MarvellPower& enough) {
     best_ = enough;
     bracket_ = {0, enough.power, kInfinity, ExcessOf(enough.solution)};
@@ -368,7 +368,8 @@ absl::StatusOr<MarvellPower> LeastMarvellPower(const MarvellProblem& problem, do
   }
   trial.power = SufficientPower(problem, target_sum_kl);
   absl::StatusOr<MarvellSolution> solved = SolveMarvell(trial);
-  // Rounding may leave the closed form a hair short, but only noise below a double's resolution needs more than that.
+  // Rounding may make the closed form a hair too small, but only noise below a double's resolution needs more than
+  // that.
   if (solved.ok() && solved->sum_kl > target_sum_kl) {
     trial.power *= 1 + kSlack / 2;
     solved = SolveMarvell(trial);

@@ -44,7 +44,7 @@ struct MarvellPower {
 // The least power whose optimal sum_kl is at most `target_sum_kl`; `problem.power` is ignored. The solution's sum_kl is
 // at most the target and, unless no power at all is needed, at least (1 - 1e-9) times it. More power never raises
 // sum_kl and enough of it reaches every target, hence the only failures: InvalidArgument for a problem out of range or
-// a target that is not positive and finite; FailedPrecondition where the power would exceed a double, or the target
+// a target that is not positive and finite; FailedPrecondition if the power would exceed a double, or the target
 // lies below what rounding lets the noise reach (about 1e-31 d). Some ten solves. Thread-safe.
 absl::StatusOr<MarvellPower> LeastMarvellPower(const MarvellProblem& problem, double target_sum_kl);
 

@@ -11,6 +11,7 @@
 #include <numeric>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
@@ -18,13 +19,104 @@
 #include "common/leakage/bounds.h"
 #include "common/leakage/linear_algebra.h"
 #include "common/matrix/vector_variants.h"
+#include "common/status/status_macros.h"
 
 namespace splitveil {
+namespace {
+
+constexpr double kLeastWeight = 1e-6;  // Weight of a row in either class: neither class may be empty.
+
+// One class: what each row weighs in it, and its clean gradient, `coefficients` times v, if it were of the class.
+struct ExpectedClass {
+  std::vector<double> weights;       // [batch]
+  std::vector<double> coefficients;  // [batch]
+  double weight = 0;                 // Sum.
+  std::vector<double> mean;          // [d]
+  double variance = 0;               // Of one component.
+};
+
+ExpectedClass ClassOf(int label, const LabelFreeBatch& batch, const std::vector<double>& v_squared) {
+  ExpectedClass expected;
+  std::vector<double> shares;  // Of v in the mean.
+  double squares = 0;
+  for (size_t j = 0; j < v_squared.size(); ++j) {
+    const double p = batch.probabilities[j];
+    const double weight = std::clamp(label == 1 ? p : 1 - p, kLeastWeight, 1 - kLeastWeight);
+    // The clean gradient is this times v, since it is (p - y) v, clipped as configured.
+    const double coefficient = CleanCoefficient(p, label, std::sqrt(v_squared[j]), batch.clip_norm);
+    expected.weights.push_back(weight);
+    expected.coefficients.push_back(coefficient);
+    expected.weight += weight;
+    shares.push_back(weight * coefficient);
+    squares += weight * coefficient * coefficient * v_squared[j];
+  }
+  expected.mean = WeightedRowSum(batch.label_directions, shares);
+  double mean_squared = 0;
+  for (double& component : expected.mean) {
+    component /= expected.weight;
+    mean_squared += component * component;
+  }
+  // Mean square minus squared mean; rounding may make it negative if all rows are alike.
+  expected.variance =
+      std::max(0.0, squares / expected.weight - mean_squared) / static_cast<double>(expected.mean.size());
+  return expected;
+}
+
+absl::Status CheckBatch(const LabelFreeBatch& batch, const std::vector<double>& v_squared) {
+  if (batch.label_directions.rows() < 1 || batch.label_directions.cols() < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("protection: empty batch, [", batch.label_directions.rows(), ", ",
+                                                   batch.label_directions.cols(), "]"));
+  }
+  if (batch.probabilities.size() != v_squared.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("protection: expected ", v_squared.size(), " probabilities, found ", batch.probabilities.size()));
+  }
+  for (size_t j = 0; j < v_squared.size(); ++j) {
+    // Squares of finite floats are far from a double's limit. Written so that NaN fails.
+    if (!std::isfinite(v_squared[j]) || !(batch.probabilities[j] >= 0 && batch.probabilities[j] <= 1)) {
+      return absl::InternalError(absl::StrCat("protection: the top model's output of row ", j, " is not finite"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool ClassMoments::informative() const {
+  constexpr double kFloatResolutionSquared = 0x1p-46;
+  // 2^-46 = (2^-23)^2, the square of the resolution of a float.
+  return dg_squared > kFloatResolutionSquared * max_squared_norm;
+}
+
+absl::StatusOr<ClassMoments> ExpectedMoments(const LabelFreeBatch& batch) {
+  const std::vector<double> v_squared = SquaredNorms(batch.label_directions);
+  SPLITVEIL_RETURN_IF_ERROR(CheckBatch(batch, v_squared));
+  const ExpectedClass negative = ClassOf(0, batch, v_squared), positive = ClassOf(1, batch, v_squared);
+  const auto rows = static_cast<double>(v_squared.size());
+  ClassMoments moments;
+  moments.p = positive.weight / rows;
+  moments.u = negative.variance;
+  moments.v = positive.variance;
+  for (size_t j = 0; j < v_squared.size(); ++j) {
+    const double if_negative = negative.coefficients[j] * negative.coefficients[j] * v_squared[j];
+    const double if_positive = positive.coefficients[j] * positive.coefficients[j] * v_squared[j];
+    // The longer of the two, whichever the label is: the length of the true gradient would reveal it.
+    moments.max_squared_norm = std::max({moments.max_squared_norm, if_negative, if_positive});
+    moments.mean_squared_norm += (negative.weights[j] * if_negative + positive.weights[j] * if_positive) / rows;
+  }
+  for (size_t k = 0; k < negative.mean.size(); ++k) {
+    moments.mean_difference.push_back(positive.mean[k] - negative.mean[k]);
+    moments.dg_squared += moments.mean_difference[k] * moments.mean_difference[k];
+  }
+  return moments;
+}
+
 namespace {
 
 // Rows handled together: enough to spread the cost of a call to the generator, few enough that the noise is still in
 // cache when it is added.
 constexpr int64_t kBlockRows = 64;
+// Streams of one position: the numbers of different streams are independent.
 constexpr uint32_t kIsotropicStream = 0;
 constexpr uint32_t kScalarStream = 1;
 
@@ -49,7 +141,9 @@ void DrawScalars(const NoisePosition& position, SecureGaussian& gaussian, Block&
 // Draws eta_j for the block's rows that need it, into their place in `out`: no other memory holds it.
 void DrawIsotropic(const NoisePosition& position, SecureGaussian& gaussian, const Block& block, Matrix& out) {
   const NoisePosition isotropic{position.epoch, position.batch, kIsotropicStream};
+  // Rows start at even components: the generator makes normal numbers in pairs.
   const uint64_t stride = static_cast<uint64_t>(out.cols() + out.cols() % 2);
+  // With an even width the rows of a block follow each other without a gap, so one call can fill several.
   const bool contiguous = out.cols() % 2 == 0;
   int64_t j = 0;
   while (j < block.rows) {
@@ -74,61 +168,72 @@ uint32_t BitsOf(float value) {
   return bits;
 }
 
-// Bit 31 is set exactly where the exponent is that of an infinity or a NaN; made of integer operations, so that the
-// loops below stay vectors.
+// Bit 31 is set if and only if `value` is infinite or a NaN. Integer operations only, so that the loops below are
+// vectorised.
 uint32_t NotFiniteBit(float value) { return (BitsOf(value) & 0x7f800000u) + 0x00800000u; }
 
-// out = scale g; returns whether any component is not finite, as the three below.
-SPLITVEIL_VECTOR_VARIANTS bool WriteScaled(const float* g, double scale, size_t d, float* out) {
+// out = scale g, rounded to `grid`; returns whether any component is not finite, as the three below.
+SPLITVEIL_VECTOR_VARIANTS bool WriteScaled(const float* g, double scale, NoiseGrid grid, size_t d, float* out) {
   uint32_t not_finite = 0;
   for (size_t k = 0; k < d; ++k) {
-    out[k] = static_cast<float>(scale * static_cast<double>(g[k]));
+    out[k] = static_cast<float>(grid.Nearest(scale * static_cast<double>(g[k])));
     not_finite |= NotFiniteBit(out[k]);
   }
   return (not_finite >> 31) != 0;
 }
 
 // out = g + along direction
-SPLITVEIL_VECTOR_VARIANTS bool WriteAlong(const float* g, const float* direction, float along, size_t d, float* out) {
+SPLITVEIL_VECTOR_VARIANTS bool WriteAlong(const float* g, const float* direction, double along, NoiseGrid grid,
+                                          size_t d, float* out) {
   uint32_t not_finite = 0;
   for (size_t k = 0; k < d; ++k) {
-    out[k] = g[k] + along * direction[k];
+    out[k] = static_cast<float>(grid.Nearest(g[k] + along * direction[k]));
     not_finite |= NotFiniteBit(out[k]);
   }
   return (not_finite >> 31) != 0;
 }
 
 // out = g + across out
-SPLITVEIL_VECTOR_VARIANTS bool WriteAcross(const float* g, float across, size_t d, float* out) {
+SPLITVEIL_VECTOR_VARIANTS bool WriteAcross(const float* g, double across, NoiseGrid grid, size_t d, float* out) {
   uint32_t not_finite = 0;
   for (size_t k = 0; k < d; ++k) {
-    out[k] = g[k] + across * out[k];
+    out[k] = static_cast<float>(grid.Nearest(g[k] + across * out[k]));
     not_finite |= NotFiniteBit(out[k]);
   }
   return (not_finite >> 31) != 0;
 }
 
 // out = g + along direction + across out
-SPLITVEIL_VECTOR_VARIANTS bool WriteBoth(const float* g, const float* direction, float along, float across, size_t d,
-                                         float* out) {
+SPLITVEIL_VECTOR_VARIANTS bool WriteBoth(const float* g, const float* direction, double along, double across,
+                                         NoiseGrid grid, absl::Span<float> out) {
   uint32_t not_finite = 0;
-  for (size_t k = 0; k < d; ++k) {
-    out[k] = g[k] + (along * direction[k] + across * out[k]);
+  for (size_t k = 0; k < out.size(); ++k) {
+    out[k] = static_cast<float>(grid.Nearest(g[k] + (along * direction[k] + across * out[k])));
     not_finite |= NotFiniteBit(out[k]);
   }
   return (not_finite >> 31) != 0;
 }
 
-bool WriteRow(absl::Span<const float> g, absl::Span<const float> direction, const RowNoise& noise, float z,
+bool WriteRow(absl::Span<const float> g, const BatchNoise& batch, const RowNoise& noise, double z,
               absl::Span<float> out) {
-  const float along = static_cast<float>(noise.along * z);
-  const float across = static_cast<float>(noise.across);
+  const double along = noise.along * z;
+  const float* const direction = batch.direction.data();
   if (noise.along != 0) {
-    return noise.across != 0 ? WriteBoth(g.data(), direction.data(), along, across, g.size(), out.data())
-                             : WriteAlong(g.data(), direction.data(), along, g.size(), out.data());
+    return noise.across != 0 ? WriteBoth(g.data(), direction, along, noise.across, batch.grid, out)
+                             : WriteAlong(g.data(), direction, along, batch.grid, g.size(), out.data());
   }
-  return noise.across != 0 ? WriteAcross(g.data(), across, g.size(), out.data())
-                           : WriteScaled(g.data(), 1 + noise.own * z, g.size(), out.data());
+  return noise.across != 0 ? WriteAcross(g.data(), noise.across, batch.grid, g.size(), out.data())
+                           : WriteScaled(g.data(), 1 + noise.own * z, batch.grid, g.size(), out.data());
+}
+
+// For rows of both classes alike. Noise across gives every component some of its own; else that along a line is shared.
+NoiseGrid GridOf(const GaussianNoise& noise, int64_t components) {
+  const double across = std::min(noise.of_negative.across, noise.of_positive.across);
+  const double along = std::max(noise.of_negative.along, noise.of_positive.along),
+               wider = std::max(noise.of_negative.across, noise.of_positive.across);
+  return across > 0 ? NoiseGrid(NoiseGrid::kSpacing * across)
+                    : NoiseGrid(NoiseGrid::kFineSpacing *
+                                std::hypot(along / std::sqrt(static_cast<double>(components)), wider));
 }
 
 void CopyRows(ConstMatrixView gradients, Matrix& out) {
@@ -145,15 +250,17 @@ absl::string_view BytesOf(const Value* values, size_t count) {
 
 // Hashes gradients and noise scales: the same input repeats the same bytes, and any different input gets independent
 // noise, since two sums of one draw would differ by the gradients alone.
-Digest ContextOf(ConstMatrixView gradients, absl::Span<const float> direction, absl::Span<const RowNoise> of_row) {
+Digest ContextOf(ConstMatrixView gradients, const BatchNoise& noise) {
   static_assert(sizeof(RowNoise) == 3 * sizeof(double), "without gaps, whose bytes would be any");
   const uint64_t sizes[] = {static_cast<uint64_t>(gradients.rows()), static_cast<uint64_t>(gradients.cols()),
-                            direction.size()};
+                            noise.direction.size()};
+  const double spacing = noise.grid.spacing();
   Sha256Hasher context;
   context.Update(BytesOf(sizes, std::size(sizes)));
   context.Update(BytesOf(gradients.data(), static_cast<size_t>(gradients.size())));
-  context.Update(BytesOf(direction.data(), direction.size()));
-  context.Update(BytesOf(of_row.data(), of_row.size()));
+  context.Update(BytesOf(noise.direction.data(), noise.direction.size()));
+  context.Update(BytesOf(noise.of_row.data(), noise.of_row.size()));
+  context.Update(BytesOf(&spacing, 1));
   return context.Finish();
 }
 
@@ -196,18 +303,19 @@ struct Applier {
     for (uint8_t label : batch.labels) {
       of_row.push_back(label == 1 ? noise.of_positive : noise.of_negative);
     }
-    return Perturb(noise.direction, of_row);
+    return Perturb({noise.direction, of_row, GridOf(noise, batch.gradients.cols())});
   }
 
   absl::Status operator()(const EvenLengths& noise) const {
-    const double target = noise.longest * noise.longest;
-    // Noise along a row of zeros would leave it zero, and so visible.
-    const RowNoise of_zeros{0, 0, std::sqrt(target / static_cast<double>(batch.gradients.cols()))};
+    const double target = noise.longest * noise.longest,
+                 component = noise.longest / std::sqrt(static_cast<double>(batch.gradients.cols()));
+    // Noise along a row of zeros would be zero, and the row recognisable.
+    const RowNoise of_zeros{0, 0, component};
     std::vector<RowNoise> of_row;
     for (const double squared : SquaredNorms(batch.gradients)) {
       of_row.push_back(squared == 0 ? of_zeros : RowNoise{std::sqrt(std::max(0.0, target / squared - 1)), 0, 0});
     }
-    return Perturb({}, of_row);
+    return Perturb({{}, of_row, NoiseGrid(NoiseGrid::kFineSpacing * component)});
   }
 
   absl::Status operator()(const KeepLargest& kept) const {
@@ -232,7 +340,7 @@ struct Applier {
     CopyRows(batch.gradients, out);
     const double n = static_cast<double>(out.size());
     const double mean = std::accumulate(out.data(), out.data() + out.size(), 0.0) / n;
-    double squares = 0;  // About the mean: about zero they would cancel where all components are alike.
+    double squares = 0;  // About the mean: about zero they would cancel if all components are alike.
     std::for_each(out.data(), out.data() + out.size(), [&](float x) { squares += (x - mean) * (x - mean); });
     const double reach = 2 * std::sqrt(squares / n);
     if (reach > 0) {
@@ -246,11 +354,13 @@ struct Applier {
   }
 
  private:
-  absl::Status Perturb(absl::Span<const float> direction, const std::vector<RowNoise>& of_row) const {
+  absl::Status Perturb(const BatchNoise& noise) const {
+    // A key that outlives a run may see the same position with different gradients: without the binding, the difference
+    // of two releases would be free of noise (rule 2).
     if (gaussian->needs_binding()) {
-      gaussian->Bind(ContextOf(batch.gradients, direction, of_row));
+      gaussian->Bind(ContextOf(batch.gradients, noise));
     }
-    return WritePerturbedRows(batch.gradients, direction, of_row, position, *gaussian, out);
+    return WritePerturbedRows(batch.gradients, noise, position, *gaussian, out);
   }
 };
 
@@ -274,19 +384,20 @@ ProtectionReport ReportOf(const std::string& method, const ClassMoments& moments
   const int64_t d = static_cast<int64_t>(moments.mean_difference.size());
   const double others = static_cast<double>(d - 1);
   ProtectionReport report = DescribeBatch(method, moments);
+  // Expected squared length of the noise of a row: one direction along dg, d - 1 across it.
   report.power = moments.p * (noise.lambda1_pos + others * noise.lambda2_pos) +
                  (1 - moments.p) * (noise.lambda1_neg + others * noise.lambda2_neg);
   report.lambda1_neg = noise.lambda1_neg;
   report.lambda2_neg = noise.lambda2_neg;
   report.lambda1_pos = noise.lambda1_pos;
   report.lambda2_pos = noise.lambda2_pos;
+  // Variances add: the spread within a class and the noise on it.
   report.sum_kl = SumKl({d, moments.dg_squared, noise.lambda1_neg + moments.u, noise.lambda2_neg + moments.u,
                          noise.lambda1_pos + moments.v, noise.lambda2_pos + moments.v});
   return report;
 }
 
-absl::Status WritePerturbedRows(ConstMatrixView gradients, absl::Span<const float> direction,
-                                absl::Span<const RowNoise> noise_of_row, const NoisePosition& position,
+absl::Status WritePerturbedRows(ConstMatrixView gradients, const BatchNoise& noise, const NoisePosition& position,
                                 SecureGaussian& gaussian, Matrix& out) {
   if (out.rows() != gradients.rows() || out.cols() != gradients.cols()) {
     out = Matrix::ToOverwrite(gradients.rows(), gradients.cols());
@@ -295,12 +406,12 @@ absl::Status WritePerturbedRows(ConstMatrixView gradients, absl::Span<const floa
   for (int64_t first_row = 0; first_row < gradients.rows(); first_row += kBlockRows) {
     block.first_row = first_row;
     block.rows = std::min(kBlockRows, gradients.rows() - first_row);
-    block.noise = noise_of_row.subspan(static_cast<size_t>(first_row), static_cast<size_t>(block.rows));
+    block.noise = noise.of_row.subspan(static_cast<size_t>(first_row), static_cast<size_t>(block.rows));
     DrawScalars(position, gaussian, block);
     DrawIsotropic(position, gaussian, block, out);
     for (int64_t j = 0; j < block.rows; ++j) {
       const int64_t row = first_row + j;
-      if (WriteRow(gradients.row(row), direction, block.noise[j], block.scalars[2 * j], out.row(row))) {
+      if (WriteRow(gradients.row(row), noise, block.noise[j], block.scalars[2 * j], out.row(row))) {
         out = Matrix();
         return absl::InternalError(absl::StrCat("protection: perturbed row ", row, " is not finite"));
       }

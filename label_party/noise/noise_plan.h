@@ -1,4 +1,5 @@
-// What is done to the gradients of a batch: the plan, what it comes to, and the one place where noise is drawn.
+// What noise needs to know of a batch, of which no label is part; the plan of what is done to its gradients, what it
+// comes to, and the one place where noise is drawn.
 #ifndef SPLITVEIL_LABEL_PARTY_NOISE_NOISE_PLAN_H_
 #define SPLITVEIL_LABEL_PARTY_NOISE_NOISE_PLAN_H_
 
@@ -9,13 +10,46 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "common/crypto/noise_grid.h"
 #include "common/crypto/secure_gaussian.h"
+#include "common/leakage/conditional_likelihood.h"
 #include "common/matrix/matrix.h"
-#include "label_party/noise/class_moments.h"
 
 namespace splitveil {
+
+// Labels are indices of classes in [0, kClasses): nothing but ClassMoments (two classes, their means' difference dg)
+// and Theorem 2 behind Marvell, which read it, holds to two.
+inline constexpr int kClasses = 2;
+
+// Class shares, means and variances of Marvell's first step (Li et al., ICLR 2022, Algorithm 1), with each row a
+// positive to the extent p and a negative to the extent 1 - p in place of its label: the moments that labels drawn from
+// the model's own predictions have. If the noise were planned from the labels themselves, its law would reveal each
+// label to a peer that knows all others. The algorithm's first line divides by d in print.
+struct ClassMoments {
+  double p = 0;                         // Expected share of positives, in (0, 1).
+  std::vector<double> mean_difference;  // dg = mean of the positives - mean of the negatives, [d].
+  double dg_squared = 0;                // ||dg||^2
+  double u = 0;                         // Variance of a component within class 0.
+  double v = 0;                         // Variance of a component within class 1.
+  double max_squared_norm = 0;          // Largest square of a gradient that any label of any row could give.
+  double mean_squared_norm = 0;         // Expected square of a gradient.
+
+  // Whether the batch says how the classes differ: their means differ by more than the resolution of a float beside the
+  // longest gradient, below which noise of that scale would vanish in rounding.
+  bool informative() const;
+
+  // The square of a gradient's length that noise is scaled by if dg says nothing: the largest; 1 for a batch whose
+  // labels move nothing, if noise of any size hides that.
+  double Scale() const { return max_squared_norm > 0 ? max_squared_norm : 1; }
+};
+
+// In double. No row counts less than 1e-6 to either class: a model that is certain leaves none empty. Errors:
+// InvalidArgument for an empty batch or not one probability a row; Internal for a direction that is not
+// finite, or a probability that is none. Thread-safe.
+absl::StatusOr<ClassMoments> ExpectedMoments(const LabelFreeBatch& batch);
 
 // Variances of the noise that the rows of each class get: lambda1 along the difference of the class means, lambda2 on
 // each direction across it.
@@ -26,7 +60,7 @@ struct ClassNoise {
 
 // What is planned for one batch; the ledger's `protection` row. NaN: does not apply to the method.
 struct ProtectionReport {
-  // none, iso, max_norm, marvell, label_dp, sparsify, discretize; with "+fallback" where isotropic noise stands
+  // none, iso, max_norm, marvell, label_dp, sparsify, discretize; with "+fallback" if isotropic noise stands
   // in.
   std::string method;
   double u, v;   // Variance of a component within class 0 and class 1.
@@ -34,22 +68,25 @@ struct ProtectionReport {
   double p;      // Share of positives.
   double power;  // Noise power P.
   double lambda1_neg, lambda2_neg, lambda1_pos, lambda2_pos;
-  // Of the perturbed classes under the Gaussian model; label_dp: of the randomised labels, or of Gaussian classes with
-  // their AUC where that is more.
+  // Of the perturbed classes under the Gaussian model; label_dp: of Gaussian classes with the AUC of its flips.
   double sum_kl;
   // The divergence of all that the run may release of an example, however often: it counts once. NaN: releases add as
   // they are made.
   double run_sum_kl = std::numeric_limits<double>::quiet_NaN();
-  // Of this release and those of earlier epochs, where run_sum_kl is known.
+  // Of this release and those of earlier epochs, if run_sum_kl is known.
   double sum_kl_so_far = std::numeric_limits<double>::quiet_NaN();
   // Whether all releases of an example are made of the same noised label.
   bool releases_repeat = false;
+  // label_dp without an account: of its flips. run_sum_kl is that of the noise they are made of, as accounts and
+  // checkpoints add it up; what flips and other releases allow together is ComposedAucBound. 0: no such flips.
+  double flip_epsilon = 0;
 };
 
 // Only the method; every number is NaN, which the bounds read as "no bound".
 ProtectionReport EmptyReport(const std::string& method);
 
-// The method's noise and the divergence it leaves between the classes of `moments`, of gradients with d components.
+// Reports the method's noise and the divergence that remains between the classes of `moments`, of gradients with d
+// components.
 ProtectionReport ReportOf(const std::string& method, const ClassMoments& moments, const ClassNoise& noise);
 
 // For methods that state no noise of their own: the moments, all else NaN.
@@ -64,21 +101,26 @@ struct RowNoise {
   double across = 0;  // On every component: covariance across^2 I.
 };
 
-// Writes all rows of `gradients` [batch, d] into `out`, which is made [batch, d] if it is not. direction: [d], used by
-// rows with `along` only. noise_of_row: [batch]. eta_j is components [j D, j D + d) of stream 0 of `position`, D = d
-// rounded up to even; z_j is component 2 j of stream 1; position.stream is not read. A row's bytes so depend on its
-// position and noise alone. Memory beyond `out`: a few KiB. Errors: Internal, and `out` emptied, where a component of
-// the result is not finite.
-absl::Status WritePerturbedRows(ConstMatrixView gradients, absl::Span<const float> direction,
-                                absl::Span<const RowNoise> noise_of_row, const NoisePosition& position,
+// Of a whole batch. Borrowed.
+struct BatchNoise {
+  absl::Span<const float> direction;  // [d], used by rows with `along` only.
+  absl::Span<const RowNoise> of_row;  // [batch]
+  NoiseGrid grid;  // Of every row, whatever its noise: a row that is off the grid of the others would show its label.
+};
+
+// Writes all rows of `gradients` [batch, d], with their noise and rounded to the grid, into `out`, which is made
+// [batch, d] if it is not. eta_j is components [j D, j D + d) of stream 0 of `position`, D = d rounded up to even; z_j
+// is component 2 j of stream 1; position.stream is not read. A row's bytes so depend on its position and noise alone.
+// Memory beyond `out`: a few KiB. Errors: Internal, and `out` emptied, where a component of the result is not finite.
+absl::Status WritePerturbedRows(ConstMatrixView gradients, const BatchNoise& noise, const NoisePosition& position,
                                 SecureGaussian& gaussian, Matrix& out);
 
 // Rows are sent as they are.
 struct NoChange {};
 
-// Gaussian noise on each row, that of its class.
+// Gaussian noise on each row; its size depends on the class.
 struct GaussianNoise {
-  std::vector<float> direction;  // Unit vector, [d], where there is noise along it.
+  std::vector<float> direction;  // Unit vector, [d], if there is noise along it.
   RowNoise of_negative, of_positive;
 };
 
@@ -95,12 +137,12 @@ struct KeepLargest {
 };
 
 // Each component becomes the nearest of `bins` values, equally spaced over two standard deviations on either side of
-// the mean of all. bins >= 2. Where all are equal, none changes.
+// the mean of all. bins >= 2. If all are equal, none changes.
 struct RoundToBins {
   int32_t bins = 2;
 };
 
-// What a release would be, for whichever labels. Its report holds as soon as it is applied; nothing of it depends on
+// What a release would be, for any labels. Its report holds as soon as it is applied; nothing of it depends on
 // the draw.
 struct NoisePlan {
   ProtectionReport report;
@@ -114,13 +156,13 @@ struct LabelledGradients {
   absl::Span<const uint8_t> labels;
 };
 
-// Carries out `plan` on the batch that it was made for: writes what may leave into `out`, which is made [batch, d] if
+// Carries out `plan` on the batch that it was made for: writes what may be sent into `out`, which is made [batch, d] if
 // it is not and may not alias. The one place where noise is drawn: at `position`, under the key of `gaussian`, which
 // only GaussianNoise and EvenLengths read (it may be null for the others). The same plan at the same position gives the
 // same bytes; noise of different strengths at one position is the same draw on different scales, so only one of them
-// may leave. Under a key of many runs (SecureGaussian) the noise is bound to gradients and plan: other ones get
+// may be sent. Under a key of many runs (SecureGaussian) the noise is bound to gradients and plan: other ones get
 // independent noise. Errors, `out` being empty then: InvalidArgument for an empty batch, other labels or another number
-// of them than rows; Internal where a gradient or a component of the result is not finite.
+// of them than rows; Internal if a gradient or a component of the result is not finite.
 absl::Status ApplyPlan(const NoisePlan& plan, const LabelledGradients& batch, const NoisePosition& position,
                        SecureGaussian* gaussian, Matrix& out);
 

@@ -14,7 +14,7 @@
 namespace splitveil {
 namespace {
 
-// Whether the method's own noise reaches the batch: lengths that differ by more than the rounding of floats.
+// Whether the method changes anything: lengths must differ by more than the rounding of floats.
 bool EvensLengths(const ClassMoments& moments) {
   constexpr double kRounding = 1e-6;
   return moments.mean_squared_norm < (1 - kRounding) * moments.max_squared_norm;
@@ -32,7 +32,7 @@ double LeastIsotropicVariance(const ClassMoments& moments, double max_sum_kl) {
   if (keeps(0)) {
     return 0;
   }
-  // sum_kl <= d (u-v)^2 / (2 x^2) + g / x at variance x, and so kept where each term takes half of the limit.
+  // sum_kl <= d (u-v)^2 / (2 x^2) + g / x at variance x, and so kept if each term takes half of the limit.
   const double spread = std::abs(moments.u - moments.v);
   double enough = std::max({spread * std::sqrt(static_cast<double>(d) / max_sum_kl),
                             2 * moments.dg_squared / max_sum_kl, std::numeric_limits<double>::min()});
@@ -73,7 +73,7 @@ absl::StatusOr<IsoStrength> IsoStrengthOf(const v1::GradientProtection::Iso& con
   const double value = by_ratio ? config.ratio() : config.t();
   // Variances scale with the square of the ratio.
   const double t = by_ratio ? value * value : value;
-  if (!(value > 0 && t > 0 && std::isfinite(t))) {  // NaN, too, and what a double cannot square.
+  if (!(value > 0 && t > 0 && std::isfinite(t))) {  // Refuses NaN, too, and a ratio whose square is no double.
     return absl::InvalidArgumentError(
         absl::StrCat("protection.iso.", field, ": expected a positive finite number, found ", value));
   }
@@ -92,6 +92,7 @@ absl::StatusOr<NoisePlan> MaxNormPlanner::Plan(const BatchFacts& batch, double m
   if (!EvensLengths(moments)) {
     return PlanIsotropicNoise(batch, "max_norm+fallback", moments.Scale(), max_sum_kl);
   }
+  // No divergence is stated: the direction of a gradient stays visible.
   ProtectionReport report = DescribeBatch(kMaxNormMethod, moments);
   report.power = moments.max_squared_norm - moments.mean_squared_norm;
   return NoisePlan{std::move(report), EvenLengths{std::sqrt(moments.max_squared_norm)}};

@@ -27,7 +27,7 @@ absl::Status ValidateAttacks(const v1::LabelSideAudit& audit) {
       return Unfit(field, "an attack of leak_audit.proto", absl::StrCat("number ", number));
     }
     const auto attack = static_cast<v1::Attack>(number);
-    // These attacks are for the peer's module: they take what only it has.
+    // Attacks that run once are for the peer's module: they need what only it has.
     if (TraitsOf(attack).once_per_run()) {
       return Unfit(field, "an attack that scores batches", absl::StrCat(v1::Attack_Name(attack), ", once per run"));
     }
@@ -45,36 +45,37 @@ absl::Status ValidateAttacks(const v1::LabelSideAudit& audit) {
   return absl::OkStatus();
 }
 
-// All that the peer receives is to be a function of the noised labels.
+// All that the peer receives, and when the run ends, must be a function of the noised or flipped labels.
 absl::Status ValidateTranscript(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement) {
+  const std::string protection =
+      config.protection().has_label_dp() ? "protection.label_dp" : "protection.gaussian_label_dp";
   const v1::DisclosureLevel disclosure = agreement.audit().disclosure();
   if (disclosure != v1::LABEL_SIDE_ONLY) {
-    return Unfit("protection.gaussian_label_dp", "an agreement with audit.disclosure LABEL_SIDE_ONLY",
+    return Unfit(protection, "an agreement with audit.disclosure LABEL_SIDE_ONLY",
                  v1::DisclosureLevel_Name(disclosure));
   }
   if (!config.model().torchscript_path().empty()) {
     return Unfit("model.torchscript_path",
-                 "none beside protection.gaussian_label_dp: parameters from a file may have learned from labels",
+                 absl::StrCat("none beside ", protection, ": parameters from a file may have learned from labels"),
                  "one");
   }
   if (config.protection().has_distance_correlation()) {
-    return Unfit("protection.distance_correlation", "none beside gaussian_label_dp", "one");
+    return Unfit("protection.distance_correlation", absl::StrCat("none beside ", protection), "one");
   }
   // Its metric is computed from true labels, and the peer sees in which epoch the run stops.
   if (config.has_early_stopping()) {
-    return Unfit("early_stopping", "none beside protection.gaussian_label_dp: when it stops tells of the labels",
-                 "one");
+    return Unfit("early_stopping",
+                 absl::StrCat("none beside ", protection, ": the epoch at which it stops reveals labels"), "one");
   }
   // The gate would decide by an attack on true labels, and the peer sees what it decides.
   if (config.release().max_measured_leak() < 1) {
-    return Unfit("release.max_measured_leak",
-                 "1 beside protection.gaussian_label_dp: what it decides tells of the labels",
+    return Unfit("release.max_measured_leak", absl::StrCat("1 beside ", protection, ": its decisions reveal labels"),
                  absl::StrCat(config.release().max_measured_leak()));
   }
   return absl::OkStatus();
 }
 
-// That every epoch whose gradients leave has noise of its own, where each is to have it.
+// Checks that every epoch that releases gradients has noise of its own, if each is to have it.
 absl::Status ValidateDraws(const v1::GradientProtection::GaussianLabelDp& config, const v1::RunAgreement& agreement) {
   const std::string field = "protection.gaussian_label_dp.";
   if (config.noise_draws() != v1::GradientProtection::GaussianLabelDp::EVERY_EPOCH) {
@@ -93,27 +94,7 @@ absl::Status ValidateDraws(const v1::GradientProtection::GaussianLabelDp& config
                      absl::StrCat(config.planned_epochs()));
 }
 
-// Which messages the peer receives, and when the run ends, is to follow from the noised labels; what it receives is,
-// too, but for what ORACLE discloses for research.
-absl::Status ValidatePattern(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement) {
-  if (agreement.audit().disclosure() == v1::ROUNDED) {
-    return Unfit("protection.label_dp",
-                 "an agreement without audit.disclosure ROUNDED: answers are made of true labels, which the bound does "
-                 "not cover",
-                 "ROUNDED");
-  }
-  if (config.has_early_stopping()) {
-    return Unfit("early_stopping", "none beside protection.label_dp: when it stops tells of the labels", "one");
-  }
-  if (config.release().max_measured_leak() < 1 && config.release().action() > v1::WARN) {
-    return Unfit("release.max_measured_leak",
-                 "1, or action WARN, beside protection.label_dp: what it decides tells of the labels",
-                 absl::StrCat(config.release().max_measured_leak()));
-  }
-  return absl::OkStatus();
-}
-
-// What bounds the worst case needs Gaussian noise of a known law, and gradients that no other label moves.
+// The bound on the worst case needs Gaussian noise of a known law, and gradients that no other label moves.
 absl::Status ValidateWorstCase(const v1::LabelPartyConfig& config) {
   if (config.release().max_worst_case_auc_bound() == 1) {
     return absl::OkStatus();
@@ -157,7 +138,7 @@ absl::Status ValidateAttributeAttack(const v1::LabelPartyConfig& config, const v
 const char* KeepName(KeepBy by) { return by == KeepBy::kLast ? "last" : by == KeepBy::kTest ? "test" : "validation"; }
 
 KeepBy KeepByOf(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement) {
-  // Whose bound covers all that the peer learns of labels: the best epoch is chosen by them.
+  // These bounds cover all that the peer learns of labels, and the best epoch is chosen by labels.
   const bool guaranteed = config.protection().has_gaussian_label_dp() || config.protection().has_label_dp();
   // A peer that chooses its activations reads a held-out label from whether an epoch is the best so far. Without a
   // protection it reads what it likes anyway; otherwise only the operator may allow it.
@@ -188,25 +169,25 @@ absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::R
         "validation or test part that is evaluated after each epoch",
         "BEST");
   }
-  if (config.has_privacy_account() != config.protection().has_gaussian_label_dp()) {
-    return config.has_privacy_account()
-               ? Unfit("privacy_account",
-                       "none: only gaussian_label_dp tells what it releases of a label, whatever the peer does",
-                       "another protection beside it")
-               : Unfit(
-                     "privacy_account",
-                     "one beside gaussian_label_dp, { path: \"labels.account.db\" label_set: \"NAME OF THE LABELS\" }: "
-                     "further runs on the same labels add up",
-                     "none");
+  const v1::GradientProtection& protection = config.protection();
+  if (config.has_privacy_account() && !protection.has_gaussian_label_dp() && !protection.has_label_dp()) {
+    return Unfit("privacy_account",
+                 "none: only gaussian_label_dp and label_dp bound what they release of a label, whatever the peer does",
+                 "another protection beside it");
+  }
+  if (!config.has_privacy_account() && protection.has_gaussian_label_dp()) {
+    return Unfit("privacy_account",
+                 "one beside gaussian_label_dp, { path: \"labels.account.db\" label_set: \"NAME OF THE LABELS\" }: "
+                 "further runs on the same labels add up",
+                 "none");
   }
   absl::Status status = ValidateAttacks(config.label_side_audit());
   status.Update(ValidateWorstCase(config));
-  if (config.protection().has_gaussian_label_dp()) {
+  if (config.protection().has_gaussian_label_dp() || config.protection().has_label_dp()) {
     status.Update(ValidateTranscript(config, agreement));
-    status.Update(ValidateDraws(config.protection().gaussian_label_dp(), agreement));
   }
-  if (config.protection().has_label_dp()) {
-    status.Update(ValidatePattern(config, agreement));
+  if (config.protection().has_gaussian_label_dp()) {
+    status.Update(ValidateDraws(config.protection().gaussian_label_dp(), agreement));
   }
   status.Update(ValidateAttributeAttack(config, agreement.attribute_audit()));
   status.Update(CheckTopSpec(config.model(), agreement));

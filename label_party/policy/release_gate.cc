@@ -4,15 +4,19 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "common/crypto/discrete_gaussian.h"
+#include "common/crypto/invariant.h"
+#include "common/crypto/secure_random.h"
 #include "common/leakage/bounds.h"
 #include "common/status/status_macros.h"
-#include "label_party/marvell/run_budget.h"
+#include "label_party/marvell/marvell_planner.h"
 #include "label_party/protection/protection_factory.h"
 
 namespace splitveil {
@@ -26,7 +30,7 @@ double SumKlForAucBound(double auc_bound) {
   return root * root;
 }
 
-// The gravest of the actions that the limits ask for, and the least of the divergences.
+// The most severe of the actions that the limits ask for, and the least of the divergences.
 class Verdict {
  public:
   explicit Verdict(int times_raised) : times_raised_(times_raised) {}
@@ -48,7 +52,7 @@ class Verdict {
     }
   }
 
-  // `epoch`, from 0, is not among the first `released`.
+  // `epoch`, from 0, comes after the first `released` epochs.
   void PassLastReleasedEpoch(uint32_t epoch, uint32_t released) {
     if (v1::FREEZE_BOTTOM > decision_.action) {
       decision_.action = v1::FREEZE_BOTTOM;
@@ -63,18 +67,20 @@ class Verdict {
   GateDecision decision_;
 };
 
-// What is unknown counts as everything.
+// Fail closed: an unknown divergence counts as infinite.
 double Known(double sum_kl) { return sum_kl >= 0 ? sum_kl : std::numeric_limits<double>::infinity(); }
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-// The divergence of one release in each epoch; NaN where the method bounds none; nothing where it follows from
-// gradients.
+// The divergence of one release in each epoch; NaN if the method bounds none; empty if it depends on the gradients.
 absl::StatusOr<std::vector<double>> PlannedSumKl(const v1::GradientProtection& protection, int32_t epochs,
                                                  const std::vector<double>& label_dp_sum_kl) {
   using Marvell = v1::GradientProtection::Marvell;
   if (protection.has_gaussian_label_dp()) {
     return label_dp_sum_kl;
+  }
+  if (protection.has_label_dp()) {  // One draw of flips: as LabelDpMethod states it.
+    return std::vector<double>{SumKlForRunAuc(1 / (1 + std::exp(-protection.label_dp().epsilon())))};
   }
   const auto all = static_cast<size_t>(epochs);
   if (!protection.has_marvell()) {
@@ -84,6 +90,7 @@ absl::StatusOr<std::vector<double>> PlannedSumKl(const v1::GradientProtection& p
     case Marvell::kSumKl:
       return std::vector<double>(all, protection.marvell().sum_kl());
     case Marvell::kDetectionError:
+      // As SumKlForDetectionError; the value was checked when the protection was made.
       return std::vector<double>(all, std::pow(2 - 4 * protection.marvell().detection_error(), 2));
     case Marvell::kRunBudget:
       return PlanRunBudget(protection.marvell().run_budget());
@@ -149,16 +156,16 @@ bool ReleaseGate::enforces_run_limit() const {
 
 GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
   Verdict verdict(figures.times_raised);
-  // Theorem 1 is the looser one where the figures are those of labels.
+  // For noise on labels the Gaussian AUC is proved and tighter; Theorem 1 alone bounds noise on gradients.
   verdict.decision().auc_bound = std::isnan(figures.run_sum_kl)
                                      ? AucBound(figures.sum_kl)
                                      : std::min(AucBound(figures.sum_kl), GaussianAucBound(figures.sum_kl));
-  // What is unknown counts as everything: comparisons are written so that NaN passes the limit.
+  // An unknown figure exceeds every limit: comparisons are written so that NaN does.
   if (max_step_auc_bound_ < 1 && !(verdict.decision().auc_bound <= max_step_auc_bound_)) {
     verdict.Pass("bound on the AUC of one step", verdict.decision().auc_bound, max_step_auc_bound_, action_,
                  (1 - kSolverShare) * SumKlForAucBound(max_step_auc_bound_));
   }
-  // A method that states the whole run is held against its limits from the first batch on.
+  // A method that states the whole run is compared with its limits from the first batch on.
   const double after = figures.run_sum_kl >= 0 ? figures.run_sum_kl
                                                : figures.exposed_sum_kl + (figures.sum_kl >= 0 ? figures.sum_kl : NAN);
   for (const RunLimit& limit : run_limits_) {
@@ -221,17 +228,18 @@ absl::StatusOr<PolicyOutlook> ForeseePolicy(const v1::ReleasePolicy& policy, con
     outlook.text = "the noise is set relative to the gradients: what a release allows is known in the run only";
     return outlook;
   }
+  const bool is_on_labels = protection.has_gaussian_label_dp() || protection.has_label_dp();
   const double whole = std::accumulate(planned.begin(), planned.end(), 0.0);
   double so_far = 0;
   for (int32_t epoch = 0; epoch < epochs; ++epoch) {
     ReleaseFigures figures;
-    // Behind the plan of a run budget nothing is left for a release.
+    // After the plan of a run budget, nothing remains for a release.
     figures.sum_kl = static_cast<size_t>(epoch) < planned.size() ? planned[epoch]
-                     : protection.has_gaussian_label_dp()        ? 0
+                     : is_on_labels                              ? 0
                                                                  : std::numeric_limits<double>::infinity();
     figures.exposed_sum_kl = so_far;
     figures.epoch = static_cast<uint32_t>(epoch);
-    if (protection.has_gaussian_label_dp()) {
+    if (is_on_labels) {
       figures.run_sum_kl = whole;  // All of them count from the first batch on.
     }
     const GateDecision decision = gate.Decide(figures);
@@ -251,6 +259,74 @@ absl::StatusOr<PolicyOutlook> ForeseePolicy(const v1::ReleasePolicy& policy, con
     outlook.text = absl::StrCat(RunBoundText(whole), "; the policy acts on none of the ", epochs, " epochs");
   }
   return outlook;
+}
+
+namespace {
+
+constexpr double kRankShare = 0.8;       // Share of mu^2 spent on W; the rest on the count of positives.
+constexpr int64_t kCountGrid = 1024;     // Positives are counted in these parts, so that a small sigma is exact.
+constexpr double kEndOfSigmas = 0x1p31;  // Limit of SampleDiscreteGaussian.
+constexpr double kAnswersPerUnit = 100;  // Rounding to 0.01.
+
+double RankSigma(double mu, int64_t examples) {
+  // W moves by at most n - 1 with one label. Rounded up: more noise, never less, than mu asks for.
+  return std::ceil(static_cast<double>(examples - 1) / (mu * std::sqrt(kRankShare)));
+}
+
+double CountSigma(double mu) { return std::ceil(static_cast<double>(kCountGrid) / (mu * std::sqrt(1 - kRankShare))); }
+
+int64_t Noise(double sigma) {
+  // Below 1 a discrete Gaussian no longer behaves like a continuous one, and the bound would not hold.
+  CheckInvariant(sigma >= 1 && sigma < kEndOfSigmas, "RoundedAnswer: a sigma that can be drawn");
+  return SampleDiscreteGaussian(static_cast<uint32_t>(sigma), [] {
+    uint64_t word = 0;
+    FillSecureRandom({reinterpret_cast<uint8_t*>(&word), sizeof(word)});
+    return word;
+  });
+}
+
+// W of the header: ties count half, so a block of equal scores counts once.
+int64_t RankSum(absl::Span<const float> scores, absl::Span<const uint8_t> labels) {
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return scores[a] < scores[b]; });
+  int64_t sum = 0;
+  const auto count = static_cast<int64_t>(order.size());
+  for (int64_t begin = 0, end = 0; begin < count; begin = end) {  // Of equal scores.
+    int64_t positives = 0;
+    for (end = begin; end < count && scores[order[end]] == scores[order[begin]]; ++end) {
+      positives += labels[order[end]];
+    }
+    sum += positives * (begin - (count - end));
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::optional<double> DisclosedAuc(v1::DisclosureLevel disclosure, std::optional<double> auc) {
+  return disclosure == v1::ORACLE ? auc : std::nullopt;
+}
+
+bool RoundedAnswers::IsDue(int64_t step, int64_t examples) const {
+  const v1::RoundedAnswers& config = audit_.rounded();
+  // By public facts only: whether a batch is answered must not reveal its labels.
+  return any() && step % audit_.every_batches() == 0 && spent_ < static_cast<uint32_t>(config.max_answers()) &&
+         examples >= config.minimum_batch() && RankSigma(config.mu(), examples) < kEndOfSigmas;
+}
+
+double RoundedAnswer(const v1::RoundedAnswers& config, absl::Span<const float> scores,
+                     absl::Span<const uint8_t> labels) {
+  const auto examples = static_cast<int64_t>(labels.size());
+  const int64_t rank_sum = RankSum(scores, labels) + Noise(RankSigma(config.mu(), examples));
+  const int64_t positive_parts =
+      kCountGrid * std::accumulate(labels.begin(), labels.end(), int64_t{0}) + Noise(CountSigma(config.mu()));
+  // From here on everything is computed from noised and public numbers: post-processing discloses nothing more.
+  const double positives = std::clamp(static_cast<double>(positive_parts) / static_cast<double>(kCountGrid), 1.0,
+                                      static_cast<double>(examples - 1));
+  const double pairs = positives * (static_cast<double>(examples) - positives);
+  const double auc = std::clamp(0.5 + static_cast<double>(rank_sum) / (2 * pairs), 0.0, 1.0);
+  return std::round(auc * kAnswersPerUnit) / kAnswersPerUnit;
 }
 
 }  // namespace splitveil

@@ -1,5 +1,6 @@
-// The last decision before a gradient is sent (architecture rule 4); what releases add up to (rule 6); and whether a
-// run can keep its policy to the end, as far as that is known before it.
+// The last decision before a gradient is sent (architecture rule 4); what releases add up to (rule 6); whether a run
+// can keep its policy to the end, as far as that is known before it; and what the attack module may read of AUCs (rule
+// 5).
 #ifndef SPLITVEIL_LABEL_PARTY_POLICY_RELEASE_GATE_H_
 #define SPLITVEIL_LABEL_PARTY_POLICY_RELEASE_GATE_H_
 
@@ -13,15 +14,16 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/party.pb.h"
 
 namespace splitveil {
 
-// What is known of a batch as it would leave.
+// What is known of a batch as it would be sent.
 struct ReleaseFigures {
-  double sum_kl = 0;           // Of this release; NaN where none is known.
+  double sum_kl = 0;           // Of this release; NaN if none is known.
   double exposed_sum_kl = 0;   // Largest sum over the earlier releases of an example of this batch.
-  double measured_leak = 0.5;  // Largest 0.5 + |AUC - 0.5| of the attacks on the batch; 0.5 where there is no AUC.
+  double measured_leak = 0.5;  // Largest 0.5 + |AUC - 0.5| of the attacks on the batch; 0.5 if there is no AUC.
   int times_raised = 0;        // How often the noise of this batch has been raised.
   double run_sum_kl = std::numeric_limits<double>::quiet_NaN();  // ProtectionReport::run_sum_kl.
   uint32_t epoch = 0;                                            // From 0.
@@ -30,30 +32,30 @@ struct ReleaseFigures {
 
 struct GateDecision {
   v1::GateAction action = v1::RELEASE;
-  double auc_bound = 1;  // Theorem 1 on the step's sumKL; 1 where the method has no sumKL.
+  double auc_bound = 1;  // Theorem 1 on the step's sumKL; 1 if the method has no sumKL.
   std::string reason;    // Which limit was passed; empty on release.
   // RAISE_NOISE: the divergence that the batch is to have at most; positive and finite.
   double max_sum_kl = std::numeric_limits<double>::infinity();
 };
 
-// Holds a release against the policy: the bound on any adversary's AUC for this step, the AUC of an adversary that
+// Checks a release against the policy: the bound on any adversary's AUC for this step, the AUC of an adversary that
 // accumulates every release of an example, the leak the known attacks measure on the batch itself, and the bound on an
-// adversary that knows all but one label; the last two need no assumption on the gradients. Where the protection has a
-// run budget, that is one more limit, with an action of its own; where it releases in the first epochs only, the bottom
+// adversary that knows all but one label; the last two need no assumption on the gradients. If the protection has a
+// run budget, that is one more limit, with an action of its own; if it releases in the first epochs only, the bottom
 // model is frozen after them. A release without a known sumKL has no bound below 1, so a policy that asks for one
 // treats it as exceeding.
 //
 // Raising noise: for the step's bound, to where it is met; for a run's limit, to half of what the batch's most exposed
 // example was released, so that the limit is never reached; for the measured leak and the worst case, to half the
 // divergence. With the measured leak the level depends on the draw, which the divergence does not tell; it is that of
-// the level itself. Where that is not above zero, or the batch has been raised kMaxRaises times, the bottom model is
+// the level itself. If that is not above zero, or the batch has been raised kMaxRaises times, the bottom model is
 // frozen. Thread-safe.
 class ReleaseGate {
  public:
   static constexpr int kMaxRaises = 16;
 
   // Errors: InvalidArgument, with field, expected and found, for an action that is none (RELEASE), for RAISE_NOISE
-  // with a method that cannot raise its noise, and for a run budget that cannot be planned (run_budget.h).
+  // with a method that cannot raise its noise, and for a run budget that cannot be planned (PlanRunBudget).
   static absl::StatusOr<ReleaseGate> Create(const v1::ReleasePolicy& policy, const v1::GradientProtection& protection);
 
   GateDecision Decide(const ReleaseFigures& figures) const;
@@ -62,11 +64,11 @@ class ReleaseGate {
   double max_run_sum_kl() const;
   // Whether passing one of the run's limits does more than warn.
   bool enforces_run_limit() const;
-  // Whether a decision can keep a batch from leaving as it is.
+  // Whether a decision can keep a batch from being sent as it is.
   bool can_block() const;
-  // Whether the measured leak can make a difference; measuring costs a pass over the batch before it leaves.
+  // Whether the measured leak can make a difference; measuring costs a pass over the batch before it is sent.
   bool WantsMeasuredLeak() const { return max_measured_leak_ < 1; }
-  // The same of the worst case, which costs a pass through the top model.
+  // Whether the worst case can make a difference; computing it costs a pass through the top model.
   bool WantsWorstCase() const { return max_worst_case_auc_bound_ < 1; }
 
  private:
@@ -97,7 +99,7 @@ class LeakageAccountant {
   // `examples`: aligned examples of the run.
   explicit LeakageAccountant(int64_t examples) : sum_kls_(static_cast<size_t>(examples), 0) {}
 
-  // The largest sum over the releases of one of the examples at `positions`: that of the most exposed.
+  // The largest sum over the releases of one of the examples at `positions`: the most exposed one's.
   double MaxOf(absl::Span<const uint32_t> positions) const;
   // Accounts for one more release of them at `sum_kl`. Returns max_sum_kl().
   double Release(absl::Span<const uint32_t> positions, double sum_kl);
@@ -129,10 +131,57 @@ struct PolicyOutlook {
 // Puts the releases that the protection plans, one of each example in every epoch, through the release gate itself
 // (release_gate.h). What depends on gradients (the divergence of `iso` and of a power `s`, the measured leak, the worst
 // case) is not known before the run. `label_dp_sum_kl`: mu^2 of each epoch's draw of gaussian_label_dp; empty for other
-// methods. `protection`: with planned epochs filled in (FillPlannedEpochs). Errors: as ReleaseGate::Create.
+// methods. `protection`: with planned epochs filled in (FillPlannedEpochs). Errors: see ReleaseGate::Create.
 // Thread-safe.
 absl::StatusOr<PolicyOutlook> ForeseePolicy(const v1::ReleasePolicy& policy, const v1::GradientProtection& protection,
                                             int32_t epochs, const std::vector<double>& label_dp_sum_kl);
+
+// What the attack module reads of a leak AUC as it is. ORACLE: all of it, if there is one. Every other disclosure,
+// an unknown one among them: nothing; what ROUNDED gives is made of other numbers (RoundedAnswer).
+std::optional<double> DisclosedAuc(v1::DisclosureLevel disclosure, std::optional<double> auc);
+
+// With n examples, n1 of them positive, ties counted half, AUC = 1/2 + W / (2 n1 (n - n1)), where W is the sum over the
+// positives of R_i = #{s_j < s_i} - #{s_j > s_i}. One label more or less moves W by at most n - 1, whatever the scores,
+// and n1 by 1. An answer is made of W and n1 with discrete Gaussian noise (Canonne, Kamath, Steinke, NeurIPS 2020), of
+// which 4/5 and 1/5 of mu^2 are: mu-GDP in each label, and so is all that is made of them, the AUC and its rounding.
+//
+// Why not the AUC itself, rounded: scores are the peer's to choose, so an AUC is an equation in the labels (Whitehill,
+// AAAI 2016). With one score of 1 and all others 0, it is 1/2 + 1/(2 n1) or 1/2 - 1/(2 (n - n1)), which rounding
+// to 0.01 keeps apart in a batch with few positives. If the peer knows the others' labels, scores can be found in any
+// batch for which one label decides on which side of a rounding boundary the AUC lies.
+//
+// Not thread-safe.
+class RoundedAnswers {
+ public:
+  // `audit`: of a canonical agreement. No answer is ever due unless its disclosure is ROUNDED.
+  explicit RoundedAnswers(const v1::AuditAgreement& audit) : audit_(audit) {}
+
+  // Whether the scores of a batch that is about to be released get an answer. By public facts alone: the step, the
+  // batch's examples, how many were answered before.
+  bool IsDue(int64_t step, int64_t examples) const;
+  // Counts one. A batch whose scores never come counts, too.
+  void Spend() { ++spent_; }
+  uint32_t spent() const { return spent_; }
+  // Symmetrised divergence of an answer in each label of its batch: mu^2.
+  double sum_kl() const { return audit_.rounded().mu() * audit_.rounded().mu(); }
+  bool any() const { return audit_.disclosure() == v1::ROUNDED; }
+
+ private:
+  friend class cereal::access;
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(spent_);
+  }
+
+  const v1::AuditAgreement audit_;
+  uint32_t spent_ = 0;  // In the whole run, also before it was interrupted.
+};
+
+// An answer on `scores` (finite) of a batch's `labels`, 0 or 1 and as many, at least two: in [0, 1], a multiple of
+// 0.01. New noise is drawn each time: asked twice, it discloses twice. Batches of one class are answered like all
+// others.
+double RoundedAnswer(const v1::RoundedAnswers& config, absl::Span<const float> scores,
+                     absl::Span<const uint8_t> labels);
 
 }  // namespace splitveil
 

@@ -40,19 +40,20 @@ struct Means {
   double Centred(double distance, int64_t i, int64_t j) const { return distance - of_row[i] - of_row[j] + all; }
 };
 
-// What the first pass over all pairs leaves. Sums are over ordered pairs; equal points are at distance 0.
+// What the first pass over all pairs computes. Sums are over ordered pairs; equal points are at distance 0.
 struct Pairs {
   Means a, b;
   double sum_ab = 0, sum_aa = 0, sum_bb = 0;  // Of the double-centred distances.
 
-  // Whether R is a number above what rounding leaves of 0.
+  // Whether R is a number, and more than rounding makes of 0.
   bool defined() const {
     constexpr double kRounding = 1e-12;
     return sum_aa > 0 && sum_bb > 0 && sum_ab > kRounding * std::sqrt(sum_aa * sum_bb);
   }
 };
 
-// sum (x - row means + mean) (y - ...) over all pairs, from raw sums; 0 where nothing is left but rounding.
+// sum (x - row means + mean) (y - ...) over all pairs. The row means are removed after the sum, by sum x y - 2 n sum of
+// products of row means + n^2 product of means: one pass instead of two. 0 if only rounding remains.
 double CentredSum(double raw, const Means& x, const Means& y, double raw_scale) {
   constexpr double kRounding = 1e-12;
   const double n = static_cast<double>(x.of_row.size());
@@ -136,11 +137,12 @@ absl::Status AddDistanceCorrelationGradient(double weight, ConstMatrixView z, ab
   if (!pairs.defined()) {
     return absl::OkStatus();
   }
-  // Times the batch, since the bottom model takes the mean over its rows.
+  // Times the batch, since the bottom model takes the mean of its rows.
   const double scale = weight * static_cast<double>(z.rows());
   for (int64_t i = 0; i < z.rows(); ++i) {
     for (int64_t j = 0; j < i; ++j) {
       const double a = Distance(z.row(i), z.row(j));
+      // The distance has no derivative at 0: such a pair is left out, which is one of its subgradients.
       if (a == 0) {
         continue;
       }

@@ -20,7 +20,7 @@ void ClipRows(double max_norm, Matrix& gradients);
 //
 //   R^2 = sum A_ij B_ij / sqrt(sum A_ij^2 sum B_ij^2),   in [0, 1].
 //
-// 0 where it is not defined: all rows equal, or all numbers (one class). Does not change with the scale of y. O(batch^2
+// 0 if it is not defined: all rows equal, or all numbers (one class). Does not change with the scale of y. O(batch^2
 // d) time (two passes over all pairs), O(batch d) memory. Requires as many numbers as rows. Thread-safe.
 double DistanceCorrelation(ConstMatrixView z, absl::Span<const float> y);
 
@@ -30,8 +30,8 @@ double DistanceCorrelation(ConstMatrixView z, absl::Span<const float> y);
 //
 //   d log R / d z_i = sum over j of (B_ij / sum A B - A_ij / sum A^2) (z_i - z_j) / a_ij,
 //
-// pairs of equal rows left out (a subgradient). Nothing is added where R is not defined, or is 0. Errors:
-// InvalidArgument where the shapes differ. Thread-safe.
+// pairs of equal rows left out (a subgradient). Nothing is added if R is not defined, or is 0. Errors:
+// InvalidArgument if the shapes differ. Thread-safe.
 absl::Status AddDistanceCorrelationGradient(double weight, ConstMatrixView z, absl::Span<const float> y,
                                             Matrix& cut_gradient);
 

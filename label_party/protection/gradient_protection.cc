@@ -1,13 +1,71 @@
 #include "label_party/protection/gradient_protection.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 #include "common/status/status_macros.h"
+#include "label_party/marvell/marvell_planner.h"
 
 namespace splitveil {
+namespace {
+
+// Fail closed: gradients of a model that never trained on protected labels disclose the labels themselves.
+absl::Status NoneDrawn(const char* method) {
+  return absl::FailedPreconditionError(absl::StrCat(method, ": the model was not trained on this method's labels"));
+}
+
+}  // namespace
+
+absl::StatusOr<ProtectionReport> NoProtection::Report(uint32_t) const {
+  ProtectionReport report = EmptyReport("none");
+  // No noise, rather than noise that is not known: the audit's likelihood-ratio attacks need the difference.
+  report.power = report.lambda1_neg = report.lambda2_neg = report.lambda1_pos = report.lambda2_pos = 0;
+  return report;
+}
+
+std::string LabelDpMethod::name() const { return absl::StrCat("label_dp(epsilon=", randomizer_->epsilon(), ")"); }
+
+absl::StatusOr<ProtectionReport> LabelDpMethod::Report(uint32_t) const {
+  if (!randomizer_->drawn()) {
+    return NoneDrawn("label_dp");
+  }
+  ProtectionReport report = EmptyReport("label_dp");
+  // All releases are made from one draw of flips: one or many disclose the same.
+  report.sum_kl = report.sum_kl_so_far = SumKlForRunAuc(1 - randomizer_->rho());
+  report.run_sum_kl = randomizer_->noise_sum_kl();
+  // An account does not tell flips from the noise that they are made of, which a different run may have released.
+  report.flip_epsilon = randomizer_->accounted().has_value() ? 0 : randomizer_->epsilon();
+  report.releases_repeat = true;
+  return report;
+}
+
+std::string GaussianLabelDpMethod::name() const {
+  const uint32_t draws = labels_->draws();
+  const double first = labels_->sigma(0), last = labels_->sigma(draws - 1);
+  return draws == 1      ? absl::StrFormat("gaussian_label_dp(sigma=%.4g)", first)
+         : first == last ? absl::StrFormat("gaussian_label_dp(sigma=%.4g, draws=%d)", first, draws)
+                         : absl::StrFormat("gaussian_label_dp(sigma=%.4g to %.4g, draws=%d)", first, last, draws);
+}
+
+absl::StatusOr<ProtectionReport> GaussianLabelDpMethod::Report(uint32_t epoch) const {
+  if (!labels_->drawn()) {
+    return NoneDrawn("gaussian_label_dp");
+  }
+  ProtectionReport report = EmptyReport("gaussian_label_dp");
+  report.sum_kl = labels_->sum_kl(epoch);
+  // All draws of the run, from its first release on: the plan is fixed, so the gate can compare it with the limit at
+  // once.
+  report.run_sum_kl = labels_->privacy().mu() * labels_->privacy().mu();
+  report.sum_kl_so_far = labels_->sum_kl_so_far(epoch);
+  report.releases_repeat = labels_->releases_repeat();
+  return report;
+}
+
 namespace {
 
 absl::Status NoNoiseKeeps(double max_sum_kl, const std::string& method) {
@@ -37,8 +95,9 @@ absl::StatusOr<BatchFacts> GradientProtection::Describe(const LabelFreeBatch& ba
 }
 
 absl::StatusOr<NoisePlan> GradientProtection::Plan(const BatchFacts& batch, double max_sum_kl) const {
-  constexpr double kRounding = 1e-12;  // The solvers' divergence and the report's are computed in different ways.
+  constexpr double kRounding = 1e-12;  // Solvers and report compute the divergence in different ways.
   absl::StatusOr<NoisePlan> plan = planner_->Plan(batch, (1 - kRounding) * max_sum_kl);
+  // The regulariser makes a row depend on the labels of other rows, which the divergence does not count.
   if (plan.ok() && regulariser_weight_ > 0) {
     plan->report.sum_kl = std::numeric_limits<double>::quiet_NaN();
   }
@@ -55,6 +114,8 @@ absl::StatusOr<NoisePlan> GradientProtection::Plan(const BatchFacts& batch, doub
 absl::Status GradientProtection::Apply(const NoisePlan& plan, const LabelledGradients& batch,
                                        const NoisePosition& position, Matrix& out) {
   const absl::Status status = ApplyPlan(plan, batch, position, gaussian_.get(), out);
+  // A limit that needs more noise than a float holds is a limit that cannot be kept: the guard then freezes the bottom
+  // model. Without a limit it is an error of the run.
   return status.ok() || plan.max_sum_kl == kAsConfigured ? status : NoNoiseKeeps(plan.max_sum_kl, name());
 }
 

@@ -14,7 +14,7 @@
 #include "label_party/label_privacy/noised_labels.h"
 #include "label_party/marvell/marvell_planner.h"
 #include "label_party/noise/noise_planner.h"
-#include "label_party/protection/passthrough_methods.h"
+#include "label_party/protection/gradient_protection.h"
 
 namespace splitveil {
 namespace {
@@ -29,12 +29,16 @@ struct LabelProtection {
   std::shared_ptr<LabelTargets> targets;
 };
 
-absl::StatusOr<LabelProtection> MakeLabelDp(const v1::GradientProtection::LabelDp& config) {
+absl::StatusOr<LabelProtection> MakeLabelDp(const v1::GradientProtection::LabelDp& config,
+                                            std::unique_ptr<PrivacyAccount> account) {
   const double epsilon = config.epsilon();
-  if (!(epsilon > 0 && epsilon <= LabelRandomizer::kMaxEpsilon)) {
-    return Unfit("label_dp.epsilon", "a positive number up to 30", epsilon);
+  if (!(epsilon >= LabelRandomizer::kMinEpsilon && epsilon <= LabelRandomizer::kMaxEpsilon)) {
+    return Unfit("label_dp.epsilon", "a number from 0.001 to 30", epsilon);
   }
-  auto randomizer = std::make_shared<LabelRandomizer>(epsilon, SecretKey::Generate());
+  // With an account, the flips come from the key that it keeps, so that a second run draws the same ones.
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<LabelRandomizer> randomizer,
+                             account == nullptr ? LabelRandomizer::Create(epsilon, SecretKey::Generate())
+                                                : LabelRandomizer::Create(epsilon, std::move(account)));
   return LabelProtection{std::make_unique<LabelDpMethod>(randomizer), randomizer};
 }
 
@@ -69,25 +73,24 @@ absl::StatusOr<std::unique_ptr<const NoisePlanner>> MakePlanner(const v1::Gradie
         return Unfit("discretize.bins", "at least 2", config.discretize().bins());
       }
       return std::make_unique<DiscretizePlanner>(config.discretize().bins());
-    case v1::GradientProtection::kNone:  // MakePassthrough's, as are the next two.
+    case v1::GradientProtection::kNone:  // These three: MakePassthrough.
     case v1::GradientProtection::kLabelDp:
     case v1::GradientProtection::kGaussianLabelDp:
     case v1::GradientProtection::METHOD_NOT_SET:
       break;
   }
   return absl::InvalidArgumentError(
-      "gradient_protection: expected one of none, iso, max_norm, marvell, label_dp, sparsify, discretize, "
-      "gaussian_label_dp, found none of them");
+      "protection: set one of none, iso, max_norm, marvell, label_dp, sparsify, discretize, gaussian_label_dp");
 }
 
-// Null method: the configured one changes gradients.
+// A null method: the configured one changes gradients.
 absl::StatusOr<LabelProtection> MakePassthrough(const v1::GradientProtection& config, const Task& task,
                                                 std::unique_ptr<PrivacyAccount> account) {
   switch (config.method_case()) {
     case v1::GradientProtection::kNone:
       return LabelProtection{std::make_unique<NoProtection>(), nullptr};
     case v1::GradientProtection::kLabelDp:
-      return MakeLabelDp(config.label_dp());
+      return MakeLabelDp(config.label_dp(), std::move(account));
     case v1::GradientProtection::kGaussianLabelDp:
       return MakeGaussianLabelDp(config.gaussian_label_dp(), task, std::move(account));
     default:
@@ -142,7 +145,7 @@ absl::Status CheckTask(const v1::GradientProtection& config, const Task& task) {
                                                    ": expected labels of two classes, found ", found,
                                                    "; gaussian_label_dp protects those, too"));
   }
-  // The regulariser needs distances between labels that mean something; the numbers of classes have none.
+  // The regulariser uses distances between labels, and class numbers have none.
   if (config.has_distance_correlation()) {
     return absl::InvalidArgumentError(
         absl::StrCat("protection.distance_correlation: expected labels of two classes, found ", found));
@@ -153,12 +156,14 @@ absl::Status CheckTask(const v1::GradientProtection& config, const Task& task) {
 void FillPlannedEpochs(int64_t epochs, v1::GradientProtection& config) {
   // A run that trains nothing still plans, as for one epoch.
   epochs = std::max<int64_t>(epochs, 1);
+  // 0 stands for "as many epochs as the agreement has".
   if (config.marvell().has_run_budget() && config.marvell().run_budget().planned_epochs() == 0) {
     config.mutable_marvell()->mutable_run_budget()->set_planned_epochs(static_cast<int32_t>(epochs));
   }
   const auto& labels = config.gaussian_label_dp();
   if (config.has_gaussian_label_dp() && labels.noise_draws() == v1::GradientProtection::GaussianLabelDp::EVERY_EPOCH &&
       labels.planned_epochs() == 0) {
+    // Epochs behind released_epochs send nothing, so they need no share of the noise.
     const int64_t released =
         labels.released_epochs() > 0 ? std::min<int64_t>(labels.released_epochs(), epochs) : epochs;
     config.mutable_gaussian_label_dp()->set_planned_epochs(static_cast<int32_t>(released));

@@ -11,10 +11,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/crypto/noise_grid.h"
 #include "common/crypto/secure_random.h"
 #include "common/status/status_macros.h"
 #include "label_party/marvell/marvell_planner.h"
-#include "label_party/noise/class_moments.h"
+#include "label_party/noise/noise_plan.h"
 #include "label_party/noise/noise_planner.h"
 #include "label_party/protection/protection_factory.h"
 
@@ -25,7 +26,7 @@ constexpr int64_t kRows = SyntheticBatch::kRows;
 constexpr int64_t kCols = SyntheticBatch::kCols;
 constexpr uint32_t kDraws = 300;
 constexpr double kDeviations = 6;
-// Perturbed gradients are floats of order 1: where no noise is promised, this much is rounding.
+// Perturbed gradients are floats of order 1: if no noise is promised, this much is rounding.
 constexpr double kRounding = 1e-5;
 
 // The noise a row should get: variance `along` on the line of the unit vector `line`, `across` on each direction
@@ -59,6 +60,7 @@ absl::StatusOr<std::vector<Promise>> PromisesOf(const v1::GradientProtection& co
                                                 const SyntheticBatch& batch) {
   SPLITVEIL_ASSIGN_OR_RETURN(ClassMoments moments, ExpectedMoments(batch.label_free()));
   std::vector<Promise> promises(kRows);
+  // The optimum is solved again here: the test is about how noise is drawn from it. The solver has tests of its own.
   MarvellSolution marvell;
   IsoStrength iso;
   if (config.has_marvell()) {
@@ -78,6 +80,7 @@ absl::StatusOr<std::vector<Promise>> PromisesOf(const v1::GradientProtection& co
     } else if (config.has_max_norm()) {
       const absl::Span<const float> row = std::as_const(batch.gradients).row(j);
       promise.line = Normalized({row.begin(), row.end()});
+      // max_norm brings the expected square of each row to the largest one: the noise adds the difference.
       promise.along = moments.max_squared_norm - SquaredNormOf(row);
     }
   }
@@ -98,9 +101,16 @@ class Evidence {
  public:
   explicit Evidence(const SyntheticBatch& batch) : batch_(batch), previous_draw_(kRows) {}
 
-  // Takes up one perturbed batch, which should hold to `promises`, one per row. Errors: Internal for noise where none
+  // Takes up one perturbed batch, which should hold to `promises`, one per row. Errors: Internal for noise if none
   // is promised.
   absl::Status Add(const Matrix& out, const std::vector<Promise>& promises) {
+    // Rows are also rounded to the grid of their noise, by half of its spacing in each component at most (GridOf).
+    double largest = 0;
+    for (int64_t j = 0; j < kRows; ++j) {
+      largest = std::max(largest, promises[j].along + kCols * promises[j].across +
+                                      SquaredNormOf(std::as_const(batch_.gradients).row(j)));
+    }
+    rounding_ = kRounding + NoiseGrid::kFineSpacing * std::sqrt(largest);
     double previous_row = 0;
     for (int64_t j = 0; j < kRows; ++j) {
       const Promise& promise = promises[j];
@@ -112,17 +122,19 @@ class Evidence {
         on_line += noise * promise.line[k];
         squared += noise * noise;
         own.sum[k] += noise;
+        // Component k of noise with variance `along` on the line and `across` off it.
         own.variance[k] += promise.across + (promise.along - promise.across) * promise.line[k] * promise.line[k];
       }
+      // Rounding can make the difference negative.
       const double off_line = std::max(0.0, squared - on_line * on_line);
       if (promise.across > 0) {
         own.across_terms += kCols - 1;
         own.across_squares += off_line / promise.across;
-      } else if (std::sqrt(off_line) > kRounding * (1 + std::sqrt(squared))) {
+      } else if (std::sqrt(off_line) > rounding_ * (1 + std::sqrt(squared))) {
         return Broken("noise off the line it is promised to lie on");
       }
       if (promise.along == 0) {
-        if (std::abs(on_line) > kRounding) {
+        if (std::abs(on_line) > rounding_) {
           return Broken("noise on a row that should have none");
         }
         continue;
@@ -130,6 +142,8 @@ class Evidence {
       const double x = on_line / std::sqrt(promise.along);
       own.line_terms += 1;
       own.line_squares += x * x;
+      // Products of independent standard normals have mean 0 and variance 1: a shared draw between rows, or between
+      // positions, would show as a large sum.
       neighbours_ += previous_row * x;
       repeats_ += previous_draw_[j] * x;
       products_ += 1;
@@ -148,7 +162,7 @@ class Evidence {
         return Broken("the variance across the line is not the promised one");
       }
       for (int64_t k = 0; k < kCols; ++k) {
-        if (std::abs(own.sum[k]) > kDeviations * std::sqrt(own.variance[k]) + kRounding * kRows * kDraws) {
+        if (std::abs(own.sum[k]) > kDeviations * std::sqrt(own.variance[k]) + rounding_ * kRows * kDraws) {
           return Broken("the noise is biased");
         }
       }
@@ -170,6 +184,7 @@ class Evidence {
   }
 
   const SyntheticBatch& batch_;
+  double rounding_ = kRounding;
   ClassEvidence classes_[2];
   std::vector<double> previous_draw_;
   double neighbours_ = 0;
@@ -194,6 +209,7 @@ ProtectionCandidate CandidateOf(const Protection& protection) {
 SyntheticBatch MakeSyntheticBatch() {
   SyntheticBatch batch;
   for (int64_t j = 0; j < SyntheticBatch::kRows; ++j) {
+    // Fixed, without a random generator: a failure here is the same on every machine.
     batch.labels[j] = j % 4 == 1 ? 1 : 0;
     batch.probabilities[j] = static_cast<float>(0.2 + 0.02 * static_cast<double>(j % 5));
     for (int64_t k = 0; k < SyntheticBatch::kCols; ++k) {
@@ -219,7 +235,7 @@ absl::Status ProveProtection(const v1::GradientProtection& config, const Protect
   Evidence evidence(batch);
   Matrix out;
   for (uint32_t draw = 0; draw < kDraws; ++draw) {
-    // Several epochs, as a run budget has a strength for each.
+    // Several epochs, since a run budget has a strength for each.
     const NoisePosition position{draw / 16, draw % 16, 0};
     SPLITVEIL_ASSIGN_OR_RETURN(std::vector<Promise> promises, PromisesOf(config, position.epoch, batch));
     SPLITVEIL_ASSIGN_OR_RETURN(ProtectionReport report,

@@ -22,7 +22,7 @@ namespace splitveil {
 
 // A protection as the self-test sees it: from outside, so that tests can try broken ones.
 struct ProtectionCandidate {
-  // As GradientProtection::Perturb.
+  // See GradientProtection::Perturb.
   std::function<absl::StatusOr<ProtectionReport>(const LabelFreeBatch& batch, const LabelledGradients& gradients,
                                                  const NoisePosition& position, Matrix& out)>
       perturb;
@@ -53,7 +53,7 @@ struct SyntheticBatch {
 SyntheticBatch MakeSyntheticBatch();
 
 // Creates the configured protection under a key of its own and proves it. A few milliseconds. Call it before a run.
-// Errors: as MakeProtection and ProveProtection.
+// Errors: see MakeProtection and ProveProtection.
 absl::Status SelfTestProtection(const v1::GradientProtection& config);
 
 // Perturbs a synthetic batch of two classes a few hundred times with `candidate` and holds the noise against what
@@ -66,13 +66,13 @@ absl::Status ProveProtection(const v1::GradientProtection& config, const Protect
 
 // Holds `candidate` against what `config`, of a method without noise, promises:
 // none: every bit as it is. label_dp: of 100,000 labels of each class the share rho is flipped, neighbours
-// independently, the targets are the two that rho gives, and gradients leave as they are, with the divergence of rho.
-// gaussian_label_dp: of 100,000 labels the noise has the promised mean, variance and fourth moment in each class and
-// none in common with its neighbours or, where every epoch draws, with that of the next epoch, and gradients leave as
-// they are, with the divergence mu^2. sparsify: the promised number of components is left, unchanged, none smaller than
-// one that is gone. discretize: the promised bins, each component in the nearest. All but those two leave labels as
-// they are. Random figures are compared at six standard deviations: a sound method fails with a probability below 1e-7.
-// Errors: as ProveProtection.
+// independently, the targets are the two that rho gives, and gradients are sent as they are, with the divergence of
+// rho. gaussian_label_dp: of 100,000 labels the noise has the promised mean, variance and fourth moment in each class
+// and none in common with its neighbours or, if every epoch draws, with the next epoch, and gradients are sent as they
+// are, with the divergence mu^2. sparsify: the promised number of components remains, unchanged, none smaller than a
+// removed one. discretize: the promised bins, each component in the nearest. Only label_dp and gaussian_label_dp change
+// labels. Random figures are compared at six standard deviations: a sound method fails with a probability below 1e-7.
+// Errors: see ProveProtection.
 absl::Status ProveNoiseless(const v1::GradientProtection& config, const ProtectionCandidate& candidate);
 
 // The error of a protection without `property`, which is our bug: Internal.

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -8,6 +10,8 @@
 #include "absl/strings/str_format.h"
 
 #include "common/crypto/label_noise.h"
+#include "common/dataset/features.h"
+#include "common/matrix/matrix.h"
 #include "common/operations/dry_run.h"
 #include "common/privacy_account/privacy_account.h"
 #include "common/schedule/train_test_split.h"
@@ -20,6 +24,8 @@
 #include "label_party/protection/protection_factory.h"
 #include "label_party/protection/self_test.h"
 #include "label_party/service/label_party.h"
+#include "label_party/top/top_model.h"
+#include "label_party/training/training.h"
 
 #include "splitveil/v1/party.pb.h"
 
@@ -29,14 +35,13 @@ namespace {
 constexpr char kPolicy[] = "release policy";
 constexpr char kAccount[] = "privacy account";
 
-// mu^2 of the draw of each epoch whose gradients leave.
+// mu^2 of the draw of each epoch that releases gradients; empty for other methods.
 absl::StatusOr<std::vector<double>> SumKlOfDraws(const v1::GradientProtection& protection, const Task& task) {
   std::vector<double> each;
   if (!protection.has_gaussian_label_dp()) {
     return each;
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<NoiseReleases> planned,
-                             PlannedReleases(protection.gaussian_label_dp(), task));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<NoiseReleases> planned, PlannedReleases(protection, task));
   const double sensitivity = LabelSensitivity(LabelKindOf(task));
   for (const NoiseReleases& release : planned) {
     const double sigma = std::ldexp(static_cast<double>(release.sigma_units), -kLabelGridBits);
@@ -62,11 +67,10 @@ void CheckPolicy(const v1::LabelPartyConfig& config, const v1::GradientProtectio
   }
 }
 
-// What a run that shares all of this party's training examples would count: no run counts more.
+// The debit of a run that shares all of this party's training examples: no run counts more.
 absl::StatusOr<ForeseenDebit> Foresee(const v1::LabelPartyConfig& config, const v1::GradientProtection& protection,
                                       const v1::RunAgreement& agreement, const Dataset& data) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<NoiseReleases> planned,
-                             PlannedReleases(protection.gaussian_label_dp(), data.task()));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<NoiseReleases> planned, PlannedReleases(protection, data.task()));
   const SplitRule split(agreement);
   std::vector<NoiseRow> examples;
   for (uint32_t row = 0; row < data.ids().size(); ++row) {
@@ -94,7 +98,7 @@ void CheckAccount(const v1::LabelPartyConfig& config, const v1::GradientProtecti
   const double limit = config.privacy_account().max_lifetime_auc_bound();
   const std::string text = absl::StrFormat("AUC bound of all runs together: %.3f now, %.3f with this one, limit %g",
                                            foreseen->so_far.AucBound(), foreseen->lifetime.AucBound(), limit);
-  // The run itself would find this only after both parties have aligned.
+  // Reported here, as the run itself would find it only after both parties have aligned.
   if (foreseen->lifetime.AucBound() > limit) {
     dry_run.Problem(kAccount, absl::StrCat(text, ": exhausted, the run would be halted before anything is released"));
   } else {
@@ -102,7 +106,28 @@ void CheckAccount(const v1::LabelPartyConfig& config, const v1::GradientProtecti
   }
 }
 
-// What takes agreement, configuration and data together.
+// Trains this party's half for about a second on activations of zeros, to estimate the run's time and memory.
+void ExpectRunOf(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement, const Dataset& data,
+                 DryRun& dry_run) {
+  std::vector<uint32_t> rows(static_cast<size_t>(std::min<int64_t>(agreement.batch_size(), data.rows())));
+  std::iota(rows.begin(), rows.end(), 0);
+  const Matrix activations(static_cast<int64_t>(rows.size()), agreement.cut_width());
+  const std::vector<float> labels(rows.size());
+  const FeatureBatch own = data.Gather(rows);
+  std::unique_ptr<TopModel> model;
+  DryRunExpectation(
+      agreement, data,
+      [&]() -> absl::Status {
+        if (model == nullptr) {
+          SPLITVEIL_ASSIGN_OR_RETURN(model, TopModel::Create(TopOptions(agreement, config, data)));
+        }
+        SPLITVEIL_RETURN_IF_ERROR(model->ForwardBackward(activations, own, labels, {}).status());
+        return model->Update();
+      },
+      dry_run);
+}
+
+// Checks that need agreement, configuration and data together.
 void CheckTogether(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config, DryRun& dry_run) {
   dry_run.Check("fits agreement", ValidateLabelConfig(config, agreement), "model, audit and protection");
   v1::GradientProtection protection = config.protection();
@@ -114,13 +139,13 @@ void CheckTogether(const v1::RunAgreement& agreement, const v1::LabelPartyConfig
     return;
   }
   CheckPolicy(config, protection, agreement, data->task(), dry_run);
-  if (config.has_privacy_account() && protection.has_gaussian_label_dp()) {
+  if (config.has_privacy_account()) {
     CheckAccount(config, protection, agreement, *data, dry_run);
   }
   if (const std::string telling = DescribeLabelRevealingColumns(*data); !telling.empty()) {
     dry_run.Warn("own features", telling);
   }
-  DryRunExpectation(agreement, *data, dry_run);
+  ExpectRunOf(config, agreement, *data, dry_run);
 }
 
 }  // namespace

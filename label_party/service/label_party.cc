@@ -27,7 +27,6 @@
 #include "common/operations/party_program.h"
 #include "common/operations/run_facts.h"
 #include "common/operations/run_summary.h"
-#include "common/operations/untold_end.h"
 #include "common/privacy_account/privacy_account.h"
 #include "common/process/exit_code.h"
 #include "common/process/file.h"
@@ -64,7 +63,7 @@ absl::Status OfAccount(const LabelPartyPlan& plan, const absl::Status& status) {
              : absl::Status(status.code(), absl::StrCat(plan.config_path, ": privacy_account: ", status.message()));
 }
 
-// Which of the party's labels a run uses is partly the peer's choice: the account is held against all of them.
+// The peer partly chooses which labels a run uses, so the account is compared with all of them.
 absl::Status CheckLabels(const Dataset& data, PrivacyAccount& account) {
   std::vector<NoiseRow> examples;
   examples.reserve(data.ids().size());
@@ -80,7 +79,7 @@ absl::Status CheckLabels(const Dataset& data, PrivacyAccount& account) {
   return same;
 }
 
-// The account as it is, or null, held against what the ledger knows of these labels.
+// Opens the account to read, or null if there is none yet; compares it with what the ledger records of these labels.
 absl::StatusOr<std::unique_ptr<PrivacyAccount>> ReadAccount(const LabelPartyPlan& plan, const Dataset& data) {
   const v1::PrivacyAccount& config = plan.config.privacy_account();
   absl::StatusOr<std::unique_ptr<PrivacyAccount>> account =
@@ -92,12 +91,13 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> ReadAccount(const LabelPartyPlan
   return account;
 }
 
-// The account that counts the run; null where none is configured.
+// The account that counts the run; null if none is configured.
 absl::StatusOr<std::unique_ptr<PrivacyAccount>> OpenAccount(const LabelPartyPlan& plan, const Dataset& data) {
   if (!plan.config.has_privacy_account()) {
     return nullptr;
   }
-  SPLITVEIL_RETURN_IF_ERROR(OfAccount(plan, ReadAccount(plan, data).status()));  // Before one is made.
+  SPLITVEIL_RETURN_IF_ERROR(OfAccount(
+      plan, ReadAccount(plan, data).status()));  // Before a new one is made: it would not know of earlier runs.
   absl::StatusOr<std::unique_ptr<PrivacyAccount>> account =
       PrivacyAccount::Open(AccountOptions(plan.config.privacy_account(), data.task()));
   SPLITVEIL_RETURN_IF_ERROR(OfAccount(plan, account.ok() ? CheckLabels(data, **account) : account.status()));
@@ -115,7 +115,7 @@ void WarnOfLabelRevealingColumns(const Dataset& data) {
   }
 }
 
-// That OpenAccount would succeed; writes nothing.
+// Checks that OpenAccount would succeed; writes nothing.
 absl::Status CheckAccount(const LabelPartyPlan& plan, const Dataset& data) {
   if (!plan.config.has_privacy_account()) {
     return absl::OkStatus();
@@ -126,8 +126,9 @@ absl::Status CheckAccount(const LabelPartyPlan& plan, const Dataset& data) {
   return OfAccount(plan, status);
 }
 
-// What a run begins with, but for its protection.
-absl::StatusOr<LabelSessionOptions> SessionOptions(const LabelPartyPlan& plan, RunStatus* status) {
+// Everything that a run begins with, except its protection.
+absl::StatusOr<LabelSessionOptions> SessionOptions(const LabelPartyPlan& plan, RunStatus* status,
+                                                   Dataset::Check check) {
   LabelSessionOptions options;
   options.agreement = plan.agreement;
   options.config = plan.config;
@@ -138,13 +139,14 @@ absl::StatusOr<LabelSessionOptions> SessionOptions(const LabelPartyPlan& plan, R
       AlignmentStore(plan.config.party().alignment_cache_path(),
                      absl::Hours(plan.config.party().alignment_cache_hours()), IdentitySha256(plan.identity));
   SPLITVEIL_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> data,
-                             OpenPreparedData(plan.config.party(), plan.agreement, PreparedFor::kLabelParty));
+                             OpenPreparedData(plan.config.party(), plan.agreement, PreparedFor::kLabelParty, check));
   options.data = std::move(data);
   // A checkpoint of different data would continue with positions of different examples.
   SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data, plan.agreement));
   if (plan.config.has_attribute_attack()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(options.known_attributes,
-                               Dataset::Open(plan.config.attribute_attack().auxiliary().path()));
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        options.known_attributes,
+        Dataset::Open(plan.config.attribute_attack().auxiliary().path(), Dataset::kMaxResidentBytes, check));
     SPLITVEIL_RETURN_IF_ERROR(CheckIdForms(*options.known_attributes, plan.agreement));
   }
   return options;
@@ -152,7 +154,7 @@ absl::StatusOr<LabelSessionOptions> SessionOptions(const LabelPartyPlan& plan, R
 
 // The source of the noise on gradients: under the key beside the checkpoint, so that steps which are repeated after a
 // crash repeat their noise; without a checkpoint under a fresh one.
-// `continues`: a broken run may go on, whose key there must be.
+// `continues`: an interrupted run may resume, so its key must be there.
 absl::StatusOr<std::unique_ptr<SecureGaussian>> OpenNoise(const LabelPartyPlan& plan, bool continues) {
   if (plan.checkpoints.path.empty()) {
     return SecureGaussian::Create(SecretKey::Generate());
@@ -161,24 +163,24 @@ absl::StatusOr<std::unique_ptr<SecureGaussian>> OpenNoise(const LabelPartyPlan& 
   return SecureGaussian::Create(std::move(key), SecureGaussian::KeyLife::kManyRuns);
 }
 
-// A run that ends without a place for its result has been for nothing.
+// Checked before the run: a run without a place for its result would be wasted.
 absl::Status CheckResultPath(const char* field, const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   std::error_code ignored;
   return folder.empty() || std::filesystem::is_directory(folder, ignored)
              ? absl::OkStatus()
              : absl::InvalidArgumentError(
-                   absl::StrCat(field, ": expected a path in a folder that exists, found ", path));
+                   absl::StrCat(field, ": ", path, ": its folder does not exist: create it first"));
 }
 
-// How long answers under way may take to leave, on a busy machine: a peer that is not told waits for an outage to end.
+// How long answers under way may take, on a busy machine: a peer that gets none waits for an outage to end.
 constexpr absl::Duration kAnswerLimit = absl::Seconds(5);
 
-// How long a peer that lost the connection at the very end, when all is done and recorded here, may ask for the answer
-// to its Close: as long as it tries, from when it notices, for which keepalive may take this long.
+// A peer that lost the connection at the very end, when all is done and recorded here, may ask again for the answer to
+// its Close: for as long as it retries, counted from when it notices the loss, for which keepalive may take this long.
 constexpr absl::Duration kNoticeLimit = absl::Minutes(1);
 
-// `halted`: a peer within a step asks once that is done.
+// `halted`: a peer that computes a step asks when it has finished it.
 absl::Duration FarewellLimit(const v1::Deadlines& deadlines, bool halted) {
   if (halted) {
     return absl::Seconds(deadlines.step_seconds());
@@ -189,12 +191,12 @@ absl::Duration FarewellLimit(const v1::Deadlines& deadlines, bool halted) {
 }
 
 std::string DetailsPath(const LabelPartyPlan& plan) {
-  return ResultPath(plan.config.party().ledger_path(), !plan.config.predictions_path().empty());
+  return ResultPath(plan.config.party().ledger_path(), plan.agreement.mode() == v1::RunAgreement::PREDICT);
 }
 
 std::string ResultLine(const RunFigures& figures) { return absl::StrCat("RESULT ", ResultJson(figures)); }
 
-// Every figure into a file, and of a complete run into a second one where that is configured.
+// Writes every figure to a file, and those of a complete run to result_path, too, if it is set.
 absl::Status KeepFigures(const LabelPartyPlan& plan, const RunFigures& figures) {
   const std::string json = FullResultJson(figures) + "\n";
   absl::Status status = WriteFile(DetailsPath(plan), json, kOwnerOnly);
@@ -209,7 +211,7 @@ absl::Status KeepFigures(const LabelPartyPlan& plan, const RunFigures& figures) 
   return status;
 }
 
-// What the party's earlier process could not tell any more, of a run that its peer cannot take up again.
+// The end that an earlier process could not report any more, of a run that the peer cannot take up again.
 std::optional<UntoldEnd> FindFinalEnd(const LabelPartyPlan& plan) {
   std::optional<UntoldEnd> end = FindUntoldEnd(plan.config.party().ledger_path(), plan.agreement);
   if (!end.has_value() || plan.config.party().restart() || plan.checkpoints.path.empty()) {
@@ -232,7 +234,7 @@ absl::Status WithTurnedAway(const absl::Status& outcome, const TlsIdentity& iden
       ", has that name and has not expired. The log of ", identity.peer_name, " has the reason"));
 }
 
-// A table for the person on standard error and, where the run is complete and kept, the RESULT line.
+// A table for the person on standard error and, if the run is complete and kept, the RESULT line.
 void TellResult(const LabelPartyPlan& plan, const LabelSession& session, const absl::Status& outcome) {
   const std::optional<RunFigures> figures = session.figures();
   if (!figures.has_value()) {
@@ -261,22 +263,24 @@ absl::StatusOr<std::unique_ptr<MonitoringServer>> StartMonitoring(LabelPartyPlan
   return server;
 }
 
-// What a peer whose process starts again may still have of this one.
+// What a peer that was restarted may still ask of this process.
 struct RetryLimits {
   bool new_runs = true;  // Before anything is released.
   int alignments = kMostAlignments;
 
   void TakeOff(const LabelSession& session) {
-    alignments = std::min(alignments - 1, session.alignments_left());  // It could open runs and align in none.
+    alignments =
+        std::min(alignments - 1, session.alignments_left());  // At least one: a peer could open runs without aligning.
     new_runs = new_runs && alignments > 0 && !session.may_have_released();
   }
 };
 
-// Serves one run, or as much of it as the peer's process sees: Aborted where another one takes its place. `plan` learns
-// the port, so that it stays the same.
+// Serves one run, or as much of it as the peer's process sees: Aborted if a different run takes its place. `plan`
+// learns the port, so that it stays the same.
 absl::Status ServeRun(LabelPartyPlan& plan, RetryLimits& allowed) {
   RunStatus status("label_party");
-  SPLITVEIL_ASSIGN_OR_RETURN(LabelSessionOptions options, SessionOptions(plan, &status));
+  SPLITVEIL_ASSIGN_OR_RETURN(LabelSessionOptions options, SessionOptions(plan, &status, Dataset::Check::kRemembered));
+  // Limits that outlive this session: the peer decides how often a session is replaced.
   options.only_continues = !allowed.new_runs;
   options.alignments_left = allowed.alignments;
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<PrivacyAccount> account, OpenAccount(plan, *options.data));
@@ -317,7 +321,7 @@ absl::Status ServeRun(LabelPartyPlan& plan, RetryLimits& allowed) {
   session->AwaitFarewell(FarewellLimit(plan.agreement.deadlines(), IsHalt(outcome)), &StopRequested);
   training.EndStreams();
   session->AwaitEndTold(kAnswerLimit);
-  // Answers under way may leave; a stream still open is cut off.
+  // Answers under way may still be sent; a stream still open is cut off.
   running.server->Shutdown(GrpcDeadline(SteadyAfter(kAnswerLimit)));
   return session->peer_started_again() ? PeerStartedAgain("the non-label party") : outcome;
 }
@@ -332,6 +336,7 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, plan.config));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.identity, LoadPartyIdentity(plan.config.party().identity()));
   absl::Status fits = ValidateLabelConfig(plan.config, plan.agreement);
+  // All checks of the configuration file report the first error, with the file name once.
   fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
   fits.Update(ParseHostPort("listen_address", plan.config.listen_address()).status());
   fits.Update(CheckResultPath("result_path", plan.config.result_path()));
@@ -353,13 +358,14 @@ absl::Status CheckLabelParty(const LabelPartyPlan& plan) {
   LabelPartyPlan without_export = plan;  // The session would make the folder.
   without_export.config.mutable_party()->clear_export_dir();
   RunStatus status("label_party");
-  SPLITVEIL_ASSIGN_OR_RETURN(LabelSessionOptions options, SessionOptions(without_export, &status));
+  SPLITVEIL_ASSIGN_OR_RETURN(LabelSessionOptions options,
+                             SessionOptions(without_export, &status, Dataset::Check::kWhole));
   SPLITVEIL_RETURN_IF_ERROR(CheckAccount(plan, *options.data));
   SPLITVEIL_RETURN_IF_ERROR(CheckNoiseKey(NoiseKeyPath(plan.checkpoints.path)));
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise, SecureGaussian::Create(SecretKey::Generate()));
   SPLITVEIL_ASSIGN_OR_RETURN(options.protection,
                              MakeProtection(plan.config.protection(), std::move(noise), nullptr, options.data->task()));
-  // A run makes its model once both parties are aligned.
+  // A run makes its model only after both parties have aligned: too late to find that it does not fit.
   SPLITVEIL_RETURN_IF_ERROR(TopModel::Create(TopOptions(options.agreement, options.config, *options.data)).status());
   SPLITVEIL_RETURN_IF_ERROR(LabelSession::Create(std::move(options)).status());
   return CheckPlaces(plan.config.party(), plan.config.listen_address(), plan.config_path);
@@ -374,7 +380,7 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
     TellOf(*end, plan.config.party().ledger_path());
     return absl::OkStatus();
   }
-  // Of a run that its peer may still take up, to hear how it ended.
+  // The peer may still take that run up, to hear how it ended.
   const std::optional<UntoldEnd> earlier =
       plan.config.party().restart() ? std::nullopt : FindUntoldEnd(plan.config.party().ledger_path(), plan.agreement);
   LabelPartyPlan part = plan;
@@ -384,7 +390,7 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
     absl::Status outcome = ServeRun(part, allowed);
     if (!absl::IsAborted(outcome)) {
       ForgetUntoldEnd(plan.config.party().ledger_path());
-      // Nobody came: the peer had heard, and what is left is to tell it here.
+      // Nobody came: the peer had already heard of the earlier end, so only this side has to report it.
       if (absl::IsUnavailable(outcome) && earlier.has_value()) {
         TellOf(*earlier, plan.config.party().ledger_path());
         return absl::OkStatus();
@@ -392,7 +398,7 @@ absl::Status RunLabelParty(const LabelPartyPlan& plan) {
       return outcome;
     }
     LogInfo(outcome.message());
-    part.config.mutable_party()->clear_restart();  // It has, and now goes on.
+    part.config.mutable_party()->clear_restart();  // It has restarted, and now continues that run.
     SPLITVEIL_ASSIGN_OR_RETURN(
         part.checkpoints, PlanCheckpoints("label_party", part.config.party(), plan.config.model(), plan.agreement));
   }

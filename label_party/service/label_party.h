@@ -34,12 +34,12 @@ struct LabelPartyPlan {
 absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path, const std::string& config_path);
 
 // What `label_party --check` tries beyond the plan: opens what the run would open, read-only, and checks that it could
-// listen and write. Errors: as the run's own, or as CheckPlaces.
+// listen and write. Errors: those of the run, or of CheckPlaces.
 absl::Status CheckLabelParty(const LabelPartyPlan& plan);
 
-// Reads the data and serves one run. Once training has begun, its end leaves every figure in ResultPath of the ledger
-// (run_summary.h) and in `result_path`, and prints a table on standard error; a complete run prints the RESULT line on
-// standard output. Returns when the run has ended. Errors: StoppedOnRequest where SIGTERM or SIGINT ended it.
+// Reads the data and serves one run. Once training has begun, its end writes every figure to ResultPath of the ledger
+// (run_summary.h) and to `result_path`, and prints a table on standard error; a complete run prints the RESULT line on
+// standard output. Returns when the run has ended. Errors: StoppedOnRequest if SIGTERM or SIGINT ended it.
 absl::Status RunLabelParty(const LabelPartyPlan& plan);
 
 // Everything about this party's part of a run that can be checked without the peer, each by itself, so that one problem

@@ -9,14 +9,14 @@
 namespace splitveil {
 namespace {
 
-// Their places in the service of split_training.proto.
+// Indices of the methods in split_training.proto.
 constexpr int kTrain = 2;
 constexpr int kEvaluate = 3;
 
-// In that of attribute_audit.proto.
+// And in attribute_audit.proto.
 constexpr int kEmbedAuxiliary = 0;
 
-// What the peer gets to read of `status`; a refusal is recorded.
+// What the peer reads of `status`. A refusal is recorded.
 grpc::Status Verdict(LabelSession& session, const char* call, const absl::Status& status) {
   if (!status.ok()) {
     session.NoteRefusal(call, status);
@@ -24,7 +24,7 @@ grpc::Status Verdict(LabelSession& session, const char* call, const absl::Status
   return ToGrpcStatus(status);
 }
 
-// Tells the session of a stream, as long as its handler runs.
+// Reports a stream to the session for as long as its handler runs.
 class OpenStream {
  public:
   explicit OpenStream(LabelSession* session) : session_(session) { session_->StreamOpened(); }
@@ -36,7 +36,7 @@ class OpenStream {
   LabelSession* const session_;
 };
 
-// What a stream ends with whose peer has come back on a later one.
+// The end of a stream whose peer has come back on a later one.
 grpc::Status Overtaken() { return {grpc::StatusCode::CANCELLED, "a later stream has taken this one's place"}; }
 
 // Moves a session's answer into the response message.
@@ -49,7 +49,7 @@ grpc::Status Answer(LabelSession& session, const char* call, absl::StatusOr<Resp
   return grpc::Status::OK;
 }
 
-// What a handler returns whose peer no longer listens.
+// The end of a handler whose peer no longer listens.
 grpc::Status Gone(LabelSession& session) {
   session.ConnectionLost();
   return {grpc::StatusCode::UNAVAILABLE, "the peer is gone"};
@@ -157,7 +157,7 @@ grpc::Status SplitTrainingService::TrainStream(grpc::ServerContext* context,
       }
       return Verdict(*session_, "Train", read.status());
     }
-    // Read before the later stream counted: its batch will come again there.
+    // Read before the later stream counted: the peer sends this batch again there.
     if (turn.overtaken()) {
       return Overtaken();
     }
@@ -304,7 +304,7 @@ bool LatestStream::Turn::Accepted() {
     return true;
   }
   if (latest_->current_ != nullptr) {
-    // The old stream may wait minutes for a connection that is gone.
+    // The old stream may wait minutes for a connection that was lost.
     latest_->current_->TryCancel();
   }
   latest_->current_ = context_;

@@ -1,5 +1,5 @@
-// gRPC adapters of the label party: each method hands its messages to the session and maps the status. What the session
-// refuses it is told of once more, so that its ledger names it.
+// gRPC adapters of the label party: each method hands its messages to the session and maps the status. A refusal is
+// reported back to the session, which records it in the ledger.
 #ifndef SPLITVEIL_LABEL_PARTY_SERVICE_SPLIT_TRAINING_SERVICE_H_
 #define SPLITVEIL_LABEL_PARTY_SERVICE_SPLIT_TRAINING_SERVICE_H_
 
@@ -20,11 +20,11 @@
 
 namespace splitveil {
 
-// A peer whose connection broke opens another stream, while the one before may wait for minutes until it is known to be
-// broken. The latest one that has brought an acceptable message counts, and cuts the one before off, for good: what an
-// earlier one still brings, delayed, never takes the place back. Once the run has
-// ended, the one that counts is cut off where it waits for the peer, which thereby learns that it was no accident; one
-// that has an answer to give gives it first. Thread-safe.
+// Which of a peer's streams counts. A peer that loses its connection opens a new stream, while the old one may wait for
+// minutes until its loss is noticed. The latest stream that has brought an acceptable message counts. It cuts the one
+// before off, for good: what an old stream still delivers late never takes the place back. When the run ends, a stream
+// that waits for the peer is cut off, which shows the peer that the end was intended; a stream that has an answer to
+// give sends it first. Thread-safe.
 class LatestStream {
  public:
   // One stream, as long as its handler runs. `latest`, `context`: not owned; must outlive it. Use from one thread.
@@ -38,11 +38,12 @@ class LatestStream {
     // Around every wait for a message. False: the run has ended, no message is waited for.
     bool BeginRead();
     void EndRead();
-    // Whether an earlier stream counts, and is open.
+    // Whether an earlier stream counts and is still open.
     bool overtakes() const;
-    // Whether a later stream has counted: this one is over.
+    // Whether a later stream has counted, so that this one is over.
     bool overtaken() const;
-    // An acceptable message has come: from now on this one counts. False: a later one has counted, nothing changes.
+    // An acceptable message has come: from now on this stream counts. False if a later one has counted; then nothing
+    // changes.
     bool Accepted();
     bool counts() const;
 

@@ -2,14 +2,12 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
-#include "common/config/agreement.h"
 #include "common/model/export.h"
-#include "common/operations/run_progress.h"
+#include "common/operations/run_status.h"
 #include "common/process/exit_code.h"
-#include "common/schedule/joint_seed.h"
+#include "common/schedule/schedule.h"
 #include "common/status/status_macros.h"
 #include "label_party/session/run_prediction.h"
 #include "label_party/training/label_checks.h"
@@ -22,7 +20,7 @@ using State = ProtocolState::State;
 
 namespace {
 
-// What only a run that trains needs of labels.
+// Only a run that trains needs labels.
 absl::Status CheckLabels(const LabelSessionOptions& options) {
   if (!options.data->has_labels()) {
     return absl::InvalidArgumentError("dataset: the label party's table has no label column");
@@ -37,15 +35,18 @@ absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionO
   if (const std::string& folder = options.config.party().export_dir(); !folder.empty()) {
     SPLITVEIL_RETURN_IF_ERROR(PrepareExport({folder, "label_party"}));
   }
-  // Before the peer is waited for.
-  SPLITVEIL_RETURN_IF_ERROR(options.config.predictions_path().empty()
-                                ? CheckLabels(options)
-                                : CheckPredictionPath(options.config.predictions_path(), *options.data));
+  // All checks that need no peer, so that a faulty configuration fails at once and not when the peer connects.
+  if (options.agreement.mode() != v1::RunAgreement::PREDICT) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckLabels(options));
+  } else if (const std::string& path = options.config.predictions_path(); !path.empty()) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckPredictionPath(path, *options.data));
+  }
   if (const bool attacks = !options.agreement.attribute_audit().attacks().empty();
       attacks != (options.known_attributes != nullptr)) {
     return absl::InvalidArgumentError(
         attacks
-            ? "attribute_attack: the agreement has attribute_audit.attacks, but the data that they know are not set"
+            ? "attribute_attack is not set, but the agreement has attribute_audit.attacks: set "
+              "attribute_attack.auxiliary to the data that they know"
             : "attribute_attack is set, but the agreement has no attribute_audit.attacks: remove one or add the other");
   }
   if (options.known_attributes != nullptr) {
@@ -76,7 +77,7 @@ absl::StatusOr<v1::OpenResponse> LabelSession::Open(const v1::OpenRequest& reque
     presence_.Heard();
     return opened_.response;
   }
-  // It may ask again while this session is being put away: only the next one can answer.
+  // A restarted peer may ask again while this session is put away: only the next session can answer.
   if (end_.peer_started_again() || (protocol_.MayBeTakenUp() && opening_.IsTakenUpBy(request))) {
     return end_.End(Cause::kPeerStartedAgain, PeerStartedAgain("the non-label party"));
   }
@@ -93,6 +94,7 @@ absl::Status LabelSession::Align(AlignmentChannel& channel, const std::function<
   // The lock is released while ids are exchanged, which takes minutes; `number` tells whether this alignment still
   // counts.
   uint64_t number = 0;
+  AlignmentOptions options;
   {
     absl::MutexLock lock(&mutex_);
     SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kAlign));
@@ -102,15 +104,17 @@ absl::Status LabelSession::Align(AlignmentChannel& channel, const std::function<
     SPLITVEIL_RETURN_IF_ERROR(opening_.BeginAlignment());
     presence_.Heard();
     number = ++alignments_;
+    options = AgreedAlignment(run_.context.agreement.alignment(), run_.context.config.party(), opening_.identities(),
+                              protocol_.run_id());
   }
   if (taken) {
     taken();
   }
-  AlignmentOptions options = AgreedAlignment(run_.context.agreement.alignment(), protocol_.run_id());
   AlignmentProgress progress(run_.context.status);
-  options.progress = [&](uint64_t masked, uint64_t total) {
-    progress.Report(masked, total);
+  options.progress = [&](uint64_t masked, uint64_t total, int64_t bytes) {
+    progress.Report(masked, total, bytes);
     absl::MutexLock lock(&mutex_);
+    // A superseded alignment must not keep the run alive: its peer may have been lost.
     if (number == alignments_) {
       presence_.Heard();
     }
@@ -121,7 +125,7 @@ absl::Status LabelSession::Align(AlignmentChannel& channel, const std::function<
   progress.Finish();
   absl::MutexLock lock(&mutex_);
   if (number != alignments_) {
-    return absl::CancelledError("a later alignment has taken this one's place");
+    return absl::CancelledError("a later alignment has replaced this one");
   }
   if (protocol_.state() != State::kAligning) {
     return protocol_.HowItEnded();
@@ -194,6 +198,7 @@ absl::StatusOr<SharedGradients> LabelSession::Train(v1::CutActivations request, 
   return answer;
 }
 
+// Not refused in another state: the service calls it after an answer was written, when the run may have ended.
 absl::Status LabelSession::Learn() {
   absl::MutexLock lock(&mutex_);
   return protocol_.state() == State::kTraining ? training_->LearnFromAnswered() : absl::OkStatus();
@@ -218,12 +223,17 @@ absl::StatusOr<v1::EvaluateResponse> LabelSession::FinishEvaluation(const Evalua
 absl::StatusOr<v1::ScoreBatchResponse> LabelSession::ScoreBatch(const v1::ScoreBatchRequest& request) {
   // Without the lock, so that the peer does not wait for the step under way.
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kScoreBatch, request.run_id()));
-  // The auditor has a lock of its own.
-  absl::StatusOr<v1::ScoreBatchResponse> response = judge_.load()->Judge(request);
-  // Where the run ended meanwhile, so has its ledger: that is no fault of the request.
+  absl::StatusOr<v1::ScoreBatchResponse> response = judge_.load()->Judge(request);  // It has a lock of its own.
+  // Scores are a sign of life, too. While a different call has the lock, that call gives one.
+  if (response.ok() && mutex_.TryLock()) {
+    presence_.Heard();
+    mutex_.Unlock();
+  }
+  // If the run ended meanwhile, so has its ledger: that is no fault of the request.
   if (protocol_.state() != State::kTraining) {
     return protocol_.HowItEnded();
   }
+  // A ledger that cannot be written ends the run. A malformed request does not.
   if (IsOfLedger(response.status())) {
     absl::MutexLock lock(&mutex_);
     return end_.EndUnlessOk(response.status());
@@ -281,14 +291,16 @@ absl::Status LabelSession::Close(const v1::CloseRequest& request) {
   // A repeated Close changes nothing and is answered with what the first one came to.
   if (!protocol_.MayRepeat(Message::kClose) || request.run_id() != protocol_.run_id()) {
     SPLITVEIL_RETURN_IF_ERROR(protocol_.Check(Message::kClose, request.run_id()));
+    // The last step is learnt and the last checkpoint written before the run counts as complete.
     SPLITVEIL_RETURN_IF_ERROR(work_->Complete());
     SPLITVEIL_RETURN_IF_ERROR(end_.End(Cause::kCompleted, absl::OkStatus()));
   } else if (request.answered()) {
-    // The peer knows that the run is complete: nothing of it is left to resume, so its journal can be settled.
+    // The peer knows that the run is complete: nothing can resume it, so its journal can be settled.
     protocol_.Farewell();
     records_.MarkComplete();
     ended_.Wake();
   }
+  // Ledger, export and report are finished before the answer: a peer that hears OK may exit and never ask again.
   return end_.EndUnlessOk(closing_.Finish(work_.get()));
 }
 
@@ -304,7 +316,7 @@ void LabelSession::StreamClosed() {
 
 void LabelSession::TrainStreamEnded(bool cut_off) {
   absl::MutexLock lock(&mutex_);
-  // A stream that ends between epochs, without a cut, is how a peer goes on to the evaluation.
+  // Between epochs a peer ends the stream itself to evaluate: that is no loss.
   if (!end_.ended() && (cut_off || (training_ != nullptr && training_->within_epoch()))) {
     presence_.ConnectionLost();
   }
@@ -336,6 +348,7 @@ bool LabelSession::EndIfDue(bool (*stop)()) {
   }
   if (stop()) {
     // The step whose gradients were sent is finished before the ledger is.
+    // A step that fails has ended the run with its own cause, which must stay.
     if (work_ == nullptr || work_->Learn().ok()) {
       end_.End(Cause::kStopped, StoppedOnRequest()).IgnoreError();
     }
@@ -377,12 +390,14 @@ absl::Status LabelSession::LowerDisclosure() {
 }
 
 absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
+  // Also read by GuessAttributes, which holds the lock for minutes: EndIfDue cannot stop it.
   stop_ = stop;
   while (!EndIfDue(stop)) {
     ended_.Until(SteadyAfter(absl::Milliseconds(100)));
   }
   absl::MutexLock lock(&mutex_);
   absl::Status outcome = closing_.Finish(work_.get());
+  // Only here, not in the answer to Close: it depends on labels.
   outcome.Update(end_.own_verdict());
   return outcome;
 }
@@ -407,6 +422,7 @@ void LabelSession::AwaitEndTold(absl::Duration limit) {
   while (SteadyNow() < deadline) {
     {
       absl::MutexLock lock(&mutex_);
+      // Nobody to tell if no peer has opened the run.
       if (!(end_.stopped() || end_.failed()) || !opened() || end_told_) {
         return;
       }
@@ -420,24 +436,10 @@ std::optional<RunFigures> LabelSession::figures() const {
   return work_ == nullptr ? std::nullopt : std::optional<RunFigures>(work_->figures());
 }
 
-bool LabelSession::completed() const {
-  absl::MutexLock lock(&mutex_);
-  return end_.completed();
-}
-
 bool LabelSession::may_have_released() const {
   absl::MutexLock lock(&mutex_);
+  // Before Start nothing can be released; afterwards the journal decides.
   return training_ != nullptr && records_.may_have_released();
-}
-
-int LabelSession::alignments_left() const {
-  absl::MutexLock lock(&mutex_);
-  return opening_.alignments_left();
-}
-
-bool LabelSession::peer_started_again() const {
-  absl::MutexLock lock(&mutex_);
-  return end_.peer_started_again();
 }
 
 const ModelState* LabelSession::model() const {

@@ -2,7 +2,7 @@
 //
 //   non-label party                                  label party
 //   Open(agreement, commitment) ──────────────────►  kWaiting  -> kOpened
-//   Align: set sizes, masked, double-masked  ◄────►  kOpened   -> kAligned, at once where a broken run is continued;
+//   Align: set sizes, masked, double-masked  ◄────►  kOpened   -> kAligned, at once if an interrupted run is continued;
 //                                                    restarted if its connection was lost
 //   Start(order digest, seed reveal) ─────────────►  kAligned  -> kTraining
 //   Evaluate: all activations ────────────────────►  test metrics (progressive_validation only)
@@ -20,7 +20,7 @@
 // activations of every shared example, Close.
 //
 // Every message is checked against the state, the schedule and the agreement before it is used. A message that is
-// refused leaves the run where it was, the time since the peer was heard included: it goes on with a correct one. The
+// refused changes nothing about the run, not even the time since the peer was heard: a correct one continues it. The
 // latest message of each kind may come once more, since its answer may have been lost with the connection: the same
 // bytes get the same answer, and nothing is done twice.
 #ifndef SPLITVEIL_LABEL_PARTY_SESSION_LABEL_SESSION_H_
@@ -46,14 +46,13 @@
 #include "common/operations/run_facts.h"
 #include "common/operations/run_status.h"
 #include "common/process/steady_time.h"
-#include "common/schedule/joint_seed.h"
+#include "common/schedule/schedule.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/protection/protection_factory.h"
-#include "label_party/session/result_json.h"
 #include "label_party/session/run.h"
 #include "label_party/session/run_opening.h"
+#include "label_party/session/run_prediction.h"
 #include "label_party/session/run_training.h"
-#include "label_party/session/run_work.h"
 #include "label_party/training/attribute_audit.h"
 #include "label_party/training/gradients_message.h"
 #include "label_party/training/step_recorder.h"
@@ -71,7 +70,7 @@ struct LabelSessionOptions {
   v1::LabelPartyConfig config;  // Valid; defaults set.
   std::string ledger_path;
   std::shared_ptr<const Dataset> data;  // Prepared for the agreement's split (CheckSplit).
-  // What this party knows of attributes (LabelPartyConfig.attribute_attack), where attacks on them are agreed; else
+  // What this party knows of attributes (LabelPartyConfig.attribute_attack), if attacks on them are agreed; else
   // null.
   std::shared_ptr<const Dataset> known_attributes;
   CheckpointPlan checkpoints;
@@ -89,7 +88,7 @@ struct LabelSessionOptions {
 };
 
 // One run, as the peer's messages drive it: each method checks its message against the state (ProtocolState) and hands
-// it to the part of the run that it belongs to, of which each ends the run by RunEnd where it must:
+// it to the part of the run that it belongs to, of which each ends the run by RunEnd if it must:
 //
 //   Open, Align, MeasureLink, Start           RunOpening
 //   Train, Evaluate, AuxiliaryLabels, ...     RunTraining; with mode PREDICT, Evaluate alone: RunPrediction
@@ -98,18 +97,18 @@ struct LabelSessionOptions {
 // Thread-safe; the calls of one stream come one after the other.
 class LabelSession {
  public:
-  // Errors: InvalidArgument where the data hold no labels, or labels that are all alike, the top model is a file that
-  // does not fit, or where the folder for the export cannot be written to.
+  // Errors: InvalidArgument if the data hold no labels, or labels that are all alike, the top model is a file that
+  // does not fit, or if the folder for the export cannot be written to.
   static absl::StatusOr<std::unique_ptr<LabelSession>> Create(LabelSessionOptions options);
 
   absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request);
-  // `taken`: called once it may begin, in the place of another one that may still be under way, whose outcome no longer
+  // `taken`: called when this alignment starts. It supersedes one that may still be running, whose outcome no longer
   // counts. May be empty.
   absl::Status Align(AlignmentChannel& channel, const std::function<void()>& taken = nullptr);
   absl::StatusOr<v1::MeasureLinkResponse> MeasureLink(const v1::MeasureLinkRequest& request);
   absl::StatusOr<v1::StartResponse> Start(const v1::StartRequest& request);
 
-  // Takes the next slice of a batch; what may leave of its protected gradients (TrainingStep::Answer), all of them
+  // Takes the next slice of a batch; what may be sent of its protected gradients (TrainingStep::Answer), all of them
   // once it is complete. A slice already taken may come again, so that a batch whose stream broke can be sent from its
   // start: it gets the same bytes. With other activations it is FailedPrecondition. Call Learn once an answer was sent.
   // `after_loss`: it comes on a new stream while the old one is not known to be lost; so it is once this one is taken.
@@ -122,10 +121,10 @@ class LabelSession {
   absl::StatusOr<v1::EvaluateResponse> FinishEvaluation(const Evaluation& evaluation);
 
   absl::StatusOr<v1::ScoreBatchResponse> ScoreBatch(const v1::ScoreBatchRequest& request);
-  // After the last epoch, where auxiliary labels are agreed.
+  // After the last epoch, if auxiliary labels are agreed.
   absl::StatusOr<v1::AuxiliaryLabelsResponse> AuxiliaryLabels(const v1::AuxiliaryLabelsRequest& request);
   absl::StatusOr<v1::ScoreExamplesResponse> ScoreExamples(const v1::ScoreExamplesRequest& request);
-  // Of one EmbedAuxiliary stream, before they count: after the evaluation of a due epoch, where the peer grants it.
+  // Of one EmbedAuxiliary stream, before they count: after the evaluation of a due epoch, if the peer grants it.
   using Embedding = AuxiliaryEmbedding;
   absl::Status EmbedAuxiliary(const v1::CutActivations& request, Embedding& embedding);
   absl::StatusOr<v1::EmbedAuxiliaryResponse> FinishEmbedding(const Embedding& embedding);
@@ -134,57 +133,67 @@ class LabelSession {
   // OK to a peer that has completed the run: all that this party keeps of it is kept.
   absl::Status Close(const v1::CloseRequest& request);
 
-  // A Train or Evaluate stream begins, or has ended in whatever way: between streams the peer may be gone unseen, and
-  // has as long to come back as the agreement's max_outage_seconds say.
+  // A Train or Evaluate stream begins, or has ended for any reason. Between streams a lost connection shows no sign, so
+  // the peer has as long to come back as the agreement's max_outage_seconds say.
   void StreamOpened();
   void StreamClosed();
   // A Train stream has ended without an error; `cut_off`: not by the peer's wish. Within an epoch the peer is then
   // expected to come back.
   void TrainStreamEnded(bool cut_off);
-  // As ProtocolState::HowItEnded.
+  // See ProtocolState::HowItEnded.
   absl::Status HowItEnded() const { return protocol_.HowItEnded(); }
-  // The peer is gone while it had more to send.
+  // The connection was lost while the peer had more to send.
   void ConnectionLost();
 
-  // Tells the ledger and the log of a message that was refused with `status`, the first 100 of a run. Nothing is told
-  // of what is no refusal (this party failed, the run has ended), nor before Open, when no ledger is there.
+  // Records in the ledger and logs that a message was refused with `status`, for the first 100 of a run. Does nothing
+  // if it was no refusal (this party failed, the run has ended), nor before Open, when there is no ledger.
   void NoteRefusal(absl::string_view call, const absl::Status& status);
 
   // Ends the run as its release gate would, at the request of this party's operator: nothing is sent any more, and
   // both parties end with exit code 5. The step whose gradients were sent is finished first. Errors: FailedPrecondition
-  // where no run is under way; those of that step and the ledger, which end the run themselves.
+  // if no run is under way; those of that step and the ledger, which end the run themselves.
   absl::Status Halt();
 
-  // Raises the noise (RunTraining::RaiseNoise). Errors: its; FailedPrecondition where nothing is trained.
+  // Raises the noise (RunTraining::RaiseNoise). Errors: its; FailedPrecondition if nothing is trained.
   absl::Status RaiseNoise();
   // Lowers the disclosure level (RunTraining::LowerDisclosure). Errors: likewise.
   absl::Status LowerDisclosure();
 
   // Waits until the run has ended, the peer has been silent for longer than the agreement allows, or `stop` says so
   // (asked several times a second, and by decoders that learn, on their thread). OK: completed; StoppedOnRequest;
-  // InvalidArgument where it is completed and the shared examples were all alike. The ledger is finished when it
+  // InvalidArgument if it is completed and the shared examples were all alike. The ledger is finished when it
   // returns.
   absl::Status WaitUntilEnded(bool (*stop)());
-  // After a complete run: waits, at most for `limit`, until the peer says that it knows of it. Until then the answer to
-  // its Close may have been lost, and it may ask again. After a halt by the operator: until the peer has been told.
+  // After a complete run: waits until the peer confirms that it knows, at most for `limit`. Until then the answer to
+  // its Close may have been lost, and it may ask again. After a halt by the operator: waits until the peer has been
+  // told.
   void AwaitFarewell(absl::Duration limit, bool (*stop)());
-  // After a stop or a failure of this party's: waits, at most for `limit`, until the peer closes the run, which it does
-  // once it knows. Otherwise one between two calls would find nobody, and what one in a call is told could be lost with
-  // the connection: either would try again until an outage ends.
+  // After a stop or a failure of this party: waits until the peer closes the run, at most for `limit`. The peer closes
+  // it once it knows. Without the wait, a peer between two calls would find nobody, and an answer under way could be
+  // lost with its connection: either way the peer would keep trying until the outage ends.
   void AwaitEndTold(absl::Duration limit);
 
   // Figures of the run so far, for the RESULT line, the file beside the ledger and the table; nullopt before Start.
   std::optional<RunFigures> figures() const;
-  bool completed() const;
+  bool completed() const {
+    absl::MutexLock lock(&mutex_);
+    return end_.completed();
+  }
   // Another process of the peer's has opened the run again, which it may take up from a checkpoint, in another session.
-  bool peer_started_again() const;
+  bool peer_started_again() const {
+    absl::MutexLock lock(&mutex_);
+    return end_.peer_started_again();
+  }
   // Whether something of the run may have been released.
   bool may_have_released() const;
   // As LabelSessionOptions', less those begun.
-  int alignments_left() const;
+  int alignments_left() const {
+    absl::MutexLock lock(&mutex_);
+    return opening_.alignments_left();
+  }
   // Whether a peer has opened the run.
   bool opened() const { return !protocol_.run_id().empty(); }
-  // The model as trained; null before Start. Not to be used while the run goes on.
+  // The model as trained; null before Start. Not to be used before the run has ended.
   const ModelState* model() const;
 
  private:
@@ -200,7 +209,7 @@ class LabelSession {
 
   absl::Status BeginTraining(TrainingInputs inputs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status BeginPrediction(TrainingInputs inputs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends the run where `stop` says so or the peer is silent; whether it has ended.
+  // Ends the run if `stop` says so or the peer is silent; whether it has ended.
   bool EndIfDue(bool (*stop)()) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Run run_;

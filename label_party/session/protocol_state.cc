@@ -26,6 +26,7 @@ bool IsInOrder(Message message, State state, bool aligns) {
     case Message::kOpen:
       return false;
     case Message::kAlign:
+      // Again after kAligned only if this run aligned: an alignment from the cache needs none.
       return state == State::kOpened || (aligns && state <= State::kAligned);
     case Message::kMeasureLink:
     case Message::kStart:
@@ -81,7 +82,7 @@ void ProtocolState::Opened(std::string run_id) {
 
 void ProtocolState::Aligning() {
   absl::MutexLock lock(&mutex_);
-  // Not from an ended run: transitions come from several threads, and the end is final.
+  // Transitions come from several threads, and the end of a run is final.
   if (state_ <= State::kAligned) {
     state_ = State::kAligning;
     aligns_ = true;
@@ -99,6 +100,8 @@ bool ProtocolState::MayRepeat(Message message) const {
   absl::MutexLock lock(&mutex_);
   switch (message) {
     case Message::kOpen:
+      // Not while ids are exchanged: the peer has had its answer then. kAligned: a continued run, or one with a cached
+      // alignment, is there right after Open.
       return state_ == State::kOpened || state_ == State::kAligned;
     case Message::kStart:
       // After the first step the peer has shown that it got the answer to Start.

@@ -31,9 +31,9 @@ namespace splitveil {
 //   the same Open                            kOpened, kAligned
 //   the same Start                           kPredicting; kTraining, before the first step
 //   Close of a complete run                  kCompleted, kFarewell
-// (Train and Evaluate: ReplayCache, TrainingOrder.) Align restarts with different keys: in kAligning, where the
-// connection of the one before may be lost without a sign, and in kAligned, where the peer may have lost the last of
-// it; not where an alignment made before is used. One whose connection is known to be lost leads back to kOpened.
+// (Train and Evaluate: ReplayCache, TrainingOrder.) Align restarts with different keys: in kAligning, since the
+// connection of the earlier one may be lost without a sign, and in kAligned, since the peer may have lost its last
+// message; not if a cached alignment is used. An alignment whose connection is known to be lost leads back to kOpened.
 //
 // Thread-safe: scores are judged while a step is under way.
 class ProtocolState {
@@ -66,9 +66,9 @@ class ProtocolState {
   };
 
   // Whether `message` of the open run may come now. Errors: what Ended was given once the run has ended, Cancelled
-  // where it is complete; Aborted where no run is open; FailedPrecondition where another is (Open), or out of order.
+  // if it is complete; Aborted if no run is open; FailedPrecondition if another is (Open), or out of order.
   absl::Status Check(Message message) const;
-  // The same for a message that names its run: InvalidArgument where that is another one.
+  // The same for a message that names its run: InvalidArgument if that is a different one.
   absl::Status Check(Message message, const std::string& run_id) const;
   // What the peer hears of a run that has ended, whatever it waits for: what Ended was given, or else Cancelled.
   absl::Status HowItEnded() const;
@@ -79,7 +79,7 @@ class ProtocolState {
   bool MayBeTakenUp() const;
 
   // Transitions, after their message has been checked and done its work. None leads back but those of an alignment, nor
-  // from the end but to kFarewell, and from kCompleted to kEnded where what is left to do fails.
+  // from the end but to kFarewell, and from kCompleted to kEnded if what is left to do fails.
   void Opened(std::string run_id);
   void Aligning();
   void AlignmentLost();

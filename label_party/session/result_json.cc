@@ -1,7 +1,8 @@
 #include "label_party/session/result_json.h"
 
+#include <algorithm>
 #include <cmath>
-#include <map>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,7 +18,7 @@
 namespace splitveil {
 namespace {
 
-constexpr double kRoundingError = 1e-9;  // Batches whose AUCs are equal leave an interval of some 1e-16.
+constexpr double kRoundingError = 1e-9;  // If all AUCs are equal, rounding still gives an interval of some 1e-16.
 
 std::optional<double> Finite(double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; }
 
@@ -26,7 +27,7 @@ ModelFigures ModelFiguresOf(const TestMetrics& metrics) {
           Finite(metrics.calibration_error), Finite(metrics.rmse), Finite(metrics.r_squared)};
 }
 
-// Of the epoch that is kept, and of the last.
+// The test figures of the kept epoch, and of the last one.
 void AddModel(const RunResult& result, RunFigures& figures) {
   figures.evaluated = !result.tests.empty();
   if (!figures.evaluated) {
@@ -56,8 +57,11 @@ void AddBounds(const RunResult& result, RunFigures& figures) {
   if (!result.step_auc_bounds.empty()) {
     figures.step_auc_bound_p95 = result.step_auc_bounds.Quantile(0.95);  // As StepAucBoundP95.
   }
-  figures.run_auc_bound = GaussianAucBound(result.cumulative_sum_kl);
-  figures.all_runs_auc_bound = GaussianAucBound(result.earlier_sum_kl + result.cumulative_sum_kl);
+  // Divergences of independent releases add up; only the sum is turned into an AUC.
+  // No step says what a part of the first batch may reveal.
+  const bool is_known = result.steps > 0 || !result.first_slice_sent || result.cumulative_sum_kl > 0;
+  figures.run_auc_bound = is_known ? result.AucBoundWith(0) : 1;
+  figures.all_runs_auc_bound = is_known ? result.AucBoundWith(result.earlier_sum_kl) : 1;
 }
 
 void AddAttacks(const RunResult& result, const LeakAuditor& auditor, RunFigures& figures) {
@@ -69,7 +73,7 @@ void AddAttacks(const RunResult& result, const LeakAuditor& auditor, RunFigures&
     figures.bound_tested |= IsHeldAgainstBound(row);
     AddExcess(row, figures.excesses);
     if (!figures.guessing.has_value() && row.examples > 0 && result.steps > 0) {
-      // The share of positives is that of the examples that the attacks scored.
+      // The share of positives among the examples that the attacks scored.
       figures.guessing =
           GuessingInBatches(static_cast<double>(result.trained_examples) / static_cast<double>(result.steps),
                             static_cast<double>(row.positives) / static_cast<double>(row.examples));
@@ -77,6 +81,15 @@ void AddAttacks(const RunResult& result, const LeakAuditor& auditor, RunFigures&
   }
   figures.worst_case = WorstCaseOf(rows);
   figures.bound_exceeded = auditor.bound_exceeded();
+  // Attacks that exceeded it only in an earlier epoch: a later epoch does not undo it. The ledger has their figures.
+  for (const auto& [layer, attack] : auditor.attacks_beyond()) {
+    if (std::none_of(figures.excesses.begin(), figures.excesses.end(),
+                     [&, &at = layer, &name = attack](const BoundExcess& known) {
+                       return known.layer == at && known.attack == name;
+                     })) {
+      figures.excesses.push_back({layer, attack});
+    }
+  }
   figures.claim_check = auditor.claim_check();
 }
 
@@ -88,7 +101,7 @@ Json GateJson(const RunFigures& figures) {
   return gate;
 }
 
-// The run and its model.
+// The run and its model. Keys are a contract with scripts (deploy/OPERATIONS.md).
 Json RunJson(const RunFigures& figures) {
   const ModelFigures& test = figures.test;
   Json json;
@@ -103,7 +116,7 @@ Json RunJson(const RunFigures& figures) {
   json["test_auc"] = ExactJson(test.auc);
   json["test_calibration_error"] = ExactJson(test.calibration_error);
   json["test_accuracy"] = ExactJson(test.accuracy);
-  if (test.rmse.has_value()) {  // Of numbers alone.
+  if (test.rmse.has_value()) {  // Regressions only.
     json["test_rmse"] = ExactJson(test.rmse);
     json["test_r2"] = ExactJson(test.r_squared);
     json["final_test_r2"] = ExactJson(figures.final_test.r_squared);
@@ -139,7 +152,7 @@ Json AttackJson(const AttackFigure* attack) {
              : Json{{"layer", attack->layer}, {"attack", attack->attack}, {"auc", ExactJson(attack->auc())}};
 }
 
-// Over the batches; `all_attacks`: or norm, cosine and the strongest.
+// Over the batches. `all_attacks`: every attack; else norm, cosine and the strongest.
 Json LeakJson(const RunFigures& figures, bool all_attacks) {
   Json json = Json::object();
   for (const AttackFigure& attack : figures.attacks) {
@@ -172,7 +185,7 @@ Json EpochLeakJson(const EpochLeakRow& row) {
           {"gaussian_auc_bound", ExactJson(row.gaussian_auc_bound)}};
 }
 
-// What was released, what that allows, and what runs are ranked by.
+// What was released, what it allows, and what runs are ranked by.
 void AddLeaks(const RunFigures& figures, bool all_attacks, Json& json) {
   json["sum_kl_mean"] = ExactJson(figures.sum_kl_mean);
   json["auc_bound_p95"] = ExactJson(figures.auc_bound_p95);
@@ -193,7 +206,7 @@ void AddLeaks(const RunFigures& figures, bool all_attacks, Json& json) {
   json["leak"] = LeakJson(figures, all_attacks);
 }
 
-// Of all runs alike: null if the figure does not exist.
+// Null if the run claims no mu: the key is always there, so that scripts need no case for it.
 Json ClaimCheckJson(const std::optional<ClaimCheckRow>& audit) {
   return !audit.has_value() ? Json()
                             : Json{{"claimed_mu", ExactJson(audit->claimed_mu)},

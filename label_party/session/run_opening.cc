@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 
 #include "common/config/agreement.h"
-#include "common/config/canonical_message.h"
+#include "common/config/message_validator.h"
 #include "common/crypto/digest.h"
 #include "common/operations/run_facts.h"
 #include "common/process/exit_code.h"
@@ -41,7 +41,8 @@ absl::Status CheckAgreement(const v1::RunAgreement& ours, const v1::OpenRequest&
   return absl::OkStatus();
 }
 
-// Guesses at an attribute are numbers of its values. Errors: FailedPrecondition.
+// Guesses are sent as numbers of an attribute's values, so both parties must number them alike. Errors:
+// FailedPrecondition.
 absl::Status CheckAttributeValues(const RunContext& context, const v1::OpenRequest& request) {
   if (context.known_attributes == nullptr) {
     return absl::OkStatus();
@@ -71,6 +72,8 @@ RunOpening::RunOpening(Options options, SeedExchange seed, Run* run)
       seed_(std::move(seed)) {}
 
 bool RunOpening::IsTakenUpBy(const v1::OpenRequest& request) const {
+  // Without a checkpoint to continue from, a new run would release the same examples again with new noise (rule 2):
+  // only if nothing was released yet may it take this one's place.
   const bool releases = run_->protocol.state() >= ProtocolState::State::kTraining;
   return (run_->records.writes_checkpoints() || !releases) && CheckAgreement(run_->context.agreement, request).ok();
 }
@@ -93,7 +96,7 @@ absl::StatusOr<v1::OpenResponse> RunOpening::Open(const v1::OpenRequest& request
     return run_->end.End(Cause::kRefused, std::move(status));
   }
   const Checkpoint* const continued = run_->records.continued();
-  // A process that starts again may continue what was released, but not get a second run with fresh noise.
+  // A restarted peer may continue what was released, but must not get a second run with new noise.
   if (only_continues_ && continued == nullptr) {
     return run_->end.End(
         Cause::kRefused,
@@ -111,7 +114,7 @@ absl::StatusOr<v1::OpenResponse> RunOpening::Open(const v1::OpenRequest& request
     return run_->end.End(Cause::kRefused, begun);
   }
   SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(begun));
-  // Kept from before this party reveals its seed, so that the peer cannot choose its own to fit (rule 1).
+  // Stored before this party reveals its seed: the peer cannot choose its own seed to fit (rule 1).
   peer_commitment_ = request.seed_commitment();
   SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(run_->context.status->Watch(*run_->records.ledger())));
   run_->context.status->Update([&](v1::GetStatusResponse& status) {
@@ -160,8 +163,8 @@ absl::StatusOr<std::string> RunOpening::UseAlignmentCache(const v1::OpenRequest&
 
 absl::Status RunOpening::BeginAlignment() {
   // Counted before it starts: a peer that cuts the connection late may have learnt as much as from a complete one.
-  const absl::Status counted =
-      CountAlignment(*run_->records.ledger(), run_->context.config.party().max_alignments(), alignments_left_);
+  const absl::Status counted = CountAlignment(*run_->records.ledger(), run_->context.data->rows(),
+                                              run_->context.config.party().max_alignments(), alignments_left_);
   if (absl::IsResourceExhausted(counted)) {
     return run_->end.End(Cause::kRefused, counted);
   }
@@ -176,7 +179,7 @@ absl::Status RunOpening::FinishAlignment(absl::StatusOr<AlignedIds> aligned) {
     absl::Status recorded = ledger.RecordEvent("alignment_failed", absl::StatusCodeToString(failed.code()));
     recorded.Update(ledger.Commit());
     SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(recorded));
-    // A lost connection is no fault of the peer's messages: it may align again, at the cost of one more count.
+    // A lost connection is no fault of the messages: the peer may align again, at the cost of one more count.
     if (absl::IsUnavailable(failed) && run_->context.agreement.deadlines().max_outage_seconds() > 0) {
       run_->protocol.AlignmentLost();
       return failed;
@@ -204,7 +207,7 @@ absl::Status RunOpening::Aligned(const std::string& detail) {
       "aligned", absl::StrCat(examples, " common ids of ", own_ids, " own and ", peer_ids, " of the peer", detail));
   recorded.Update(ledger.Commit());  // A ledger that cannot be written ends the run here, not after its first steps.
   SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(recorded));
-  // The peer finds the same number, so it need not be told.
+  // The peer computes the same number, so it need not be told.
   const v1::RunAgreement& agreement = run_->context.agreement;
   const SharedExamples shared = {examples, own_ids, peer_ids};
   if (const std::string low = DescribeLowShare(shared, agreement.alignment().low_shared_share()); !low.empty()) {
@@ -246,10 +249,9 @@ absl::StatusOr<int64_t> RunOpening::InFlightBatches(const v1::StartRequest& requ
   const bool fits = continued_seed_.has_value()          ? found == continued_in_flight_
                     : agreement.in_flight_batches() == 0 ? found >= 1 && found <= agreement.max_in_flight_batches()
                                                          : found == agreement.in_flight_batches();
-  return fits
-             ? absl::StatusOr<int64_t>(found)
-             : absl::FailedPreconditionError(absl::StrCat(
-                   "in_flight_batches: expected what is agreed, or what the run had that is continued, found ", found));
+  return fits ? absl::StatusOr<int64_t>(found)
+              : absl::FailedPreconditionError(absl::StrCat(
+                    "in_flight_batches: expected the agreed number, or that of the resumed run, found ", found));
 }
 
 Digest RunOpening::OwnSplitDigest() const {
@@ -282,6 +284,7 @@ absl::StatusOr<TrainingInputs> RunOpening::Start(const v1::StartRequest& request
   run_->records.KeepContinuation({seed, aligned_, 0, 0, *in_flight});
   run_->context.status->Update(
       [&](v1::GetStatusResponse& status) { status.set_in_flight_batches(static_cast<uint32_t>(*in_flight)); });
+  // Before TakeCheckpoint, which frees the checkpoints that this reads.
   const absl::StatusOr<double> counted_sum_kl = run_->records.CountedSumKl();
   SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(counted_sum_kl.status()));
   return TrainingInputs{run_->context.agreement,

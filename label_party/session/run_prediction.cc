@@ -1,7 +1,6 @@
 #include "label_party/session/run_prediction.h"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -16,25 +15,15 @@
 #include "common/process/runtime.h"
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
-#include "common/storage/pending_file.h"
 #include "common/telemetry/log.h"
 #include "common/transport/tensor_codec.h"
+#include "label_party/top/predicted_values.h"
 #include "label_party/top/release_head_models.h"
 #include "label_party/training/label_checks.h"
 #include "label_party/training/training.h"
 
 namespace splitveil {
 namespace {
-
-// The parameters that predict. A checkpoint of gaussian_label_dp holds the release head under names of its own, and
-// beside it a prediction head, unless the release head also predicts or the prediction head has diverged.
-NamedParameters PredictingHead(const NamedParameters& state) {
-  absl::StatusOr<HeadStates> heads = SplitHeads(state);
-  if (!heads.ok()) {
-    return state;
-  }
-  return heads->predicting.empty() ? std::move(heads->releasing) : std::move(heads->predicting);
-}
 
 RunResult Beginnings(const RunContext& run, const RunPrediction::Inputs& inputs) {
   RunResult result;
@@ -69,36 +58,6 @@ std::string Header(const Dataset& data) {
   return header + "\n";
 }
 
-// exp of each over their sum, less the largest first, so that none overflows.
-std::vector<double> Softmax(absl::Span<const float> logits) {
-  const double largest = *std::max_element(logits.begin(), logits.end());
-  std::vector<double> probabilities;
-  double sum = 0;
-  for (const float logit : logits) {
-    probabilities.push_back(std::exp(logit - largest));
-    sum += probabilities.back();
-  }
-  for (double& probability : probabilities) {
-    probability /= sum;
-  }
-  return probabilities;
-}
-
-// What a person reads of one example's outputs.
-std::vector<double> Predictions(const Dataset& data, absl::Span<const float> outputs) {
-  switch (data.task().kind) {
-    case Task::Kind::kBinary:
-      return {1 / (1 + std::exp(-double{outputs[0]}))};
-    case Task::Kind::kMultiClass:
-      return Softmax(outputs);
-    case Task::Kind::kRegression:
-      break;
-  }
-  const v1::TargetScaling& target = data.preprocessing().target();
-  // Training scales targets to [0, 1]; what lies outside would be outside the schema's range.
-  return {target.minimum() + std::clamp(double{outputs[0]}, 0.0, 1.0) * (target.maximum() - target.minimum())};
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunPrediction>> RunPrediction::Create(Run* run, Inputs inputs) {
@@ -106,13 +65,13 @@ absl::StatusOr<std::unique_ptr<RunPrediction>> RunPrediction::Create(Run* run, I
     return absl::InvalidArgumentError("party.initial_checkpoint: a prediction needs the trained model: set its path");
   }
   TopModelOptions options = TopOptions(run->context.agreement, run->context.config, *run->context.data);
-  // Nothing is released in a prediction.
+  // Nothing is released in a prediction, so no gradient at the cut is needed.
   options.cut_gradient = false;
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TopModel> model, TopModel::Create(options));
   SPLITVEIL_ASSIGN_OR_RETURN(const NamedParameters state, inputs.trained->State());
   SPLITVEIL_RETURN_IF_ERROR(model->SetTrainingState(PredictingHead(state)));
-  run->context.data->ReleaseMemory();  // Of the ids,
-  ReturnFreeMemory();                  // of the alignment.
+  run->context.data->ReleaseMemory();  // The ids,
+  ReturnFreeMemory();                  // and what the alignment used.
   run->context.status->Update([](v1::GetStatusResponse& status) { status.set_phase("predicting"); });
   return std::unique_ptr<RunPrediction>(new RunPrediction(run, std::move(inputs), std::move(model)));
 }
@@ -129,11 +88,12 @@ RunPrediction::RunPrediction(Run* run, Inputs inputs, std::unique_ptr<TopModel> 
 
 int64_t RunPrediction::BatchRows(uint32_t batch) const {
   const int64_t batch_size = run_->context.agreement.batch_size();
+  // The last batch may be smaller: unlike in training, no example may be left out.
   return std::clamp<int64_t>(features_.rows() - int64_t{batch} * batch_size, 0, batch_size);
 }
 
 absl::Status RunPrediction::Evaluate(const v1::CutActivations& request, TestEvaluation& evaluation) {
-  if (predicted_) {  // The answer was lost: whatever this stream brings, it gets the same one.
+  if (predicted_) {  // The answer was lost: any further stream gets the same one.
     evaluation.repeated = true;
     return absl::OkStatus();
   }
@@ -153,6 +113,7 @@ absl::Status RunPrediction::Evaluate(const v1::CutActivations& request, TestEval
   const absl::StatusOr<std::vector<float>> outputs = model_->Predict(activations, features_.Gather(positions));
   // Our model failed on decoded activations: no fault of the message.
   SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(outputs.status()));
+  SPLITVEIL_RETURN_IF_ERROR(Store(evaluation.next_batch, activations));
   evaluation.outputs.insert(evaluation.outputs.end(), outputs->begin(), outputs->end());
   ++evaluation.next_batch;
   return absl::OkStatus();
@@ -175,10 +136,41 @@ absl::StatusOr<v1::EvaluateResponse> RunPrediction::FinishEvaluation(const TestE
   return response;
 }
 
+absl::Status RunPrediction::Store(uint32_t batch, ConstMatrixView activations) {
+  const v1::LabelPartyConfig& config = run_->context.config;
+  if (config.versions_path().empty()) {
+    return absl::OkStatus();
+  }
+  if (batch == 0) {
+    version_.reset();  // Of a stream that broke: its lock goes first.
+    v1::VersionHeader header;
+    header.set_run_id(inputs_.run_id);
+    header.set_checkpoint(inputs_.trained->name());
+    header.set_cut_width(activations.cols());
+    absl::StatusOr<std::unique_ptr<VersionWriter>> version = VersionWriter::Create(
+        config.versions_path(), std::move(header), inputs_.trained->path(), *run_->context.data, inputs_.rows);
+    SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(version.status()));
+    version_ = *std::move(version);
+  }
+  // A stream that broke may still have had a message on its way when the next one began.
+  if (version_ == nullptr || version_->rows() != int64_t{batch} * run_->context.agreement.batch_size()) {
+    return absl::FailedPreconditionError("prediction: another stream has begun in place of this one");
+  }
+  return run_->end.EndUnlessOk(version_->Append(activations));
+}
+
 absl::Status RunPrediction::Keep(const std::vector<float>& outputs) {
   const Dataset& data = *run_->context.data;
-  SPLITVEIL_RETURN_IF_ERROR(WritePredictions(run_->context.config.predictions_path(), data, inputs_.rows, outputs));
-  LogInfo("predicted ", inputs_.rows.size(), " examples: ", run_->context.config.predictions_path());
+  if (const std::string& path = run_->context.config.predictions_path(); !path.empty()) {
+    SPLITVEIL_RETURN_IF_ERROR(WritePredictions(path, data, inputs_.rows, outputs));
+    LogInfo("predicted ", inputs_.rows.size(), " examples: ", path);
+  }
+  if (version_ != nullptr) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const int64_t number, version_->Publish());
+    version_.reset();
+    LogInfo("stored version ", number, " of ", inputs_.rows.size(), " examples in ",
+            run_->context.config.versions_path());
+  }
   // Labels are optional here. Their metrics stay in this party's ledger.
   if (!data.has_labels()) {
     return absl::OkStatus();
@@ -211,12 +203,16 @@ absl::Status WritePredictions(const std::string& path, const Dataset& data, absl
   }
   // Checked at the start of the run, too; another program may have written the file since.
   SPLITVEIL_RETURN_IF_ERROR(CheckPredictionPath(path, data));
+  if (const int64_t without = data.rows() - static_cast<int64_t>(rows.size()); without > 0) {
+    LogWarning(without, " of ", data.rows(), " own rows have no prediction: the other party's data lack their ids");
+  }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PendingFile> file, PendingFile::Create(path));
   SPLITVEIL_RETURN_IF_ERROR(file->Append(Header(data)));
   std::string line;
   for (size_t i = 0; i < rows.size(); ++i) {
     line = Cell(data.ids()[rows[i]]);
-    for (const double prediction : Predictions(data, outputs.subspan(i * width, width))) {
+    for (const double prediction : PredictedValues(data, outputs.subspan(i * width, width))) {
+      // Nine digits give back every float.
       absl::StrAppendFormat(&line, ",%.9g", prediction);
     }
     line += '\n';

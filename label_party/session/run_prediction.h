@@ -1,11 +1,11 @@
-// A run with mode PREDICT at the label party: outputs of the trained model for every shared example, as a file.
+// A run with mode PREDICT at the label party: outputs of the trained model for every shared example, as a file; or what
+// they are computed from, as a version for `label_party serve`.
 #ifndef SPLITVEIL_LABEL_PARTY_SESSION_RUN_PREDICTION_H_
 #define SPLITVEIL_LABEL_PARTY_SESSION_RUN_PREDICTION_H_
 
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,16 +16,18 @@
 #include "common/dataset/dataset.h"
 #include "common/dataset/feature_table.h"
 #include "common/ledger/ledger.h"
+#include "common/matrix/matrix.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/session/run.h"
-#include "label_party/session/run_work.h"
+#include "label_party/storage/stored_version.h"
 #include "label_party/top/top_model.h"
 #include "label_party/training/step_recorder.h"
 
 namespace splitveil {
 
 //   Evaluate  activations of the shared examples, in the aligned order, batch_size rows a message
-//   (end)     predictions_path is written; with labels at hand, metrics go to ledger and report
+//   (end)     predictions_path and the next of versions_path are written; with labels at hand, metrics go to ledger and
+//             report
 //   Close
 //
 // No gradient is computed and no label is used in an answer: the peer learns nothing but which examples are shared. A
@@ -43,7 +45,8 @@ class RunPrediction final : public RunWork {
   static absl::StatusOr<std::unique_ptr<RunPrediction>> Create(Run* run, Inputs inputs);
 
   absl::Status Evaluate(const v1::CutActivations& request, TestEvaluation& evaluation) override;
-  // Errors: FailedPrecondition unless every shared example has come; those of WritePredictions, which end the run.
+  // Errors: FailedPrecondition unless every shared example has come; those of WritePredictions and VersionWriter, which
+  // end the run.
   absl::StatusOr<v1::EvaluateResponse> FinishEvaluation(const TestEvaluation& evaluation) override;
   absl::Status Complete() override;
 
@@ -57,6 +60,8 @@ class RunPrediction final : public RunWork {
 
   // Rows of batch `batch`: none after the last.
   int64_t BatchRows(uint32_t batch) const;
+  // Into the version, where one is written: it begins with batch 0, again where the stream does.
+  absl::Status Store(uint32_t batch, ConstMatrixView activations);
   absl::Status Keep(const std::vector<float>& outputs);
 
   Run* const run_;
@@ -65,6 +70,7 @@ class RunPrediction final : public RunWork {
   const std::unique_ptr<TopModel> model_;
   const LeakAuditor auditor_;  // Of no attack: nothing is released.
   const std::unique_ptr<StepRecorder> recorder_;
+  std::unique_ptr<VersionWriter> version_;  // Null: none is written, or not yet.
   bool predicted_ = false;
 };
 
@@ -74,12 +80,12 @@ class RunPrediction final : public RunWork {
 //   "id,probability": of the positive label;
 //   "id,CLASS,...": the probability of each class of the schema, in its order;
 //   "id,prediction": the number, in the unit of the table, within the schema's target range.
-// Errors: AlreadyExists where `path` is of another file than an earlier table with the same first line; those of
+// Errors: AlreadyExists if `path` is of another file than an earlier table with the same first line; those of
 // PendingFile. Thread-safe.
 absl::Status WritePredictions(const std::string& path, const Dataset& data, absl::Span<const uint32_t> rows,
                               absl::Span<const float> outputs);
 
-// Whether WritePredictions may replace what `path` is of, if anything: AlreadyExists where it may not.
+// Whether WritePredictions may replace what `path` is of, if anything: AlreadyExists if it may not.
 absl::Status CheckPredictionPath(const std::string& path, const Dataset& data);
 
 }  // namespace splitveil

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 
 #include "common/config/agreement.h"
+#include "common/figures/all_runs.h"
 #include "common/figures/run_figures.h"
 #include "common/leakage/bounds.h"
 #include "common/process/exit_code.h"
@@ -23,8 +24,9 @@ namespace splitveil {
 using Cause = RunEnd::Cause;
 
 absl::StatusOr<std::unique_ptr<RunTraining>> RunTraining::Create(Run* run, TrainingInputs inputs) {
-  // The peer chose which examples are shared: were it told, it could choose all but one of a known label, and read that
-  // one. The run ends as any other, and is no success at this party alone.
+  // The peer chose which examples are shared. If it were told that their labels are all alike, it could share any
+  // number of examples with a known label and one more, and read the label of that one. So the run ends like any other,
+  // and only this party reports a failure.
   run->end.SetOwnVerdict(CheckLabelsDiffer(run->context.agreement, *run->context.data, inputs.rows));
   if (!run->end.own_verdict().ok()) {
     LogWarning("this run will exit 2 (the peer is not told): ", run->end.own_verdict().message());
@@ -48,11 +50,13 @@ RunTraining::RunTraining(Run* run, std::unique_ptr<LeakAuditor> auditor, Trainin
       replay_(MostInFlight(run->context.agreement)),
       checkpoint_due_(!is_continued && !run->context.agreement.progressive_validation()) {
   const RunContext& context = run_->context;
+  // A continued run replays the epochs before its checkpoint, so that the stopper counts its patience from the right
+  // one.
   if (context.config.has_early_stopping()) {
     early_stopper_ = std::make_unique<EarlyStopper>(
         context.config.early_stopping(), training_.source->validation_examples() > 0 ? "validation" : "test");
     for (const TestMetrics& epoch :
-         training_.result().choosing()) {  // Of a run that is continued: none has stopped it.
+         training_.result().choosing()) {  // None of them stopped it, or it would not continue.
       (void)early_stopper_->ShouldStop(epoch);
     }
   }
@@ -179,11 +183,11 @@ absl::Status RunTraining::AfterEvaluation() {
   if (stops && !training_.order->trained()) {
     status = StopEarly();
   }
-  // Its own answer, which never names an epoch that it has not kept.
+  // The error is ignored: the answer is this party's own and names only epochs that it has kept.
   (void)kept_model_.Take(training_.result().kept.answer(), training_.order->epoch(), *training_.model);
   status.Update(training_.order->trained() ? kept_model_.Restore(*training_.model) : absl::OkStatus());
   checkpoint_due_ = true;
-  // Before the answer: this party is never behind the other one, whose checkpoint follows it and, where attributes are
+  // Before the answer: this party is never behind the peer, whose checkpoint follows it and, if attributes are
   // attacked now, the guesses at them.
   if (!CheckAttributeCall(training_.order->epoch() - 1, "GuessAttributes").ok()) {
     status.Update(WriteDueCheckpoint());
@@ -252,7 +256,7 @@ absl::Status RunTraining::ScoreExamples(const v1::ScoreExamplesRequest& request)
     return absl::FailedPreconditionError("ScoreExamples: ask for the auxiliary labels first");
   }
   const absl::Status scored = completion_->Score(request);
-  // The peer's wrong chunk leaves the run as it was; a ledger that fails ends it.
+  // A wrong chunk from the peer does not change the run; a ledger that fails ends it.
   return IsOfLedger(scored) ? run_->end.EndUnlessOk(scored) : scored;
 }
 
@@ -316,10 +320,10 @@ void RunTraining::ShowBoundExceeded() {
 void RunTraining::ShowAccount() {
   const RunResult& result = training_.result();
   const double limit = training_.guard->max_run_sum_kl();
-  const double spent = result.earlier_sum_kl + result.cumulative_sum_kl;
+  const double spent = SumKlOfGaussianAuc(result.AucBoundWith(result.earlier_sum_kl));
   run_->context.status->Update([&](v1::GetStatusResponse& status) {
     v1::LabelPartyFigures& figures = *status.mutable_label_party();
-    figures.set_run_auc_bound(GaussianAucBound(result.cumulative_sum_kl));
+    figures.set_run_auc_bound(result.AucBoundWith(0));
     figures.set_bound_proved(IsBoundProved(result.protection));
     if (std::isfinite(limit)) {
       figures.set_max_run_auc_bound(GaussianAucBound(limit));
@@ -333,7 +337,7 @@ absl::Status RunTraining::RaiseNoise() {
   if (!CanRaiseNoise(run_->context.config.protection())) {
     return absl::FailedPreconditionError("raise noise: only iso and marvell can raise their noise");
   }
-  // Half of what? Without a finite divergence of a release there is nothing to halve.
+  // Without a finite divergence of a release there is nothing to halve.
   if (result.auc_bounds.empty() || training_.recorder->frozen() || !(result.latest_sum_kl > 0) ||
       !std::isfinite(result.latest_sum_kl)) {
     return absl::FailedPreconditionError(
@@ -342,7 +346,7 @@ absl::Status RunTraining::RaiseNoise() {
   // From the first batch without an answer: one that was answered must be repeated with its own noise.
   const ReleaseJournal::RaisedNoise raised = {NextToBeDecided(),
                                               std::min(training_.guard->max_sum_kl(), result.latest_sum_kl) / 2};
-  // On the disk before anything else: a run that is continued must not disclose more.
+  // On the disk before anything else: a continued run must not disclose more.
   if (ReleaseJournal* const journal = run_->records.journal(); journal != nullptr) {
     SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(journal->RaiseNoise(raised)));
   }
@@ -381,7 +385,7 @@ absl::Status RunTraining::LowerDisclosure() {
     return absl::FailedPreconditionError("lower disclosure: expected ROUNDED or ORACLE, found LABEL_SIDE_ONLY");
   }
   const auto [epoch, batch] = NextToBeDecided();
-  // On the disk before anything else: a run that is continued must not disclose more.
+  // On the disk before anything else: a continued run must not disclose more.
   if (ReleaseJournal* const journal = run_->records.journal(); journal != nullptr) {
     SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(journal->LowerDisclosure(epoch, batch)));
   }
@@ -394,6 +398,7 @@ absl::Status RunTraining::LowerDisclosure() {
 }
 
 absl::StatusOr<std::optional<SharedGradients>> ReplayCache::Find(const v1::CutActivations& request) const {
+  // A batch that is no longer kept is refused by TrainingOrder: only batches in flight can be sent again.
   const auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const ReplayEntry& kept) {
     return kept.epoch == request.epoch() && kept.batch == request.batch();
   });
@@ -402,11 +407,13 @@ absl::StatusOr<std::optional<SharedGradients>> ReplayCache::Find(const v1::CutAc
   }
   const auto slice = entry->slices.find(request.first_row());
   const bool taken = slice != entry->slices.end();
+  // A further slice of the batch that is being collected.
   if (!taken && !entry->complete) {
     return std::optional<SharedGradients>();
   }
+  // Different activations for an answered slice would need a second draw of noise.
   if (!taken || slice->second.activations != request.activations().data()) {
-    return absl::FailedPreconditionError("activations: not the same as were taken for this batch before");
+    return absl::FailedPreconditionError("activations: they differ from those received for this batch before");
   }
   return std::optional<SharedGradients>(slice->second.answer);
 }

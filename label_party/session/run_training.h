@@ -12,16 +12,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 
 #include "common/checkpoint/kept_model.h"
 #include "common/model/model_state.h"
-#include "common/operations/run_progress.h"
-#include "label_party/audit/completion_audit.h"
+#include "common/operations/run_status.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/session/result_json.h"
 #include "label_party/session/run.h"
-#include "label_party/session/run_work.h"
 #include "label_party/training/attribute_audit.h"
 #include "label_party/training/epoch_choice.h"
 #include "label_party/training/gradients_message.h"
@@ -42,8 +39,8 @@ class ReplayCache {
   // `batches`: how many complete ones are kept, the latest: those that may be under way.
   explicit ReplayCache(size_t batches) : batches_(batches) {}
 
-  // What left for `request`, where its slice has been taken before; nullopt where it is new. Errors: FailedPrecondition
-  // where its batch is kept with other activations, or is complete and has no such slice.
+  // What was sent for `request`, if its slice has been taken before; nullopt if it is new. Errors: FailedPrecondition
+  // if its batch is kept with other activations, or is complete and has no such slice.
   absl::StatusOr<std::optional<SharedGradients>> Find(const v1::CutActivations& request) const;
 
   // Keeps `answer` for the slice `request`, which Find did not know. `last`: the batch is complete.
@@ -70,7 +67,7 @@ class ReplayCache {
 class RunTraining final : public RunWork {
  public:
   // `run`: not owned; must outlive this.
-  // `inputs`: without an auditor, which is made here. Errors: as MakeTraining.
+  // `inputs`: without an auditor, which is made here. Errors: see MakeTraining.
   static absl::StatusOr<std::unique_ptr<RunTraining>> Create(Run* run, TrainingInputs inputs);
   // Leaves the first checkpoint of a new run, so that its alignment is not lost.
   absl::Status Begin();
@@ -90,21 +87,21 @@ class RunTraining final : public RunWork {
   // An answer was sent; continues as Learn.
   absl::Status LearnFromAnswered();
   // All that was due has come: the last batch is learnt from, the last checkpoint written. Errors: FailedPrecondition
-  // where something is missing.
+  // if something is missing.
   absl::Status Complete() override;
   // Some batches of the epoch have come, but not all.
   bool within_epoch() const { return !training_.order->at_epoch_start() || training_.order->batch_begun(); }
 
   // Halves what a step may disclose, from the next batch on that was not answered before: the divergence of the latest
-  // release, or what was asked for before, is its twofold limit. There is no way back in this run, also where it is
+  // release, or what was asked for before, is its twofold limit. There is no way back in this run, even if it is
   // continued; a step that is repeated after a crash gets the noise that it had. Recorded. Errors: FailedPrecondition
-  // where the protection cannot raise its noise or nothing with a known divergence was released.
+  // if the protection cannot raise its noise or nothing with a known divergence was released.
   absl::Status RaiseNoise();
 
-  // From now on the attack module reads what LABEL_SIDE_ONLY lets it, and the peer is told so with the next answer: no
-  // hints, no AUC, no auxiliary labels but those that have been sent. There is no way back in this run, also where it
-  // is continued. ORACLE does not become ROUNDED, whose terms are agreed with it alone. Recorded. Errors:
-  // FailedPrecondition where nothing is disclosed.
+  // From now on the attack module gets only what LABEL_SIDE_ONLY allows: no hints, no AUC, no auxiliary labels but
+  // those that have been sent. The next answer tells the peer so. There is no way back in this run, even if it is
+  // continued. ORACLE does not become ROUNDED, whose terms are agreed only with ROUNDED itself. Recorded. Errors:
+  // FailedPrecondition if nothing is disclosed.
   absl::Status LowerDisclosure();
 
   // Also ends the progress line on the terminal.
@@ -120,21 +117,21 @@ class RunTraining final : public RunWork {
 
   // Shows in the status how often an attack has exceeded its bound.
   void ShowBoundExceeded();
-  // Shows in the status what the releases so far add up to, and what is left of the run's limit.
+  // Shows in the status what the releases so far add up to, and what remains of the run's limit.
   void ShowAccount();
 
   // What is disclosed from now on.
   v1::DisclosureLevel disclosure() const;
   void ShowDisclosure();
 
-  // The first batch about which nothing has been told: what the operator changes begins there.
+  // The first batch for which the peer has had no answer yet: changes by the operator begin there.
   ReleaseJournal::Batch NextToBeDecided() const;
-  // Before they leave; once, for a run that goes on discloses the same ones again.
+  // Before they are sent; once, since a continued run discloses the same ones again.
   absl::Status RecordDisclosed(int labels);
-  // Of what must be known whatever happens next.
+  // Records an event and commits it at once, so that it survives a crash.
   absl::Status RecordAtOnce(const char* event, const std::string& detail);
 
-  // Before it says whether training stops, which tells of labels: that no other evaluation was answered before.
+  // Before it says whether training stops, which reveals labels: checks that no other evaluation was answered before.
   absl::Status JournalEvaluation(const TestEvaluation& evaluation) const;
   // To an evaluation that has counted.
   v1::EvaluateResponse EvaluationAnswer() const;
@@ -142,12 +139,12 @@ class RunTraining final : public RunWork {
   // checkpoint, unless guesses at attributes are due before it.
   absl::Status AfterEvaluation();
   absl::Status StopEarly();
-  // Between steps: all scores of the steps before have been judged, for a peer that leaves a checkpoint itself has
-  // waited for that before it goes on.
+  // Between steps: all scores of the steps before have been judged, for a peer that writes a checkpoint itself has
+  // waited for that before it continues.
   absl::Status WriteDueCheckpoint();
-  // That examples may be scored now: auxiliary labels are agreed, all epochs trained.
+  // Checks that examples may be scored now: auxiliary labels are agreed, all epochs trained.
   absl::Status CheckCompletion(const char* call) const;
-  // That attributes may be asked about now: attacks on them are agreed, the epoch is evaluated and due.
+  // Checks that attributes may be asked about now: attacks on them are agreed, the epoch is evaluated and due.
   absl::Status CheckAttributeCall(uint32_t epoch, const char* call) const;
 
   Run* const run_;

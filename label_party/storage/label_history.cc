@@ -23,21 +23,26 @@
 namespace splitveil {
 namespace {
 
-// Null where there is no ledger yet.
+// Null if there is no ledger yet: a first run has no history, which is no error.
 absl::StatusOr<std::unique_ptr<LedgerReader>> OpenIfThere(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored) ? LedgerReader::Open(path)
                                                 : absl::StatusOr<std::unique_ptr<LedgerReader>>(nullptr);
 }
 
+// Whether any row of the run was sent. Old steps are kept only as summaries (ledger_retained_steps), so both tables
+// count.
+// A frozen or halted step has a row, but its gradients were not sent.
 absl::StatusOr<bool> HasReleased(LedgerReader& ledger, const std::string& run_id) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<StepSummaryRow> removed, ledger.StepSummaries(run_id));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<ProtectionRow> steps, ledger.Protections(run_id));
   const auto is_released = [](const auto& row) {
     return !row.method.empty() && row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT;
   };
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger.Events(run_id));
   return std::any_of(removed.begin(), removed.end(), is_released) ||
-         std::any_of(steps.begin(), steps.end(), is_released);
+         std::any_of(steps.begin(), steps.end(), is_released) ||
+         std::any_of(events.begin(), events.end(), [](const EventRow& row) { return row.kind == kFirstSliceSent; });
 }
 
 }  // namespace
@@ -52,12 +57,14 @@ void DescribeLabels(const v1::LabelPartyConfig& config, const Dataset& data, con
 
 std::vector<LabelReleaseRow> LabelReleaseRows(const v1::LabelReleases& releases, const Task& task) {
   std::vector<LabelReleaseRow> rows;
+  if (releases.flip_epsilon() > 0) {  // With an account, it counts them as this noise.
+    return {{"flip", releases.noise().empty() ? 0 : releases.noise(0).sigma_units(), 1, releases.flip_epsilon()}};
+  }
   for (const v1::LabelReleases::Noise& noise : releases.noise()) {
+    // Claimed mu of one draw: sensitivity over sigma (Gaussian mechanism; Dong et al., "Gaussian differential privacy",
+    // 2022). Sigma is kept in units of the grid of the noise, so that it is exact.
     const double sigma = std::ldexp(static_cast<double>(noise.sigma_units()), -kLabelGridBits);
     rows.push_back({"gaussian", noise.sigma_units(), noise.draws(), LabelSensitivity(LabelKindOf(task)) / sigma});
-  }
-  if (releases.flip_epsilon() > 0) {
-    rows.push_back({"flip", 0, 1, releases.flip_epsilon()});
   }
   return rows;
 }
@@ -71,9 +78,12 @@ absl::StatusOr<std::string> OtherAccount(const std::string& ledger_path, const R
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, ledger->Runs());
   for (const RunRecord& earlier : runs) {
     const RunRow& of = earlier.run;
+    // The same table under a new label_set, or the same label_set with more rows: both may hold the same labels, so
+    // either is enough.
     if (of.account.empty() || (of.data_sha256 != run.data_sha256 && of.label_set != run.label_set)) {
       continue;
     }
+    // One earlier run under this account settles it: its operator has accepted the change then.
     if (of.account == run.account) {
       return std::string();
     }

@@ -1,4 +1,4 @@
-// What the label party's ledger says of earlier runs on the labels of a run that is about to begin.
+// What the label party's ledger records of earlier runs on the labels of a run that is about to begin.
 #ifndef SPLITVEIL_LABEL_PARTY_STORAGE_LABEL_HISTORY_H_
 #define SPLITVEIL_LABEL_PARTY_STORAGE_LABEL_HISTORY_H_
 
@@ -24,17 +24,17 @@ void DescribeLabels(const v1::LabelPartyConfig& config, const Dataset& data, con
 // The noise of `releases` (LabelReleasesOf) on labels of `task`, as a ledger has it.
 std::vector<LabelReleaseRow> LabelReleaseRows(const v1::LabelReleases& releases, const Task& task);
 
-// The privacy account by which the ledger's latest run on these labels was counted, where none was counted by that of
-// `run`; empty: there is no other one, or it has been accepted before. Errors: as LedgerReader.
+// The privacy account that counted the ledger's latest run on the labels of `run`, if no run on them was counted by the
+// account of `run`. Empty: no different account, or the operator accepted the change before. Errors: see LedgerReader.
 absl::StatusOr<std::string> OtherAccount(const std::string& ledger_path, const RunRow& run);
 
-// That the account of `run` is the one in which the ledger's runs on these labels were counted, or that the operator
-// has said otherwise (`new_account`). Errors: InvalidArgument with both accounts; as LedgerReader.
+// Checks that the account of `run` is the one that counted the ledger's runs on these labels, or that the operator has
+// accepted a new one (`new_account`). Errors: InvalidArgument with both accounts; see LedgerReader.
 absl::Status CheckSameAccount(const std::string& ledger_path, const RunRow& run, bool new_account);
 
-// That what `planned` will release, with all that the ledger's runs on the same labels did, whichever account counted
-// them, stays within the least max_lifetime_auc_bound of any of them. Errors: ResourceExhausted, marked as a halt; as
-// LedgerReader.
+// Checks that the releases that `planned` will make, with all those of the ledger's runs on the same labels, whichever
+// account counted them, stay within the least max_lifetime_auc_bound of these runs. Errors: ResourceExhausted, marked
+// as a halt; see LedgerReader.
 absl::Status CheckLifetime(const std::string& ledger_path, const LabelRun& planned);
 
 }  // namespace splitveil

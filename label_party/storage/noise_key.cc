@@ -17,10 +17,11 @@ namespace splitveil {
 namespace {
 
 constexpr char kNoiseKeySuffix[] = ".noise_key";
+// Read, write and execute for group and others.
 constexpr mode_t kOthers = 077;
 using KeyBytes = std::array<uint8_t, 32>;
 
-// NotFound where there is none.
+// NotFound if there is none.
 absl::StatusOr<SecretKey> Read(const std::string& path) {
   struct stat found = {};
   // Checked before it is read: a key that others could read may already be known.
@@ -56,6 +57,7 @@ absl::StatusOr<SecretKey> OpenNoiseKey(const std::string& path, bool continues) 
   if (!absl::IsNotFound(kept.status())) {
     return kept;
   }
+  // A new key here would be a second draw of noise on gradients that the peer already has (rule 2).
   if (continues) {
     return absl::InvalidArgumentError(
         absl::StrCat(path,

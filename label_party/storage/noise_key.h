@@ -1,4 +1,4 @@
-// The key of the noise on gradients, where it outlives a run.
+// The key of the noise on gradients, if it outlives a run.
 #ifndef SPLITVEIL_LABEL_PARTY_STORAGE_NOISE_KEY_H_
 #define SPLITVEIL_LABEL_PARTY_STORAGE_NOISE_KEY_H_
 
@@ -11,22 +11,23 @@
 
 namespace splitveil {
 
-// A run that is repeated after a crash computes gradients again that were sent before. Under a key that was lost
-// with the process their noise would be another draw, and who keeps both could average; under the key in this file it
-// is the same (SecureGaussian::KeyLife::kManyRuns). The file is 32 secret bytes, its owner's alone. Who reads it can
-// test guesses of a gradient against what left, without the noise: it is as secret as the labels. Who deletes it allows
-// one more draw of what is repeated.
+// A run that resumes after a crash computes gradients again that were sent before. If the key were lost with the
+// process, their noise would be a new draw, and a peer that keeps both could average them. Under the key in this file
+// it is the same draw (SecureGaussian::KeyLife::kManyRuns). The file holds 32 secret bytes; only its owner may read it.
+// Anyone who reads it can test guesses of a gradient against what was sent, without the noise: it is as secret as the
+// labels. Deleting it allows one more draw for everything that is repeated.
 
-// Beside the checkpoint of this path; empty where there is none.
+// Path of the key, beside the checkpoint of this path; empty if there is none.
 std::string NoiseKeyPath(const std::string& checkpoint_path);
 
-// Reads the key; makes it on first use, on the disk (fsync, that of its folder included) before it returns. A file is
-// never replaced: two processes have the same key, or one of them none. `continues`: the run may be one that was
-// interrupted, whose key must be there. Errors: InvalidArgument where it is not, others than the owner may read the
-// file, it has another size, or cannot be made; Internal where it cannot be written.
+// Reads the key. Makes it on first use; it is on the disk (fsync of the file and of its folder) before this returns. A
+// file is never replaced: two processes have the same key, or one of them gets an error. `continues`: the run may
+// continue an interrupted one, whose key must exist. Errors: InvalidArgument if it does not, if anyone but the owner
+// may read the file, if its size is wrong or it cannot be made; Internal if it cannot be written.
 absl::StatusOr<SecretKey> OpenNoiseKey(const std::string& path, bool continues);
 
-// That OpenNoiseKey would find nothing wrong with a file that is there; makes none. OK for an empty path.
+// Checks that OpenNoiseKey would accept a key file that is there; makes none. OK for an empty path. Errors:
+// InvalidArgument, see OpenNoiseKey.
 absl::Status CheckNoiseKey(const std::string& path);
 
 }  // namespace splitveil

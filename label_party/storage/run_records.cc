@@ -76,6 +76,7 @@ absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
         theirs.empty() ? "resumed_from: only the label party starts from a checkpoint: both must, or neither"
                        : "resumed_from: only the non-label party starts from a checkpoint: both must, or neither");
   }
+  // The peer names the checkpoint by run and epoch: halves of different epochs do not fit each other either.
   checkpoint_ = FindCheckpoint(checkpoints_.initial, theirs);
   if (checkpoint_ == nullptr && !theirs.empty()) {
     return absl::FailedPreconditionError(
@@ -102,6 +103,7 @@ absl::StatusOr<bool> RunRecords::AddsUp(const std::string& journal, const std::s
     return false;
   }
   v1::GradientProtection protection = run_->config.protection();
+  // The gate as this run will have it, only to ask whether it enforces a limit on the sum.
   FillPlannedEpochs(run_->agreement.epochs(), protection);
   SPLITVEIL_ASSIGN_OR_RETURN(const ReleaseGate gate, ReleaseGate::Create(run_->config.release(), protection));
   return gate.enforces_run_limit();
@@ -114,9 +116,10 @@ absl::Status RunRecords::CheckMayStartNew(const std::string& resumed_from) const
     return absl::OkStatus();
   }
   SPLITVEIL_ASSIGN_OR_RETURN(std::vector<std::string> journals, ReleaseJournal::AllOf(checkpoints_.path));
-  if (checkpoints_.interrupted != nullptr) {  // Also where its journal is missing.
+  if (checkpoints_.interrupted != nullptr) {  // Even if its journal is missing.
     journals.push_back(ReleaseJournal::PathOf(checkpoints_.path, checkpoints_.interrupted->header().run_id()));
   }
+  // Every journal must be harmless: empty, settled, or its releases are added to those of this run.
   for (const std::string& path : journals) {
     const absl::StatusOr<ReleaseJournal::Outline> journal = ReleaseJournal::Read(path);
     // A journal that cannot be read blocks like one that has released: fail closed.
@@ -127,7 +130,7 @@ absl::Status RunRecords::CheckMayStartNew(const std::string& resumed_from) const
     const bool is_counted = journal.ok() && journal->IsCountedBy(run_->account_id);
     SPLITVEIL_ASSIGN_OR_RETURN(const bool adds_up, AddsUp(path, resumed_from));
     if (!is_counted && !adds_up) {
-      LogWarning(path, ": says that something was released, and is not settled");  // The error goes to the peer, too.
+      LogWarning(path, ": says that gradients were released, and is not settled");  // The error goes to the peer, too.
       return absl::FailedPreconditionError(
           "unfinished: a run was interrupted after gradients were sent, and the parties have no checkpoint of it and "
           "of this agreement in common: a new run would release its examples again with different noise. Restore the "
@@ -141,6 +144,7 @@ absl::Status RunRecords::CheckMayStartNew(const std::string& resumed_from) const
 
 absl::Status RunRecords::Begin(RunRow row) {
   run_id_ = row.run_id;
+  // Checked before anything on the disk changes: a run that must not continue leaves its checkpoints as they were.
   SPLITVEIL_RETURN_IF_ERROR(KeepReleases());
   // Later checkpoints of the interrupted run are removed first: it must not be resumed from a future that is not
   // repeated.
@@ -149,6 +153,7 @@ absl::Status RunRecords::Begin(RunRow row) {
   if (!writes_checkpoints()) {
     return absl::OkStatus();
   }
+  // The ledger comes first: if its checks refuse the run, the journals of earlier runs still block.
   SPLITVEIL_RETURN_IF_ERROR(BeginJournal());
   // The journal is synced with each checkpoint: after a power failure it is at least as far as the checkpoint.
   writer_ = std::make_unique<CheckpointWriter>(&checkpoints_, ledger_.get(), [this] { return journal_->Sync(); });
@@ -171,6 +176,7 @@ absl::Status RunRecords::BeginLedger(RunRow row) {
   const int64_t retained_steps = run_->config.party().ledger_retained_steps();
   DescribeLabels(run_->config, *run_->data, run_->account_id, row);
   LabelRun planned = {row};
+  // A prediction releases nothing, so it plans no noise on labels.
   if (run_->agreement.mode() != v1::RunAgreement::PREDICT) {
     SPLITVEIL_ASSIGN_OR_RETURN(const v1::LabelReleases of_labels, LabelReleasesOf(*run_));
     planned.releases = LabelReleaseRows(of_labels, run_->data->task());
@@ -187,6 +193,7 @@ absl::Status RunRecords::BeginLedger(RunRow row) {
     SPLITVEIL_RETURN_IF_ERROR(record_releases());
     return CountTakeUp(*ledger_, checkpoint_->name());
   }
+  // A new run only: these were checked when a continued run began, and its own rows would now count against it.
   SPLITVEIL_RETURN_IF_ERROR(CheckSameAccount(ledger_path_, row, run_->config.privacy_account().new_account()));
   SPLITVEIL_RETURN_IF_ERROR(CheckLifetime(ledger_path_, planned));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string other_account, OtherAccount(ledger_path_, row));
@@ -212,15 +219,25 @@ absl::Status RunRecords::BeginJournal() {
                                ReleaseJournal::Continue(path, run_->account_id, place.epochs(), place.batches()));
     return absl::OkStatus();
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<std::string> earlier, ReleaseJournal::AllOf(beside));
   // CheckMayStartNew has allowed it: what they released is counted, or the operator has decided.
-  for (const std::string& journal : earlier) {
-    SPLITVEIL_RETURN_IF_ERROR(ReleaseJournal::Settle(journal));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<std::string> replaced, ReleaseJournal::AllOf(beside));
+  replaced.erase(std::remove_if(replaced.begin(), replaced.end(),
+                                [](const std::string& journal) {
+                                  const absl::StatusOr<ReleaseJournal::Outline> outline = ReleaseJournal::Read(journal);
+                                  return outline.ok() && outline->settled;
+                                }),
+                 replaced.end());
+  // The operator's word settles them, whatever becomes of this run; a sum only once this run carries it on.
+  if (run_->config.party().restart() || run_->config.protection().has_none()) {
+    for (const std::string& journal : std::exchange(replaced, {})) {
+      SPLITVEIL_RETURN_IF_ERROR(ReleaseJournal::Settle(journal));
+    }
   }
-  if (const absl::StatusOr<std::vector<std::string>> runs = RunsAt(beside); runs.ok()) {
+  // Settled journals of runs without a checkpoint serve nothing any more. If the folder cannot be listed, all stay.
+  if (const absl::StatusOr<std::vector<std::string>> runs = RunsAt(beside); runs.ok() && replaced.empty()) {
     ReleaseJournal::RemoveOthers(beside, *runs);
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(journal_, ReleaseJournal::Begin(path, run_->account_id));
+  SPLITVEIL_ASSIGN_OR_RETURN(journal_, ReleaseJournal::Begin(path, run_->account_id, std::move(replaced)));
   return absl::OkStatus();
 }
 
@@ -247,10 +264,11 @@ absl::StatusOr<double> RunRecords::CountedSumKl() const {
     // The largest of all: the peer chooses from which one the run starts, and must not lower the sum by it.
     counted = std::max(counted, header.label_party().cumulative_sum_kl());
     if (!header.label_party().privacy_account().empty()) {
-      continue;  // All of the run was counted there before anything left.
+      continue;  // All of the run was counted there before anything was released.
     }
     const absl::StatusOr<ReleaseJournal::Outline> after =
         ReleaseJournal::Read(ReleaseJournal::PathOf(PathOfLatest(checkpoint->path()), header.run_id()));
+    // The checkpoint knows the sum up to its epoch. What the run released afterwards is only in its journal.
     if (after.ok()) {
       counted = std::max(counted, after->largest_sum_kl);
     } else if (!absl::IsNotFound(after.status())) {
@@ -304,20 +322,21 @@ absl::StatusOr<v1::LabelReleases> LabelReleasesOf(const RunContext& run) {
   v1::GradientProtection protection = run.config.protection();
   FillPlannedEpochs(run.agreement.epochs(), protection);
   v1::LabelReleases releases;
-  releases.set_flip_epsilon(protection.label_dp().epsilon());
-  if (!protection.has_gaussian_label_dp()) {
-    return releases;
+  if (protection.has_label_dp()) {
+    releases.set_flip_epsilon(protection.label_dp().epsilon());
   }
-  const v1::GradientProtection::GaussianLabelDp& config = protection.gaussian_label_dp();
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<NoiseReleases> planned, PlannedReleases(config, run.data->task()));
+  if (protection.has_label_dp() && run.account_id.empty()) {
+    return releases;  // Each run has flips of its own.
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<NoiseReleases> planned, PlannedReleases(protection, run.data->task()));
   for (const NoiseReleases& of : planned) {
     v1::LabelReleases::Noise& noise = *releases.add_noise();
     noise.set_sigma_units(of.sigma_units);
     noise.set_draws(of.draws);
   }
   releases.set_label_set(run.config.privacy_account().label_set());
-  releases.set_likelihood_correction(config.likelihood_correction());
-  releases.set_release_head_predicts(config.release_head_predicts());
+  releases.set_likelihood_correction(protection.gaussian_label_dp().likelihood_correction());
+  releases.set_release_head_predicts(protection.gaussian_label_dp().release_head_predicts());
   return releases;
 }
 
@@ -326,6 +345,7 @@ absl::Status CheckSameReleases(const v1::LabelReleases& begun, const v1::LabelRe
     const char* name;
     std::string begun, now;
   };
+  // Compared as text, so that the error shows exactly what differs.
   const std::array<Field, 5> fields = {{
       {"protection.gaussian_label_dp", NoiseText(begun), NoiseText(now)},
       {"privacy_account.label_set", LabelSetText(begun), LabelSetText(now)},
@@ -338,9 +358,9 @@ absl::Status CheckSameReleases(const v1::LabelReleases& begun, const v1::LabelRe
   for (const Field& field : fields) {
     if (field.begun != field.now) {
       return absl::InvalidArgumentError(absl::StrCat(
-          field.name, ": the run that was interrupted began with ", field.begun, ", and now it is ", field.now,
-          ": what a run states of its labels holds for one plan in all of it. Restore the earlier setting, or set "
-          "party.restart for a new run"));
+          field.name, ": the interrupted run began with ", field.begun, ", and now it is ", field.now,
+          ": the bound on labels holds only if this stays the same for the whole run. Restore the earlier setting, or "
+          "set party.restart for a new run"));
     }
   }
   return absl::OkStatus();

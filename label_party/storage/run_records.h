@@ -1,4 +1,4 @@
-// What a run of the label party is given before its peer comes, and what it keeps on the disk: ledger, checkpoints,
+// What a run of the label party has before its peer connects, and what it keeps on the disk: ledger, checkpoints,
 // journal of what was answered.
 #ifndef SPLITVEIL_LABEL_PARTY_STORAGE_RUN_RECORDS_H_
 #define SPLITVEIL_LABEL_PARTY_STORAGE_RUN_RECORDS_H_
@@ -42,17 +42,17 @@ struct LabelState {
 
 v1::LabelPartyState ToProto(const LabelState& state);
 
-// Errors: InvalidArgument where the divergence is negative or no number.
+// Errors: InvalidArgument if the divergence is negative or no number.
 absl::StatusOr<LabelState> LabelStateFrom(const v1::LabelPartyState& proto);
 
-// Of a run that is configured so; with neither gaussian_label_dp nor label_dp an empty message. Errors: as
-// PlannedReleases.
+// What a run of this configuration releases of labels; an empty message with neither gaussian_label_dp nor label_dp.
+// Errors: see PlannedReleases.
 absl::StatusOr<v1::LabelReleases> LabelReleasesOf(const RunContext& run);
 
-// That a run which began with the releases `begun` goes on with them. What a run states of its labels (run_auc_bound,
-// epsilon) is of one plan: were the strength another in its second part, draws of the first would have been released
-// that it does not count, and under another label set noise of another key. Error: InvalidArgument, with the field,
-// what the run began with and what is configured now.
+// Checks that a run which began with the releases `begun` continues with them. What a run claims about its labels
+// (run_auc_bound, epsilon) covers one plan: with a different strength in its second part, the claim would not count the
+// draws of the first part, and with a different label set the noise would have a different key. Error: InvalidArgument,
+// with the field, what the run began with and what is configured now.
 absl::Status CheckSameReleases(const v1::LabelReleases& begun, const v1::LabelReleases& now);
 
 // Not thread-safe.
@@ -62,21 +62,21 @@ class RunRecords {
   RunRecords(const RunContext* run, CheckpointPlan checkpoints, std::string ledger_path);
 
   // Finds the latest unfinished checkpoint that both parties have, or else the one whose weights the peer starts from;
-  // neither: it starts with fresh weights. Errors: FailedPrecondition with what either party has, and where a run was
+  // neither: it starts with fresh weights. Errors: FailedPrecondition with what either party has, and if a run was
   // interrupted whose releases a new one would repeat with other noise, uncounted.
   absl::Status ChooseCheckpoint(const v1::OpenRequest& request);
-  // The checkpoint of the broken run that this one goes on with; null: it is a new run.
+  // The checkpoint of the interrupted run that this one continues; null: it is a new run.
   const Checkpoint* continued() const { return continues_ ? checkpoint_.get() : nullptr; }
-  // Opens the ledger and, where checkpoints are written, the journal; `row` lacks what the checkpoint says. Errors:
+  // Opens the ledger and, if checkpoints are written, the journal; `row` lacks what the checkpoint says. Errors:
   // those of the ledger and of ReleaseJournal; InvalidArgument as CheckSameReleases; ResourceExhausted as CountTakeUp.
   absl::Status Begin(RunRow row);
 
-  // What a run that is continued goes on with. Errors: as ContinuationOf.
+  // What a continued run resumes with. Errors: see ContinuationOf.
   absl::StatusOr<Continuation> TakeContinuation() const;
   // Goes with every checkpoint.
   void KeepContinuation(const Continuation& continuation);
-  // The largest divergence of all releases of one example that the checkpoints know of which this run might have
-  // started from, what their runs released after them included: infinite where nobody knows; 0 without any. Errors: as
+  // The largest divergence of all releases of one example in the runs from whose checkpoints this run may have started,
+  // including what they released after their checkpoint. Infinite if unknown; 0 without any. Errors: as
   // ReleaseJournal::LargestSumKl.
   absl::StatusOr<double> CountedSumKl() const;
   // The checkpoint chosen; null: fresh weights. From then on none is held here.
@@ -93,10 +93,10 @@ class RunRecords {
   bool writes_checkpoints() const { return !checkpoints_.path.empty(); }
   // Null before Begin, and of a run without checkpoints.
   CheckpointWriter* checkpoint_writer() const { return writer_.get(); }
-  // Before the ledger is finished. Errors: as CheckpointWriter::Wait.
+  // Before the ledger is finished. Errors: see CheckpointWriter::Wait.
   absl::Status FinishCheckpoint();
-  // Both parties know that the run is complete: its checkpoints say that nothing is left to be continued. Where that
-  // cannot be written, the log says so: the peer, which has none to continue, prevents that, too.
+  // Both parties know that the run is complete: marks its checkpoints so that nothing continues them. If that cannot be
+  // written, the log says so; the peer, which has nothing to continue, prevents it, too.
   void MarkComplete();
 
  private:
@@ -104,8 +104,8 @@ class RunRecords {
   // Whether what `journal` says was released is counted by a run that starts from the weights of the peer's
   // `resumed_from` (CountedSumKl), and within a limit: without one, the peer could have as many new runs as it likes.
   absl::StatusOr<bool> AddsUp(const std::string& journal, const std::string& resumed_from) const;
-  // No interrupted run is continued, so none may block a new one. Read from the disk, where another process may have
-  // left a run since this one began. `resumed_from`: the peer's. Errors: as ChooseCheckpoint.
+  // No interrupted run is continued, so none may block a new one. Read from the disk, as another process may have
+  // left a run since this one began. `resumed_from`: the peer's. Errors: see ChooseCheckpoint.
   absl::Status CheckMayStartNew(const std::string& resumed_from) const;
   // Writes into every checkpoint what is released of the labels; of a run that is continued, checks that it is as it
   // was.

@@ -16,7 +16,7 @@
 namespace splitveil {
 namespace {
 
-// `options` with the top half for specification.
+// `options`, with the top half as its specification.
 absl::StatusOr<TopModelOptions> Resolve(const TopModelOptions& options) {
   if (options.cut_width < 1) {
     return absl::InvalidArgumentError(absl::StrCat("cut width: expected at least 1, found ", options.cut_width));
@@ -27,7 +27,7 @@ absl::StatusOr<TopModelOptions> Resolve(const TopModelOptions& options) {
   return resolved;
 }
 
-// Own features that no layer reads would be left out without a word.
+// Without this check, own features that no layer reads would be ignored silently.
 absl::Status CheckReadsFeatures(const TopModelOptions& options) {
   const FeatureShape& features = options.features;
   const v1::ModelSpec& spec = options.spec;
@@ -68,6 +68,8 @@ absl::StatusOr<Matrix> DirectionsOfOutputs(int64_t rows, int64_t outputs,
                                            absl::FunctionRef<absl::StatusOr<Matrix>(ConstMatrixView)> input_gradient) {
   Matrix directions;
   for (int64_t k = 0; k < outputs; ++k) {
+    // A gradient of 1 at output k of every row: row j of the result is d output_k / dz_j, as no row depends on another
+    // one (batch normalisation in a TorchScript file apart).
     Matrix only_this(rows, outputs);
     for (int64_t j = 0; j < rows; ++j) {
       only_this.row(j)[static_cast<size_t>(k)] = 1;

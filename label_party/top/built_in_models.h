@@ -13,7 +13,7 @@
 
 namespace splitveil {
 
-// `options.spec` is a top half (TopHalf). Errors: as TopModel::Create.
+// `options.spec` is a top half (TopHalf). Errors: see TopModel::Create.
 absl::StatusOr<std::unique_ptr<TopModel>> CreateLayeredTopModel(const TopModelOptions& options);
 
 // `options.spec` has a torchscript_path, to be opened as it is. Its forward gets the cut activations and, with
@@ -23,7 +23,7 @@ absl::StatusOr<std::unique_ptr<TopModel>> CreateLayeredTopModel(const TopModelOp
 // TopModel::Create and TorchScriptModule::Create.
 absl::StatusOr<std::unique_ptr<TopModel>> CreateTorchScriptTopModel(const TopModelOptions& options);
 
-// As TopModel::Check.
+// See TopModel::Check.
 absl::Status CheckTorchScriptTopModel(const TopModelOptions& options);
 
 // d output_k / dz of each of `rows` rows, [rows, outputs * cut_width], output by output. `input_gradient`: of a

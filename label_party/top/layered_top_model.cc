@@ -40,7 +40,7 @@ constexpr char kWideName[] = "wide";
 // learning for recommender systems", DLRS 2016, section 3.1). Not thread-safe.
 class WidePart {
  public:
-  // Errors: InvalidArgument where the specification does not fit the features.
+  // Errors: InvalidArgument if the specification does not fit the features.
   static absl::StatusOr<std::unique_ptr<WidePart>> Create(const v1::WidePart& spec, const FeatureShape& features,
                                                           int64_t outputs, const OptimizerOptions& optimizer,
                                                           uint64_t seed);
@@ -58,10 +58,10 @@ class WidePart {
 
   // "wide.embedding" (with categorical columns), "wide.weight", "wide.bias".
   std::vector<ParameterView> parameters(ParameterUse use);
-  // What else training goes on from.
+  // What else training resumes from.
   std::vector<ParameterView> optimizer_state();
   void set_steps(int64_t steps);
-  // The averages, where there are any, restart from the parameters.
+  // The averages, if there are any, restart from the parameters.
   void RestartAverage();
   // Assigns the terms to `variable`.
   void Describe(const std::string& variable, HalfScript& script) const;
@@ -76,6 +76,7 @@ class WidePart {
 absl::StatusOr<std::unique_ptr<WidePart>> WidePart::Create(const v1::WidePart& spec, const FeatureShape& features,
                                                            int64_t outputs, const OptimizerOptions& optimizer,
                                                            uint64_t seed) {
+  // A seed each, in a fixed order: a run with reproducible_seed depends on it.
   std::mt19937_64 seeds(seed);
 
   InputLayer::Options input_options;
@@ -95,6 +96,7 @@ absl::StatusOr<std::unique_ptr<WidePart>> WidePart::Create(const v1::WidePart& s
   layer.set_activation(v1::LINEAR);
   linear_options.optimizer = optimizer;
   linear_options.seed = seeds();
+  // Only an embedding learns from the gradient at the input: without one it need not be computed.
   linear_options.input_gradient = input->has_embedding();
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<LayerStack> linear, LayerStack::Create(linear_options));
   return absl::WrapUnique(new WidePart(std::move(input), std::move(linear)));
@@ -188,11 +190,13 @@ class LayeredTopModel final : public TopModel {
     std::vector<StackGradients> wide_gradients;  // Holds what `at_wide` shows.
     std::vector<LookupGradient> at_own, at_wide;
     for (const std::unique_ptr<Slice>& slice : slices) {
-      // Gradients of all slices are collected, then each optimiser makes one step: a step per slice would be another
-      // training.
+      // Gradients of all slices are collected, and each optimiser makes one step: a step for each slice would be a
+      // different training.
       at_own.push_back({slice->categories, slice->gradients.side});
       slice->deep_pass = LayerPass();  // The parameters are free to change where they lie.
       if (wide_ != nullptr) {
+        // The wide part does not depend on activations, so its gradients were not needed before the cut gradient was
+        // sent.
         SPLITVEIL_ASSIGN_OR_RETURN(StackGradients wide, wide_->Backward(slice->wide_pass, slice->loss.gradient));
         slice->wide_pass = LayerPass();
         at_wide.push_back({slice->categories, wide.input});
@@ -216,6 +220,7 @@ class LayeredTopModel final : public TopModel {
     if (slices_.empty()) {
       return absl::FailedPreconditionError("top model: expected a ForwardBackward since the last Update, found none");
     }
+    // The slices of a batch, one below the other, in the order in which they came.
     std::vector<Matrix> parts;
     int64_t rows = 0;
     for (const std::unique_ptr<Slice>& slice : slices_) {
@@ -251,6 +256,7 @@ class LayeredTopModel final : public TopModel {
   NamedParameters Parameters() const override { return CopyParameters(Views(ParameterUse::kPrediction)); }
 
   absl::Status SetParameters(const NamedParameters& parameters) override {
+    // Averages of other weights mean nothing for these: each part restarts its own.
     SPLITVEIL_RETURN_IF_ERROR(AssignParameters(parameters, Views(ParameterUse::kTraining)));
     deep_->RestartAverage();
     if (own_ != nullptr) {
@@ -315,8 +321,10 @@ class LayeredTopModel final : public TopModel {
 
     SPLITVEIL_ASSIGN_OR_RETURN(slice->loss, LossOf({task_, targets.noise_stddev}, outputs, labels, targets.values));
     const double forward_seconds = SecondsSince(started);
+    // The deep part alone, now: it makes the cut gradient, for which the peer waits.
     SPLITVEIL_ASSIGN_OR_RETURN(slice->gradients, deep_->Backward(slice->deep_pass, slice->loss.gradient, {}));
     slice->categories = own.categories;
+    // On the heap, so that the views in the returned step stay valid while further slices come.
     slices_.push_back(std::move(slice));
     const Slice& kept = *slices_.back();
     return TopStep{kept.loss.mean, kept.gradients.input, forward_seconds, kept.loss.predictions,
@@ -329,7 +337,7 @@ class LayeredTopModel final : public TopModel {
     deep_->Forget();
   }
 
-  // What a layer reads of the own features beside the activations; empty where none does.
+  // What a layer reads of the own features beside the activations; empty if none does.
   absl::StatusOr<ConstMatrixView> AssembleOwn(ConstMatrixView activations, const FeatureBatch& own, ParameterUse use,
                                               Matrix& storage) const {
     if ((own_ != nullptr || wide_ != nullptr) && own.rows != activations.rows()) {
@@ -376,6 +384,7 @@ LayerChain DeepChain(const TopModelOptions& options) {
 
 // Index of the layer that reads the own features; TopHalf has made sure that there is one.
 int64_t SideLayer(const v1::OwnFeatures& own, const std::vector<v1::Layer>& layers) {
+  // Without `before`, the first layer reads them, beside the activations.
   if (own.before().empty()) {
     return 0;
   }
@@ -393,6 +402,7 @@ absl::StatusOr<std::unique_ptr<InputLayer>> CreateOwn(const TopModelOptions& opt
   input.embedding = spec.has_embedding() ? &spec.embedding() : nullptr;
   input.optimizer = optimizer;
   input.seed = seed;
+  input.pieces = options.spec.numeric_pieces();
   return InputLayer::Create(input);
 }
 
@@ -407,7 +417,9 @@ absl::StatusOr<std::unique_ptr<TopModel>> CreateLayeredTopModel(const TopModelOp
   deep_options.optimizer = optimizer;
   deep_options.seed = seeds();
   deep_options.input_gradient = options.cut_gradient;
+  // Weight gradients are computed in Update, after the cut gradients were sent.
   deep_options.gradients_in_update = true;
+  // Drawn in any case and before the seed of the own features: adding one part must not change how another one starts.
   const uint64_t wide_seed = seeds();
   if (options.spec.has_own_features()) {
     SPLITVEIL_ASSIGN_OR_RETURN(parts.own, CreateOwn(options, optimizer, seeds()));

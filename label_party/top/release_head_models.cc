@@ -22,6 +22,7 @@
 namespace splitveil {
 namespace {
 
+constexpr char kOutputBias[] = "logit.bias";
 constexpr char kReleasePrefix[] = "release_head.";
 
 bool AreFinite(absl::Span<const float> values) {
@@ -49,6 +50,7 @@ class TwoHeadedTopModel final : public TopModel {
       const absl::MutexLock lock(&mutex_);
       ends_ = true;
     }
+    // Without the lock, which the trainer needs to see the end.
     trainer_.join();
   }
   TwoHeadedTopModel(const TwoHeadedTopModel&) = delete;
@@ -58,11 +60,13 @@ class TwoHeadedTopModel final : public TopModel {
 
   absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                           absl::Span<const float> labels, const TrainingTargets& targets) override {
+    // Fail closed: without targets the head would learn from the labels, and all that it sends would depend on them.
     if (targets.values.empty()) {
-      return absl::InvalidArgumentError("release head: it learns from targets only, and there are none");
+      return absl::InvalidArgumentError("release head: there are no noised labels to learn from");
     }
     absl::StatusOr<TopStep> head = release_->ForwardBackward(activations, own, labels, targets);
     if (head.ok()) {
+      // The labels are copied now, as the caller keeps its span only for this call.
       awaiting_.push_back({activations, &own, {labels.begin(), labels.end()}});
     } else {
       awaiting_.clear();
@@ -81,6 +85,7 @@ class TwoHeadedTopModel final : public TopModel {
     for (BorrowedSlice& slice : slices) {
       copies.push_back({Matrix(slice.activations), *slice.own, std::move(slice.labels)});
     }
+    // At most one batch waits for the prediction head, so its memory is bounded.
     const absl::MutexLock lock(&mutex_, absl::Condition(this, &TwoHeadedTopModel::IsIdle));
     if (!diverged_) {
       handed_over_ = std::move(copies);
@@ -97,6 +102,7 @@ class TwoHeadedTopModel final : public TopModel {
     const absl::MutexLock lock(&mutex_, absl::Condition(this, &TwoHeadedTopModel::IsIdle));
     if (!diverged_) {
       absl::StatusOr<std::vector<float>> logits = prediction_->Predict(activations, own);
+      // Caught here: the evaluation would end the run on such a logit, and the end of a run depends on labels then.
       if (logits.ok() && !AreFinite(*logits)) {
         logits = absl::InternalError("a logit is not finite");
       }
@@ -144,6 +150,7 @@ class TwoHeadedTopModel final : public TopModel {
     }
     absl::Status status = prediction_->SetTrainingState(heads.predicting);
     if (!status.ok()) {
+      // The release head has taken its part already: it goes back.
       status.Update(release_->SetTrainingState(before));
     }
     return status;
@@ -188,6 +195,7 @@ class TwoHeadedTopModel final : public TopModel {
   }
 
   absl::Status TrainPrediction() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    // Without targets, hence from the true labels: nothing that this head computes is sent.
     for (const Slice& slice : handed_over_) {
       SPLITVEIL_RETURN_IF_ERROR(
           prediction_->ForwardBackward(slice.activations, slice.own, slice.labels, /*targets=*/{}).status());
@@ -199,7 +207,7 @@ class TwoHeadedTopModel final : public TopModel {
   bool IsIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return handed_over_.empty(); }
   bool IsAwaited() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ends_ || !handed_over_.empty(); }
 
-  // That a run ends, or goes on, must not tell of labels: this head's failures are for this party's log alone.
+  // Whether a run ends must not reveal labels: this head's failures go to this party's log alone.
   void Note(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!status.ok()) {
       diverged_ = true;
@@ -229,9 +237,8 @@ class OneHeadedTopModel final : public TopModel {
 
   absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                           absl::Span<const float> labels, const TrainingTargets& targets) override {
-    return targets.values.empty()
-               ? absl::InvalidArgumentError("release head: it learns from targets only, and there are none")
-               : head_->ForwardBackward(activations, own, labels, targets);
+    return targets.values.empty() ? absl::InvalidArgumentError("release head: there are no noised labels to learn from")
+                                  : head_->ForwardBackward(activations, own, labels, targets);
   }
 
   absl::StatusOr<Matrix> OutputDirections() const override { return head_->OutputDirections(); }
@@ -278,6 +285,14 @@ absl::StatusOr<HeadStates> SplitHeads(const NamedParameters& state) {
   return heads;
 }
 
+NamedParameters PredictingHead(const NamedParameters& state) {
+  absl::StatusOr<HeadStates> heads = SplitHeads(state);
+  if (!heads.ok()) {
+    return state;
+  }
+  return heads->predicting.empty() ? std::move(heads->releasing) : std::move(heads->predicting);
+}
+
 absl::StatusOr<std::unique_ptr<TopModel>> MakeTwoHeadedTopModel(std::unique_ptr<TopModel> release_head,
                                                                 std::unique_ptr<TopModel> prediction_head,
                                                                 int64_t outputs) {
@@ -286,6 +301,16 @@ absl::StatusOr<std::unique_ptr<TopModel>> MakeTwoHeadedTopModel(std::unique_ptr<
 
 std::unique_ptr<TopModel> MakeOneHeadedTopModel(std::unique_ptr<TopModel> head) {
   return std::make_unique<OneHeadedTopModel>(std::move(head));
+}
+
+absl::Status BeginWithOutputs(absl::Span<const float> outputs, TopModel& model) {
+  NamedParameters state = model.TrainingState();
+  for (auto& [name, values] : state) {
+    if (name == absl::StrCat(kReleasePrefix, kOutputBias) && values.size() == outputs.size()) {
+      values.assign(outputs.begin(), outputs.end());
+    }
+  }
+  return model.SetTrainingState(state);
 }
 
 }  // namespace splitveil

@@ -75,11 +75,14 @@ double Binary(const Row& row, double noise, absl::Span<float> predictions, absl:
   const double logit = row.outputs[0];
   const double probability = Sigmoid(logit);
   double target = row.targets.empty() ? row.label : row.targets[0];
+  // Bayes: the posterior log-odds of label 1 are the model's own logit plus the log-likelihood ratio of the noised
+  // label.
   if (!row.targets.empty() && noise > 0) {
     target = Sigmoid(logit + LogLikelihoodRatio(target, noise));
   }
   predictions[0] = static_cast<float>(probability);
   gradient[0] = static_cast<float>(probability - target);
+  // -log p(label) of a logit, in a form that overflows for no logit: softplus(logit) - logit * label.
   return std::max(logit, 0.0) - logit * row.label + std::log1p(std::exp(-std::abs(logit)));
 }
 
@@ -94,7 +97,7 @@ double MultiClass(const Row& row, double noise, absl::Span<float> predictions, a
   } else if (noise > 0) {
     std::vector<double> posterior = logits;
     for (size_t k = 0; k < posterior.size(); ++k) {
-      posterior[k] += LogLikelihoodRatio(row.targets[k], noise);  // All components but this one are alike.
+      posterior[k] += LogLikelihoodRatio(row.targets[k], noise);  // One-hot: classes differ in this component only.
     }
     const double evidence = LogSumExp(posterior);
     for (size_t k = 0; k < posterior.size(); ++k) {
@@ -141,7 +144,7 @@ absl::StatusOr<TaskLoss> LossOf(const LossOptions& options, ConstMatrixView outp
   if (outputs.cols() != options.task.outputs()) {
     return absl::InvalidArgumentError(absl::StrCat("outputs: expected ", width, ", found ", outputs.cols()));
   }
-  // Whatever the labels are: which outputs end a run must not tell of them.
+  // Checked before the labels are looked at: whether a run ends here must not depend on them.
   if (!std::all_of(outputs.values().begin(), outputs.values().end(),
                    [](float value) { return std::isfinite(value); })) {
     return absl::InternalError("outputs: expected finite numbers: the training has diverged");

@@ -26,14 +26,14 @@ struct LossOptions {
   Task task;
   // Standard deviation of Gaussian noise on targets; above 0, gradients are those of their likelihood: the target gives
   // way to the posterior probability of each label, given the noised one and the model's own prediction for a prior.
-  // Residuals then lie in [-1, 1] and have mean p - label only where p is right, where p - target always has, and
+  // Residuals then lie in [-1, 1] and have mean p - label only if p is right, whereas p - target always has it, and
   // scatter more. Not of a regression, which gives numbers no prior.
   double target_noise = 0;
 };
 
 // `outputs` [batch, outputs of the task]; `labels` [batch]: 0 or 1, a class, or a finite number. `targets` [batch *
 // outputs], finite: what the gradients draw the predictions to; empty: the labels, a class as 1 among 0s. Errors:
-// InvalidArgument where a shape or value does not fit; Internal where an output is not finite, whatever the labels:
+// InvalidArgument if a shape or value does not fit; Internal if an output is not finite, whatever the labels:
 // with finite ones, every loss is.
 absl::StatusOr<TaskLoss> LossOf(const LossOptions& options, ConstMatrixView outputs, absl::Span<const float> labels,
                                 absl::Span<const float> targets);

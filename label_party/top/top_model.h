@@ -26,12 +26,14 @@ struct TopModelOptions {
   v1::ModelSpec spec;     // The top half, or a whole model with `cut_layer`.
   std::string cut_layer;  // RunAgreement.cut_layer.
   v1::Optimizer optimizer;
-  FeatureShape features;  // The label party's own; unused where the model reads none.
+  FeatureShape features;  // The label party's own; unused if the model reads none.
   int64_t cut_width = 0;
   uint64_t seed = 0;
   // What the outputs are: a logit, one logit for each class, or a number.
   Task task;
-  // Whether anybody reads TopStep.cut_gradient. Where not, it may be empty.
+  // Whether a file whose rows depend on each other in training is refused (TorchScriptOptions::rows_apart).
+  bool rows_apart = false;
+  // Whether TopStep.cut_gradient is read. If not, it may be empty.
   bool cut_gradient = true;
 };
 
@@ -52,8 +54,8 @@ struct TopStep {
   absl::Span<const float> predictions, residuals;
 };
 
-// What training asks of a top model: ForwardBackward for each slice of a batch, then Update. The loss is that of
-// task_loss.h. Errors of every method: InvalidArgument with field, expected and found where a shape does not fit;
+// What training asks of a top model: ForwardBackward for each slice of a batch, then Update. The loss:
+// task_loss.h. Errors of every method: InvalidArgument with field, expected and found if a shape does not fit;
 // FailedPrecondition for an Update without gradients; Internal from LibTorch, or when the loss is not finite any more.
 // Not thread-safe.
 class TopTrainer {
@@ -64,12 +66,12 @@ class TopTrainer {
   // whole: a second ForwardBackward before Update is then FailedPrecondition.
   virtual bool needs_whole_batch() const = 0;
   // Loss and gradients of a batch, or of a slice of its rows: `activations` [rows, cut_width], `own` of as many rows
-  // (unused where the model reads none), `labels` [rows]: 0 or 1, a class, or a number. Parameter gradients are kept
+  // (unused if the model reads none), `labels` [rows]: 0 or 1, a class, or a number. Parameter gradients are kept
   // for Update; after an error, those of earlier slices neither.
   virtual absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                                   absl::Span<const float> labels, const TrainingTargets& targets) = 0;
   // How each output moves with the activations: d output_k / dz of each row of the ForwardBackwards since the last
-  // Update, in their order, [rows, outputs * cut_width], output by output. Changes nothing. FailedPrecondition where
+  // Update, in their order, [rows, outputs * cut_width], output by output. Changes nothing. FailedPrecondition if
   // there has been no ForwardBackward.
   virtual absl::StatusOr<Matrix> OutputDirections() const = 0;
   // One optimiser step with the gradients of the mean loss over all rows of the ForwardBackwards since the last, whose
@@ -83,24 +85,24 @@ class TopPredictor {
  public:
   virtual ~TopPredictor() = default;
 
-  // Outputs [batch * outputs], made with the averages of the parameters where there are any
+  // Outputs [batch * outputs], made with the averages of the parameters if there are any
   // (v1::Optimizer.average_decay).
-  // Errors: as TopTrainer's.
+  // Errors: see TopTrainer's.
   virtual absl::StatusOr<std::vector<float>> Predict(ConstMatrixView activations, const FeatureBatch& own) = 0;
 };
 
-// The whole of it; who needs a part takes the part. Outputs = linear(layers(activations)) [+ linear(embeddings of own
-// categories, own numeric columns)], where one of the layers, or the logit, may read own features beside the layer
-// before it. Parameters: "NAME.weight" and "NAME.bias" of each layer of the specification and of "logit" (shapes as
-// BottomModel's; own features behind the other inputs of the layer that reads them), their embedding, "own.embedding",
-// and, with a wide part, "wide", whose embedding is "wide.embedding". Exported as label_party: forward(z[, numeric[,
-// categories]]) -> logits, z float32 [batch, cut_width]; numeric and categories, the own features, where the model
-// reads them. Not thread-safe.
+// The whole of it; code that needs only a part takes the part. Outputs = linear(layers(activations)) [+
+// linear(embeddings of own categories, own numeric columns)]; one of the layers, or the logit, may read own features
+// beside the layer before it. Parameters: "NAME.weight" and "NAME.bias" of each layer of the specification and of
+// "logit" (shapes as BottomModel's; own features behind the other inputs of the layer that reads them), their
+// embedding, "own.embedding", and, with a wide part, "wide", whose embedding is "wide.embedding". Exported as
+// label_party: forward(z[, numeric[, categories]]) -> logits, z float32 [batch, cut_width]; numeric and categories, the
+// own features, if the model reads them. Not thread-safe.
 class TopModel : public TopTrainer, public TopPredictor, public ModelState {
  public:
-  // Errors: InvalidArgument where the specification does not fit the features or the cut width.
+  // Errors: InvalidArgument if the specification does not fit the features or the cut width.
   static absl::StatusOr<std::unique_ptr<TopModel>> Create(const TopModelOptions& options);
-  // What Create would say, without making the tables, and whether the model reads the features that are there. For
+  // Checks what Create checks, without making the tables, and that the model reads the features that are there. Called
   // before the run, so that a TorchScript file is tried before the first message.
   static absl::Status Check(const TopModelOptions& options);
 };

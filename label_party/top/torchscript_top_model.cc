@@ -36,6 +36,7 @@ class TorchScriptTopModel final : public TopModel {
   TorchScriptTopModel(const TopModelOptions& options, OwnArguments own, std::unique_ptr<TorchScriptModule> module)
       : features_(options.features), task_(options.task), own_(std::move(own)), module_(std::move(module)) {}
 
+  // A file may normalise over the batch, which cannot be seen from outside.
   bool needs_whole_batch() const override { return true; }
 
   absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
@@ -66,6 +67,7 @@ class TorchScriptTopModel final : public TopModel {
     has_gradients_ = false;
     pass_ = TorchScriptPass();
     const absl::Status status = module_->Update();
+    // inputs[1] is the gradient at the assembled own features: inputs[0] belongs to the activations (ModuleOptions).
     return status.ok() && has_embedding() ? own_.assembled->Update({{categories_, gradients_.inputs[1]}}) : status;
   }
 
@@ -112,6 +114,7 @@ class TorchScriptTopModel final : public TopModel {
       return absl::InvalidArgumentError(
           absl::StrCat("own features: expected ", activations.rows(), " rows, found ", own.rows));
     }
+    // With own_features, one tensor of embeddings and numbers; else numbers and categories as arguments of their own.
     if (own_.assembled != nullptr) {
       SPLITVEIL_ASSIGN_OR_RETURN(const ConstMatrixView assembled, own_.assembled->Assemble(own, use, storage));
       input.numbers.push_back(assembled);
@@ -162,6 +165,7 @@ TorchScriptModule::Options ModuleOptions(const TopModelOptions& options, const O
   TorchScriptModule::Options module;
   module.field = kFileField;
   module.path = options.spec.torchscript_path();
+  // The first argument is always the activations: its gradient is what the peer gets.
   module.numbers = {{{options.cut_width}, /*gradient=*/true}};
   if (options.spec.has_own_features() || takes_own_columns) {
     const int64_t embedded =
@@ -174,6 +178,7 @@ TorchScriptModule::Options ModuleOptions(const TopModelOptions& options, const O
   // Names must not clash with those of the embedding ("own.embedding").
   module.name_prefix = embeds ? "module." : "";
   module.seed = seed;
+  module.rows_apart = options.rows_apart;
   return module;
 }
 

@@ -5,10 +5,10 @@
 #include <limits>
 #include <utility>
 
-#include "absl/memory/memory.h"
+#include "absl/status/statusor.h"
 
 #include "common/crypto/invariant.h"
-#include "common/status/status_macros.h"
+#include "common/crypto/label_noise.h"
 
 namespace splitveil {
 namespace {
@@ -25,45 +25,20 @@ std::vector<Value> Selected(const std::vector<Value>& values, absl::Span<const u
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<EpochTargets>> EpochTargets::Create(Options options) {
-  const uint32_t first_epoch = options.first_epoch;
-  auto targets = absl::WrapUnique(new EpochTargets(std::move(options)));
-  SPLITVEIL_RETURN_IF_ERROR(targets->Draw(first_epoch));
-  if (targets->options_.source->draws() == 1) {  // What later draws would be made of.
-    targets->options_.examples = {};
-    targets->options_.labels = {};
-    targets->options_.positions = {};
+BatchSource::BatchSource(TrainingData data, const Options& options) : data_(std::move(data)), options_(options) {
+  if (!options_.keeps_targets) {
+    return;
   }
-  return targets;
+  const auto outputs = static_cast<size_t>(data_.task.outputs());
+  const absl::Span<const uint32_t> positions = training_positions();
+  const std::vector<float> drawn = DrawTargets(/*epoch=*/0, positions, Selected(data_.labels, positions));
+  kept_targets_.assign(outputs * data_.labels.size(), std::numeric_limits<float>::quiet_NaN());
+  for (size_t i = 0; i < positions.size(); ++i) {
+    std::copy_n(&drawn[outputs * i], outputs, &kept_targets_[outputs * positions[i]]);
+  }
 }
 
-void EpochTargets::BeginEpoch(uint32_t epoch) {
-  const uint32_t last = options_.source->draws() - 1;
-  if (std::min(epoch, last) != std::min(epoch_, last)) {
-    // Draws that have no targets of their own repeat the last one: a new draw would be a release that nobody counted.
-    CheckInvariant(Draw(epoch).ok(), "LabelTargets: only the first targets of a run can fail");
-  }
-  epoch_ = epoch;
-}
-
-absl::Status EpochTargets::Draw(uint32_t epoch) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> drawn,
-                             options_.source->TrainingTargets(options_.examples, options_.labels, epoch));
-  epoch_ = epoch;
-  const size_t outputs = options_.outputs;
-  // NaN where nothing was drawn: a test example that is trained on by mistake fails at once.
-  targets_.assign(outputs * options_.aligned, std::numeric_limits<float>::quiet_NaN());
-  for (size_t i = 0; i < options_.positions.size(); ++i) {
-    std::copy_n(drawn.begin() + static_cast<std::ptrdiff_t>(outputs * i), outputs,
-                targets_.begin() + static_cast<std::ptrdiff_t>(outputs * options_.positions[i]));
-  }
-  return absl::OkStatus();
-}
-
-BatchSource::BatchSource(TrainingData data, const Options& options) : data_(std::move(data)), options_(options) {}
-
-LocalBatch BatchSource::Gather(uint32_t epoch, uint32_t batch) {
-  const absl::Span<const uint32_t> positions = data_.schedule.BatchRows(epoch, batch);
+LocalBatch BatchSource::Gather(uint32_t epoch, uint32_t batch, absl::Span<const uint32_t> positions) const {
   LocalBatch own;
   own.released.epoch = epoch;
   own.released.batch = batch;
@@ -76,15 +51,37 @@ LocalBatch BatchSource::Gather(uint32_t epoch, uint32_t batch) {
   }
   own.labels = Selected(data_.labels, positions);
   if (data_.targets != nullptr) {
-    data_.targets->BeginEpoch(epoch);
-    own.target_noise = data_.targets->noise();
-    own.targets.reserve(static_cast<size_t>(data_.task.outputs()) * positions.size());
-    for (uint32_t position : positions) {
-      const absl::Span<const float> of_example = data_.targets->At(position);
-      own.targets.insert(own.targets.end(), of_example.begin(), of_example.end());
-    }
+    own.target_noise = data_.targets->target_noise(epoch);
+    own.targets = TargetsOf(own);
   }
   return own;
+}
+
+std::vector<float> BatchSource::DrawTargets(uint32_t epoch, absl::Span<const uint32_t> positions,
+                                            absl::Span<const float> labels) const {
+  std::vector<NoiseRow> examples;
+  examples.reserve(positions.size());
+  for (const uint32_t position : positions) {
+    examples.push_back(NoiseRow::OfId(data_.features->id(position)));
+  }
+  absl::StatusOr<std::vector<float>> drawn = data_.targets->TrainingTargets(examples, labels, epoch);
+  CheckInvariant(drawn.ok(), "LabelTargets: once the run is counted, no draw fails");
+  return *std::move(drawn);
+}
+
+std::vector<float> BatchSource::TargetsOf(const LocalBatch& batch) const {
+  const std::vector<uint32_t>& positions = batch.released.positions;
+  if (!options_.keeps_targets) {
+    return DrawTargets(batch.released.epoch, positions, batch.labels);
+  }
+  const auto outputs = static_cast<size_t>(data_.task.outputs());
+  std::vector<float> targets;
+  targets.reserve(outputs * positions.size());
+  for (const uint32_t position : positions) {
+    const auto first = kept_targets_.begin() + static_cast<std::ptrdiff_t>(outputs * position);
+    targets.insert(targets.end(), first, first + static_cast<std::ptrdiff_t>(outputs));
+  }
+  return targets;
 }
 
 void BatchSource::AddCandidates(ReleasedBatch& batch) const {
@@ -100,7 +97,9 @@ void BatchSource::AddCandidates(ReleasedBatch& batch) const {
 
 const LocalBatch& BatchSource::Gathered(uint32_t epoch, uint32_t batch) {
   if (!gathered_.has_value() || gathered_->released.epoch != epoch || gathered_->released.batch != batch) {
-    gathered_ = Gather(epoch, batch);
+    const bool is_ahead = ahead_.has_value() && ahead_->epoch == epoch && ahead_->batch == batch;
+    gathered_ = is_ahead ? ahead_->gathered.get() : Gather(epoch, batch, PositionsOf(epoch, batch));
+    ahead_.reset();
   }
   return *gathered_;
 }
@@ -109,14 +108,15 @@ LocalBatch BatchSource::Take(uint32_t epoch, uint32_t batch) {
   (void)Gathered(epoch, batch);
   LocalBatch own = *std::move(gathered_);
   gathered_.reset();
-  return own;
-}
-
-void BatchSource::Prefetch(uint32_t epoch, uint32_t batch) {
-  // Not across epochs: the next one has targets of its own, and may not come at all.
-  if (batch < batches_per_epoch()) {
-    (void)Gathered(epoch, batch);
+  // Not across epochs: the next one may not come at all. Without a thread to be had, it is gathered when it is asked
+  // for.
+  if (const uint32_t next = batch + 1; next < batches_per_epoch()) {
+    const absl::Span<const uint32_t> rows = PositionsOf(epoch, next);
+    ahead_ = {epoch, next, std::async([this, epoch, next, positions = std::vector<uint32_t>(rows.begin(), rows.end())] {
+                return Gather(epoch, next, positions);
+              })};
   }
+  return own;
 }
 
 int64_t BatchSource::test_rows(uint32_t batch) const {

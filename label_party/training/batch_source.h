@@ -4,14 +4,13 @@
 
 #include <cereal/access.hpp>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-#include "common/crypto/label_noise.h"
 #include "common/dataset/feature_table.h"
 #include "common/dataset/features.h"
 #include "common/schedule/schedule.h"
@@ -21,56 +20,13 @@
 
 namespace splitveil {
 
-// Holds the targets of one epoch, and draws those of the next when it begins: for all examples at once, so that how
-// long it takes tells of none. Not thread-safe.
-class EpochTargets {
- public:
-  // `examples`, `labels` [n]: as LabelTargets::TrainingTargets takes them, of the aligned `positions` [n], each below
-  // `aligned`. `outputs` of each example. Ends with the targets of `first_epoch`: errors of the first TrainingTargets.
-  struct Options {
-    std::shared_ptr<LabelTargets> source;
-    std::vector<NoiseRow> examples;
-    std::vector<float> labels;
-    std::vector<uint32_t> positions;
-    size_t aligned = 0;
-    size_t outputs = 1;
-    uint32_t first_epoch = 0;
-  };
-  static absl::StatusOr<std::unique_ptr<EpochTargets>> Create(Options options);
-
-  // From here on, those of `epoch`.
-  void BeginEpoch(uint32_t epoch);
-  // [outputs] of the example at an aligned position; NaN of one that is not among `positions`, for which no number
-  // stands.
-  absl::Span<const float> At(uint32_t position) const {
-    return absl::MakeConstSpan(targets_).subspan(options_.outputs * position, options_.outputs);
-  }
-  // LabelTargets::target_noise of the epoch.
-  double noise() const { return options_.source->target_noise(epoch_); }
-
- private:
-  friend class cereal::access;
-  template <typename Archive>
-  void serialize(Archive& archive) {
-    archive(targets_);
-  }
-
-  explicit EpochTargets(Options options) : options_(std::move(options)) {}
-
-  absl::Status Draw(uint32_t epoch);
-
-  Options options_;
-  uint32_t epoch_ = 0;
-  std::vector<float> targets_;  // [aligned * outputs]
-};
-
 // The party's data of a run, in aligned order.
 struct TrainingData {
   std::unique_ptr<FeatureTable> features;  // Own ones.
   Task task;
   std::vector<float> labels;              // 0 or 1, a class, or a number in [0, 1].
   std::vector<uint8_t> audited_labels;    // ReleasedBatch.labels.
-  std::unique_ptr<EpochTargets> targets;  // What h trains on instead, Task.outputs() of each example. Null: the labels.
+  std::shared_ptr<LabelTargets> targets;  // What h trains on instead; has counted the training. Null: the labels.
   Schedule schedule;
   // Positions that are evaluated: TrainTestSplit::Evaluated; all, under progressive_validation.
   std::vector<uint32_t> test;
@@ -87,14 +43,16 @@ struct LocalBatch {
   std::vector<FeatureBatch> features;  // Of each of cuts.Computed(needs_whole_batch()).
 };
 
-// Gathers the rows of batches, ahead of time where it is told to. Not thread-safe.
+// Gathers the rows of batches and draws their targets, those of the next batch on a thread of its own while the one
+// before is trained on: neither reading nor drawing waits for a whole epoch. The first batch of an epoch is gathered
+// when it comes. Not thread-safe.
 class BatchSource {
  public:
   struct Options {
     int64_t batch_size = 0;  // Of evaluation, too.
     int64_t in_flight_batches = 1;
     bool needs_whole_batch = false;  // TopModel::needs_whole_batch.
-    // A checkpoint keeps the targets: they were drawn for this run, and nothing else would draw the same.
+    // Draws all targets at once, for checkpoints to keep: nothing else would draw the same. Of targets with one draw.
     bool keeps_targets = false;
   };
 
@@ -102,10 +60,8 @@ class BatchSource {
 
   // The rows of batch (epoch, batch), which the schedule has; the source's until it is asked for another one.
   const LocalBatch& Gathered(uint32_t epoch, uint32_t batch);
-  // The same, to keep. Each batch once, in order.
+  // The same, to keep; begins to gather the next one of the epoch. Each batch once, in order.
   LocalBatch Take(uint32_t epoch, uint32_t batch);
-  // Gathers them already, where the epoch has such a batch, so that Gathered and Take need not.
-  void Prefetch(uint32_t epoch, uint32_t batch);
 
   // Aligned positions of the rows of batch (epoch, batch), which the schedule has; valid until another epoch is asked
   // for.
@@ -138,17 +94,29 @@ class BatchSource {
   template <typename Archive>
   void serialize(Archive& archive) {
     if (options_.keeps_targets) {
-      archive(*data_.targets);
+      archive(kept_targets_);
     }
   }
 
-  LocalBatch Gather(uint32_t epoch, uint32_t batch);
+  struct BatchAhead {
+    uint32_t epoch = 0, batch = 0;
+    std::future<LocalBatch> gathered;
+  };
+
+  // `positions`: of the batch. Thread-safe.
+  LocalBatch Gather(uint32_t epoch, uint32_t batch, absl::Span<const uint32_t> positions) const;
+  // [positions * outputs] of `positions` and their labels.
+  std::vector<float> DrawTargets(uint32_t epoch, absl::Span<const uint32_t> positions,
+                                 absl::Span<const float> labels) const;
+  std::vector<float> TargetsOf(const LocalBatch& batch) const;
   // Of several classes and of numbers.
   void AddCandidates(ReleasedBatch& batch) const;
 
   TrainingData data_;
   const Options options_;
+  std::vector<float> kept_targets_;  // [aligned * outputs], where they are kept; NaN of those that are not trained on.
   std::optional<LocalBatch> gathered_;
+  std::optional<BatchAhead> ahead_;  // Last: its thread uses all above.
 };
 
 }  // namespace splitveil

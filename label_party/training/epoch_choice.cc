@@ -11,7 +11,8 @@ double MetricOf(v1::EarlyStopping::Metric metric, const TestMetrics& metrics) {
   if (metric == v1::EarlyStopping::AUC) {
     return metrics.auc;
   }
-  return std::isnan(metrics.rmse) ? metrics.log_loss : metrics.rmse * metrics.rmse;  // Of numbers.
+  // Of numbers: scaled to 0 to 1, since min_delta is.
+  return std::isnan(metrics.rmse) ? metrics.log_loss : std::pow(metrics.rmse / metrics.target_range, 2);
 }
 
 // More is better.

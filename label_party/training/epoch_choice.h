@@ -21,10 +21,11 @@ struct TestMetrics {
   // NaN where the task has no such figure.
   double log_loss = 0, auc = 0, calibration_error = 0, accuracy = 0;
   double rmse = std::numeric_limits<double>::quiet_NaN(), r_squared = rmse;
+  double target_range = 1;  // Task's: rmse is in the target's own unit.
 
   template <typename Archive>
   void serialize(Archive& archive) {
-    archive(epoch, log_loss, auc, calibration_error, accuracy, rmse, r_squared);
+    archive(epoch, log_loss, auc, calibration_error, accuracy, rmse, r_squared, target_range);
   }
 };
 

@@ -79,11 +79,11 @@ absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset&
   status.Update(tests ? test.Check(rows ? "shared test examples" : "test examples") : absl::OkStatus());
   status.Update(validates ? validation.Check(rows ? "shared validation examples" : "validation examples")
                           : absl::OkStatus());
-  return status.ok() ? status
-                     : absl::InvalidArgumentError(
-                           absl::StrCat(data.path(), ": ", status.message(),
-                                        "; see whether a table was filtered by what is to be predicted, and whether "
-                                        "it has enough rows"));
+  return status.ok()
+             ? status
+             : absl::InvalidArgumentError(absl::StrCat(data.path(), ": ", status.message(),
+                                                       "; check whether a table was filtered by the label, and whether "
+                                                       "it has enough rows"));
 }
 
 }  // namespace splitveil

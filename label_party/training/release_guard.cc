@@ -9,10 +9,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/figures/all_runs.h"
 #include "common/leakage/attack_traits.h"
 #include "common/leakage/conditional_likelihood.h"
-#include "common/leakage/leak_auc.h"
 #include "common/leakage/scores.h"
+#include "common/leakage/summary.h"
+#include "common/privacy/label_privacy.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -96,10 +98,21 @@ ReleaseFigures ReleaseGuard::FiguresOf(const ReleasedBatch& batch) const {
   return figures;
 }
 
+namespace {
+
+// All releases of the run together with earlier ones. Flips do not add up as Gaussian noise does: the divergence of
+// Gaussian classes with the AUC of both.
+double RunSumKlWith(double earlier_sum_kl, const ProtectionReport& report) {
+  return report.flip_epsilon > 0 ? SumKlOfGaussianAuc(ComposedAucBound(earlier_sum_kl, {report.flip_epsilon}))
+                                 : earlier_sum_kl + report.run_sum_kl;
+}
+
+}  // namespace
+
 GateDecision ReleaseGuard::Decide(const ProtectionReport& report, double worst_case_auc_bound,
                                   const ReleasedBatch& batch, ReleaseFigures& figures) const {
   figures.sum_kl = report.sum_kl;
-  figures.run_sum_kl = earlier_sum_kl_ + report.run_sum_kl + AnswersOn(batch);
+  figures.run_sum_kl = RunSumKlWith(earlier_sum_kl_, report) + AnswersOn(batch);
   figures.worst_case_auc_bound = worst_case_auc_bound;
   figures.measured_leak = 0.5;  // Not known before the draw.
   return gate_.Decide(figures);

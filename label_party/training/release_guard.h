@@ -18,7 +18,6 @@
 #include "common/matrix/matrix.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/policy/release_gate.h"
-#include "label_party/policy/rounded_answers.h"
 #include "label_party/protection/gradient_protection.h"
 
 namespace splitveil {

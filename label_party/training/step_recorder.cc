@@ -14,6 +14,7 @@
 #include "common/figures/run_figures.h"
 #include "common/leakage/bounds.h"
 #include "common/ledger/ledger_rows.h"
+#include "common/privacy/label_privacy.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/transport/tensor_codec.h"
@@ -45,8 +46,10 @@ absl::StatusOr<TestMetrics> MetricsOf(int64_t epoch, const Task& task, const Ste
     return TestMetrics{epoch, kNone, kNone, kNone, kNone};
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const Evaluation found, EvaluateTask(task, of_part.outputs, of_part.labels));
-  return TestMetrics{epoch,          found.log_loss, found.auc,      found.calibration_error,
-                     found.accuracy, found.rmse,     found.r_squared};
+  return TestMetrics{epoch,           found.log_loss,
+                     found.auc,       found.calibration_error,
+                     found.accuracy,  found.rmse * task.target_range,
+                     found.r_squared, task.target_range};
 }
 
 }  // namespace
@@ -54,6 +57,11 @@ absl::StatusOr<TestMetrics> MetricsOf(int64_t epoch, const Task& task, const Ste
 StepRecorder::StepRecorder(RunResult beginnings, int64_t batches_per_epoch, Ledger* ledger)
     : result_(std::move(beginnings)), ledger_(ledger) {
   result_.batches_per_epoch = batches_per_epoch;
+}
+
+double RunResult::AucBoundWith(double earlier_sum_kl) const {
+  return flip_epsilon > 0 && cumulative_sum_kl > 0 ? ComposedAucBound(earlier_sum_kl, {flip_epsilon})
+                                                   : GaussianAucBound(earlier_sum_kl + cumulative_sum_kl);
 }
 
 void StepRecorder::BeginEpoch() {
@@ -102,6 +110,13 @@ ProtectionRow StepRecorder::RowOf(const ProtectionReport& report, v1::GateAction
   return row;
 }
 
+absl::Status StepRecorder::RecordFirstSlice() {
+  if (result_.steps > 0 || std::exchange(result_.first_slice_sent, true)) {
+    return absl::OkStatus();
+  }
+  return ledger_->RecordEvent(kFirstSliceSent, "gradients are sent slice by slice, before the step is recorded");
+}
+
 absl::Status StepRecorder::RecordStep(StepRecord record) {
   // Also sets row.seconds, which Count adds up.
   const StepTimeRow times = stopwatch_.Finish(record.row);
@@ -139,13 +154,12 @@ absl::Status StepRecorder::RecordAccount(int64_t epoch) {
   std::string account = absl::StrFormat(
       "after epoch %d: bound on the AUC of an adversary that accumulates every release of an example: %.4f (%s), %.4f "
       "(Theorem 1); gate: %s",
-      epoch + 1, GaussianAucBound(result_.cumulative_sum_kl),
-      IsBoundProved(result_.protection) ? "proved" : "conditional", AucBound(result_.cumulative_sum_kl),
-      Describe(epoch_gate_));
+      epoch + 1, result_.AucBoundWith(0), IsBoundProved(result_.protection) ? "proved" : "conditional",
+      AucBound(result_.cumulative_sum_kl), Describe(epoch_gate_));
   if (!result_.resumed_from.empty()) {
     const double with_earlier = result_.earlier_sum_kl + result_.cumulative_sum_kl;
     absl::StrAppendFormat(&account, "; with the runs before it, for examples that return: %.4f, %.4f",
-                          GaussianAucBound(with_earlier), AucBound(with_earlier));
+                          result_.AucBoundWith(result_.earlier_sum_kl), AucBound(with_earlier));
   }
   return ledger_->RecordEvent("accountant", account);
 }

@@ -20,7 +20,7 @@
 #include "common/leakage/summary.h"
 #include "common/ledger/ledger.h"
 #include "common/matrix/matrix.h"
-#include "common/operations/run_progress.h"
+#include "common/operations/run_status.h"
 #include "label_party/policy/release_gate.h"
 #include "label_party/protection/gradient_protection.h"
 #include "label_party/top/top_model.h"
@@ -55,6 +55,7 @@ struct RunResult {
   StepSeries auc_bounds, step_auc_bounds;
   double cumulative_sum_kl = 0;               // Largest sum of divergences over the releases of one example.
   double earlier_sum_kl = 0;                  // The same of the runs before it: by its checkpoint, by its account.
+  double flip_epsilon = 0;                    // ProtectionReport::flip_epsilon.
   GateCounts gate;                            // Steps after the bottom model was frozen: FREEZE_BOTTOM.
   std::optional<int64_t> frozen_after_epoch;  // Whole epochs released before the gate froze the bottom model.
   // Of the test part per epoch; under progressive_validation one, before the first. NaNs where that part is empty.
@@ -64,8 +65,14 @@ struct RunResult {
 
   KeptEpoch kept;  // Which of them.
 
+  bool first_slice_sent = false;  // StepRecorder::RecordFirstSlice; not kept in checkpoints, which hold whole steps.
+
   // By what epochs are chosen: the validation part, or without one the test part, which then flatters the choice.
   const std::vector<TestMetrics>& choosing() const { return validations.empty() ? tests : validations; }
+
+  // The AUC that all its releases of an example allow together with earlier ones, whose divergences add up to
+  // `earlier_sum_kl`.
+  double AucBoundWith(double earlier_sum_kl) const;
 
   // All but what is known before the first step.
   template <typename Archive>
@@ -105,6 +112,9 @@ class StepRecorder {
   // From this step on nothing is released, as `decision` says. `epoch`, `batch`: of the step.
   void Freeze(int64_t epoch, int64_t batch, const GateDecision& decision);
   bool frozen() const { return result_.frozen_after_epoch.has_value(); }
+  // Before gradients are sent slice by slice, ahead of the step that records them. Those of the run's first batch are
+  // an event: a run that ends there would look as if it had released nothing.
+  absl::Status RecordFirstSlice();
   // A step after the one that froze.
   void CountFrozenStep();
   // After a release: the largest sum of divergences over the releases of one example.

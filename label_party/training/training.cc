@@ -1,6 +1,7 @@
 #include "label_party/training/training.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -16,7 +17,7 @@
 #include "common/figures/run_figures.h"
 #include "common/leakage/bounds.h"
 #include "common/process/runtime.h"
-#include "common/schedule/joint_seed.h"
+#include "common/schedule/schedule.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
@@ -28,6 +29,8 @@
 
 namespace splitveil {
 namespace {
+
+constexpr size_t kMostBaseRateTargets = 2'000'000;  // They are drawn once more than training needs.
 
 // As the protection needs it: with a head for what is sent, or without.
 absl::StatusOr<std::unique_ptr<TopModel>> MakeFreshModel(const TrainingInputs& inputs) {
@@ -45,10 +48,28 @@ absl::StatusOr<std::unique_ptr<TopModel>> MakeFreshModel(const TrainingInputs& i
   return MakeTwoHeadedTopModel(*std::move(releasing), std::move(predicting), options.task.outputs());
 }
 
+// Beside label_dp a head may have learned from the very same flips alone: gradients tell whatever else it has learned,
+// and no run that released nothing counts it. gaussian_label_dp asks for a release head (SplitHeads).
+absl::Status CheckInitialHead(const TrainingInputs& inputs) {
+  const v1::LabelPartyConfig& config = inputs.config;
+  if (!config.protection().has_label_dp() || inputs.is_continued) {
+    return absl::OkStatus();
+  }
+  const v1::LabelReleases& learned = inputs.resumed->header().label_releases();
+  return config.has_privacy_account() && learned.noise_size() > 0 &&
+                 learned.flip_epsilon() == config.protection().label_dp().epsilon() &&
+                 learned.label_set() == config.privacy_account().label_set()
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   "party.initial_checkpoint: its head may have learned labels that protection.label_dp hides: start "
+                   "without a checkpoint, or from a run of label_dp with the same epsilon and privacy_account");
+}
+
 // With the weights and the optimiser's state of the checkpoint, where there is one.
 absl::StatusOr<std::unique_ptr<TopModel>> MakeModel(const TrainingInputs& inputs) {
   absl::StatusOr<std::unique_ptr<TopModel>> model = MakeFreshModel(inputs);
   if (model.ok() && inputs.resumed != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckInitialHead(inputs));
     const absl::StatusOr<NamedParameters> state = inputs.resumed->State();
     SPLITVEIL_RETURN_IF_ERROR(state.ok() ? (*model)->SetTrainingState(*state) : state.status());
   }
@@ -110,7 +131,6 @@ std::vector<uint8_t> AuditedLabels(const Dataset& data, const v1::LabelSideAudit
   return audited;
 }
 
-// All but the targets.
 absl::StatusOr<TrainingData> MakeData(const TrainingInputs& inputs) {
   const v1::RunAgreement& agreement = inputs.agreement;
   const Dataset& data = *inputs.data;
@@ -130,31 +150,67 @@ absl::StatusOr<TrainingData> MakeData(const TrainingInputs& inputs) {
   ReturnFreeMemory();    // of the alignment.
   auto features =
       std::make_unique<FeatureTable>(inputs.data, std::vector<uint32_t>(inputs.rows.begin(), inputs.rows.end()));
-  return TrainingData{
-      std::move(features), data.task(),         std::move(labels),    std::move(audited_labels),
-      /*targets=*/nullptr, std::move(schedule), std::move(evaluated), static_cast<int64_t>(split.validation.size())};
+  return TrainingData{std::move(features),      data.task(),
+                      std::move(labels),        std::move(audited_labels),
+                      inputs.protection.labels, std::move(schedule),
+                      std::move(evaluated),     static_cast<int64_t>(split.validation.size())};
 }
 
-// What the training examples train on; null: their labels.
-absl::StatusOr<std::unique_ptr<EpochTargets>> MakeTargets(const TrainingInputs& inputs, const TrainingData& data) {
-  if (inputs.protection.labels == nullptr) {
-    return nullptr;
+// As LabelTargets takes them.
+struct NoisedExamples {
+  std::vector<NoiseRow> rows;
+  std::vector<float> labels;
+};
+
+NoisedExamples ExamplesAt(const TrainingData& data, absl::Span<const uint32_t> positions) {
+  NoisedExamples examples;
+  examples.rows.reserve(positions.size());
+  examples.labels.reserve(positions.size());
+  for (const uint32_t position : positions) {
+    examples.rows.push_back(NoiseRow::OfId(data.features->id(position)));
+    examples.labels.push_back(data.labels[position]);
   }
-  const absl::Span<const uint32_t> positions = data.schedule.positions();
-  EpochTargets::Options options;
-  options.source = inputs.protection.labels;
-  options.positions.assign(positions.begin(), positions.end());
-  options.aligned = data.labels.size();
-  options.outputs = static_cast<size_t>(data.task.outputs());
-  options.first_epoch = inputs.is_continued ? inputs.resumed->header().epochs() : 0;
-  options.examples.reserve(positions.size());
-  options.labels.reserve(positions.size());
-  for (uint32_t position : positions) {
-    options.examples.push_back(NoiseRow::OfId(inputs.data->ids()[inputs.rows[position]]));
-    options.labels.push_back(data.labels[position]);
+  return examples;
+}
+
+// Counts what the training examples train on in place of their labels, before any of it exists.
+absl::Status CountTargets(const TrainingInputs& inputs, const TrainingData& data) {
+  if (data.targets == nullptr) {
+    return absl::OkStatus();
   }
+  const NoisedExamples noised = ExamplesAt(data, data.schedule.positions());
   inputs.data->ReleaseMemory();  // Of the ids.
-  return EpochTargets::Create(std::move(options));
+  return data.targets->Count(noised.rows, noised.labels);
+}
+
+// Has a head that predicts from noised labels alone begin with what these say of all examples together. From 0, its
+// first steps learn that most are negative, the surer the more an example stands out, and labels as noisy as these do
+// not put that right where positives are rare. A head that only releases begins with 0, and trains the other party
+// better so (deploy/EXPERIMENTS.md). Only the first draw is used: what the first epoch sends would else reveal
+// something of later draws, which its bound does not count.
+absl::Status BeginWithBaseRates(const TrainingInputs& inputs, const TrainingData& data, TopModel& model) {
+  if (!inputs.config.protection().gaussian_label_dp().release_head_predicts() || inputs.resumed != nullptr ||
+      data.targets->target_noise(0) == 0) {
+    return absl::OkStatus();
+  }
+  const absl::Span<const uint32_t> all = data.schedule.positions();
+  const absl::Span<const uint32_t> positions = all.first(std::min(all.size(), kMostBaseRateTargets));
+  const NoisedExamples noised = ExamplesAt(data, positions);
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> targets,
+                             data.targets->TrainingTargets(noised.rows, noised.labels, /*epoch=*/0));
+  std::vector<double> sums(static_cast<size_t>(data.task.outputs()));
+  for (size_t i = 0; i < targets.size(); ++i) {
+    sums[i % sums.size()] += targets[i];
+  }
+  const auto count = static_cast<double>(positions.size());
+  // The standard error of a rate, and what no rate is told from 0 below.
+  const double least = std::min(0.5, data.targets->target_noise(0) / std::sqrt(count));
+  std::vector<float> outputs;
+  for (const double sum : sums) {
+    const double rate = std::clamp(sum / count, least, 1 - least);
+    outputs.push_back(static_cast<float>(std::log(rate) - (sums.size() == 1 ? std::log(1 - rate) : 0)));
+  }
+  return BeginWithOutputs(outputs, model);
 }
 
 std::optional<AccountedReleases> AccountedOf(const LabelTargets* targets) {
@@ -177,18 +233,20 @@ LabelState EarlierReleases(LabelState earlier, const std::optional<AccountedRele
   return earlier;
 }
 
-// `earlier_sum_kl`: of EarlierReleases.
-absl::Status RecordAccount(const std::optional<AccountedReleases>& accounted, double earlier_sum_kl, int64_t examples,
-                           double max_lifetime_auc_bound, Ledger& ledger) {
+// `result`: of Beginnings.
+absl::Status RecordAccount(const std::optional<AccountedReleases>& accounted, const RunResult& result, int64_t examples,
+                           const TrainingInputs& inputs) {
   if (!accounted) {
     return absl::OkStatus();
   }
-  const AllRunsRow row = {accounted->account_id, examples, GaussianAucBound(earlier_sum_kl + accounted->run_sum_kl)};
+  const AllRunsRow row = {accounted->account_id, examples, result.AucBoundWith(result.earlier_sum_kl),
+                          inputs.data->rows()};
   LogInfo("privacy account: ", row.examples,
           " examples counted; AUC bound of all their releases, this run's included: ",
           absl::StrFormat("%.6f", row.auc_bound));
-  SPLITVEIL_RETURN_IF_ERROR(ledger.Record(row));
-  return PrivacyAccount::CheckLifetime(row.auc_bound, max_lifetime_auc_bound);  // With what a checkpoint alone knows.
+  SPLITVEIL_RETURN_IF_ERROR(inputs.ledger->Record(row));
+  // With what a checkpoint alone knows.
+  return PrivacyAccount::CheckLifetime(row.auc_bound, inputs.config.privacy_account().max_lifetime_auc_bound());
 }
 
 // What is known of a run before its first batch.
@@ -202,6 +260,9 @@ RunResult Beginnings(const TrainingInputs& inputs, double earlier_sum_kl,
   result.epochs = inputs.agreement.epochs();
   result.resumed_from = inputs.resumed == nullptr ? "" : inputs.resumed->name();  // Of a continued run: its own.
   result.earlier_sum_kl = earlier_sum_kl;
+  // With an account, 0: as in ProtectionReport.
+  const bool has_own_flips = inputs.config.protection().has_label_dp() && !inputs.config.has_privacy_account();
+  result.flip_epsilon = has_own_flips ? inputs.config.protection().label_dp().epsilon() : 0;
   result.kept = {KeepByOf(inputs.config, inputs.agreement), inputs.config.early_stopping().metric()};
   if (accounted) {
     result.cumulative_sum_kl = accounted->run_sum_kl;  // Before the first row of it is sent.
@@ -302,6 +363,9 @@ TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPar
   options.features = data.features();
   options.task = data.task();
   options.cut_width = agreement.cut_width();
+  // Their noise hides a row's own label alone: its gradient may not be made of others' (architecture rule 3).
+  const v1::GradientProtection& protection = config.protection();
+  options.rows_apart = protection.has_iso() || protection.has_max_norm() || protection.has_marvell();
   options.seed = WeightSeed(SeedRole::kLabelParty, config.party().reproducible_seed());
   return options;
 }
@@ -315,9 +379,10 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   Training training;
   SPLITVEIL_ASSIGN_OR_RETURN(training.model, MakeModel(inputs));
   SPLITVEIL_ASSIGN_OR_RETURN(LabelState earlier, EarlierState(inputs));
-  // Draws and debits: from here on the account has counted the run, whatever happens to it.
-  SPLITVEIL_ASSIGN_OR_RETURN(data.targets, MakeTargets(inputs, data));
-  const std::shared_ptr<const LabelTargets> targets = inputs.protection.labels;
+  // From here on the account has counted the run, whatever happens to it.
+  SPLITVEIL_RETURN_IF_ERROR(CountTargets(inputs, data));
+  SPLITVEIL_RETURN_IF_ERROR(BeginWithBaseRates(inputs, data, *training.model));
+  const std::shared_ptr<const LabelTargets> targets = data.targets;
   const std::optional<AccountedReleases> accounted = AccountedOf(targets.get());
   earlier = EarlierReleases(std::move(earlier), accounted);
   training.privacy_account = earlier.privacy_account;
@@ -327,7 +392,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   source.batch_size = agreement.batch_size();
   source.in_flight_batches = inputs.in_flight_batches;
   source.needs_whole_batch = training.model->needs_whole_batch();
-  source.keeps_targets = targets != nullptr && !accounted;
+  source.keeps_targets = targets != nullptr && !accounted && targets->draws() == 1 && inputs.journal != nullptr;
   training.source = std::make_unique<BatchSource>(std::move(data), source);
   training.guard = std::make_unique<ReleaseGuard>(std::move(inputs.protection.gradients), std::move(gate),
                                                   training.source->examples(), earlier.cumulative_sum_kl,
@@ -349,9 +414,8 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
                                       training.model.get(), training.recorder.get());
   training.order = std::make_unique<TrainingOrder>(OrderOf(inputs, *training.source));
   SPLITVEIL_ASSIGN_OR_RETURN(training.attribute_audit, MakeAttributeAudit(inputs));
-  SPLITVEIL_RETURN_IF_ERROR(RecordAccount(accounted, earlier.cumulative_sum_kl,
-                                          static_cast<int64_t>(training.source->training_positions().size()),
-                                          inputs.config.privacy_account().max_lifetime_auc_bound(), *inputs.ledger));
+  SPLITVEIL_RETURN_IF_ERROR(RecordAccount(accounted, training.result(),
+                                          static_cast<int64_t>(training.source->training_positions().size()), inputs));
   // Last, when all parts exist: progress is restored into them, and the run's first events are in the ledger already.
   if (inputs.is_continued) {
     SPLITVEIL_RETURN_IF_ERROR(training.Restore(inputs.resumed->progress(), *inputs.auditor));

@@ -102,6 +102,7 @@ absl::StatusOr<SharedGradients> TrainingStep::Answer() {
     SPLITVEIL_RETURN_IF_ERROR(Differentiate(*rows, batch));
     // Rows that nothing changes need not wait for the rest of the batch. The last slice waits for the gate.
     if (AnswersSliceBySlice() && rows->end() < batch.clean.rows()) {
+      SPLITVEIL_RETURN_IF_ERROR(recorder_->RecordFirstSlice());
       SPLITVEIL_RETURN_IF_ERROR(Encode(batch.clean, rows->end(), batch));
       recorder_->Lap(&StepTimeRow::serialise);
     }
@@ -323,9 +324,6 @@ absl::StatusOr<bool> TrainingStep::Learn() {
   recorder_->Lap(&StepTimeRow::attacks);
   const absl::Status status = recorder_->RecordStep(batch.record);
   recorder_->Lap(&StepTimeRow::attacks);
-  // The next batch is gathered while the peer still computes.
-  source_->Prefetch(epoch, static_cast<uint32_t>(row.batch + 1));
-  recorder_->Lap(&StepTimeRow::data);
   return status.ok() ? absl::StatusOr<bool>(true) : status;
 }
 
@@ -379,7 +377,7 @@ absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
   evidence.clip_norm = options_.clip_cut_gradients;
   evidence.releases_repeat = report.releases_repeat;
   evidence.releases_posterior = options_.releases_posterior;
-  evidence.has_label_noise = IsBoundProved(report.method);
+  evidence.has_label_noise = report.method == "gaussian_label_dp";
   evidence.run_sum_kl = report.run_sum_kl;
   return auditor_->AuditRelease(evidence);
 }

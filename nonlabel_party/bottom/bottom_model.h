@@ -39,7 +39,7 @@ struct BottomModelOptions {
 // What training asks of a bottom model: Forward, Backward, Update for each batch, or Forward, Discard; several Forwards
 // may run ahead, Backward takes the oldest. A batch may come in slices of its rows, each with its Forward and its
 // Backward, and one Update. Each pending Forward keeps the parameters it was computed with, and its gradients are taken
-// with those. Errors of every method, beside those it names: InvalidArgument with field, expected and found where a
+// with those. Errors of every method, beside those it names: InvalidArgument with field, expected and found if a
 // shape, row or layer name does not fit; FailedPrecondition out of turn; Internal from LibTorch. Not thread-safe.
 class BottomTrainer {
  public:
@@ -80,8 +80,8 @@ class BottomPredictor {
  public:
   virtual ~BottomPredictor() = default;
 
-  // Activations [rows, cut_width] without keeping anything, made with the averages of the parameters where there are
-  // any (v1::Optimizer.average_decay). Errors: as BottomTrainer's.
+  // Activations [rows, cut_width] without keeping anything, made with the averages of the parameters if there are
+  // any (v1::Optimizer.average_decay). Errors: see BottomTrainer's.
   virtual absl::StatusOr<Matrix> Predict(const FeatureBatch& batch) = 0;
 };
 
@@ -95,7 +95,7 @@ class BottomProbe {
   virtual std::vector<std::string> layer_names() const = 0;
   // Back-propagates one clean cut gradient [cut_width] through example `row` of the batch that the Backwards since the
   // last Update have taken, with the parameters of its Forward: g+ at each of `layers`, [units] each. Call before
-  // Update. Errors: as BottomTrainer's.
+  // Update. Errors: see BottomTrainer's.
   virtual absl::StatusOr<std::vector<std::vector<float>>> BackpropagateHint(int64_t row,
                                                                             absl::Span<const float> clean_gradient,
                                                                             absl::Span<const std::string> layers) = 0;
@@ -105,7 +105,7 @@ class BottomProbe {
 // categorical columns) and, for each layer of the specification, "NAME.weight" ([units, inputs], inputs ordered as
 // embeddings column by column, then numeric; of a convolution [channels, input channels, kernel, kernel]) and
 // "NAME.bias". Exported as nonlabel_party: forward(numeric[, categories]) -> [batch, cut_width], numeric float32
-// [batch, columns] or images [batch, channels, height, width], categories int64 [batch, columns] where there are any.
+// [batch, columns] or images [batch, channels, height, width], categories int64 [batch, columns] if there are any.
 // Not thread-safe.
 class BottomModel : public BottomTrainer,
                     public BottomObjectives,
@@ -113,7 +113,7 @@ class BottomModel : public BottomTrainer,
                     public BottomProbe,
                     public ModelState {
  public:
-  // Errors: InvalidArgument where the specification does not fit the features or the cut width.
+  // Errors: InvalidArgument if the specification does not fit the features or the cut width.
   static absl::StatusOr<std::unique_ptr<BottomModel>> Create(const BottomModelOptions& options);
   // What Create would say, without making the tables: layer_names of the model. For before the run, so that a
   // TorchScript file is tried before the first message.

@@ -1,5 +1,5 @@
-// The built-in bottom model, and which implementation a BottomModel is: apart from bottom_model.h, so that it need not
-// know them.
+// The built-in bottom model, and the choice of implementation: not in bottom_model.h, so that the interface need not
+// know its implementations.
 #include <algorithm>
 #include <cstddef>
 #include <deque>
@@ -34,7 +34,7 @@ absl::StatusOr<LayerChain> ChainOf(const BottomModelOptions& options, int64_t in
   chain.input_image = options.features.image;
   chain.layers = LayersOf(options.spec);
   chain.initialization = options.spec.initialization();
-  // An explicit input_image lets the label party plan the cut; it must be that of the data.
+  // An explicit input_image lets the label party plan the cut; it must match the data.
   const ImageShape told = ImageOf(options.spec);
   const ImageShape& found = chain.input_image;
   if (options.spec.has_input_image() &&
@@ -122,14 +122,14 @@ class LayeredBottomModel final : public BottomModel {
     if (pending_.empty()) {
       return absl::FailedPreconditionError("bottom model: expected a pending forward, found none");
     }
-    // Names first: a refused call must leave the pending forward as it is.
+    // Names first: a refused call must not change the pending forward.
     SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<int64_t> below_cut, LayersBelowCut(layers));
     PendingSlice& slice = *pending_.front();
     if (layers_ != nullptr) {
       SPLITVEIL_ASSIGN_OR_RETURN(slice.gradients, layers_->Backward(slice.pass, cut_gradient, below_cut));
     } else {
       SPLITVEIL_RETURN_IF_ERROR(CheckGradient(slice.batch.rows, slice.output.cols(), cut_gradient));
-      slice.added = Matrix(cut_gradient);  // A copy: the caller's may be gone by the Update.
+      slice.added = Matrix(cut_gradient);  // A copy: the caller's may be freed before the Update.
     }
     current_.push_back(std::move(pending_.front()));
     pending_.pop_front();
@@ -137,6 +137,7 @@ class LayeredBottomModel final : public BottomModel {
     std::vector<ConstMatrixView> result;
     size_t next = 0;
     for (const std::string& layer : layers) {
+      // "cut" is the gradient itself; the stack gives the layers below, in the order in which they were asked for.
       result.push_back(layer == kCutName ? cut_gradient : slice.gradients.outputs[next++]);
     }
     return result;
@@ -147,7 +148,7 @@ class LayeredBottomModel final : public BottomModel {
     if (current_.empty()) {
       return absl::FailedPreconditionError("bottom model: expected a hint between Backward and Update");
     }
-    // The row counts over the whole batch, the passes are of its slices.
+    // `row` counts over the whole batch, but each pass holds one slice of it.
     auto slice = current_.begin();
     while (row >= (*slice)->batch.rows && std::next(slice) != current_.end()) {
       row -= (*slice++)->batch.rows;
@@ -183,7 +184,7 @@ class LayeredBottomModel final : public BottomModel {
     if (current_.empty()) {
       return absl::FailedPreconditionError("bottom model: expected a Backward since the last Update, found none");
     }
-    // Taken first: after an error the batch is gone, and the next Backward starts a new one.
+    // Taken first: after an error the batch is dropped, and the next Backward starts a new one.
     const std::vector<std::unique_ptr<PendingSlice>> learnt = std::move(current_);
     current_.clear();
     std::vector<LookupGradient> at_input;
@@ -216,6 +217,7 @@ class LayeredBottomModel final : public BottomModel {
           dense[i].resize(gradient.parameters.size());
           std::transform(dense[i].begin(), dense[i].end(), gradient.parameters.begin(), dense[i].begin(),
                          std::plus<>());
+          // In a deque, whose elements stay where they are: at_embedding holds views of them.
           at_input = inputs.emplace_back(std::move(gradient.input));
         }
         at_embedding[i].push_back({slice->batch.categories, at_input});
@@ -244,6 +246,7 @@ class LayeredBottomModel final : public BottomModel {
       if (layers_ != nullptr) {
         SPLITVEIL_ASSIGN_OR_RETURN(at_input, layers_->AddGradient(slice->pass, own));
       }
+      // Empty if the input has no embedding: nothing learns there.
       if (at_input.size() > 0) {
         AddTo(at_input, slice->at_input());
         slice->added = std::move(at_input);
@@ -335,7 +338,7 @@ class LayeredBottomModel final : public BottomModel {
   std::vector<std::unique_ptr<PendingSlice>> current_;  // Between Backward and Update.
 };
 
-// What can be said against a bottom half without layers before its table is made.
+// Checks a bottom half without layers before its tables are made, which may take gigabytes.
 absl::Status CheckWithoutLayers(const BottomModelOptions& options) {
   const FeatureShape& features = options.features;
   if (features.categorical == 0) {
@@ -345,11 +348,12 @@ absl::Status CheckWithoutLayers(const BottomModelOptions& options) {
         "as they are"));
   }
   const int64_t dimension = options.spec.embedding().dimension();
-  const int64_t width = features.categorical * dimension + features.numeric;
+  const int64_t numbers = features.numeric * options.spec.numeric_pieces();
+  const int64_t width = features.categorical * dimension + numbers;
   if (options.spec.has_embedding() && width != options.cut_width) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "cut_width: expected ", width, ", the ", features.categorical, " embeddings of ", dimension, " and ",
-        features.numeric, " numeric columns of a bottom model without layers, found ", options.cut_width));
+        "cut_width: expected ", width, ", the ", features.categorical, " embeddings of ", dimension, " and ", numbers,
+        " inputs from numeric columns of a bottom model without layers, found ", options.cut_width));
   }
   return absl::OkStatus();
 }
@@ -360,11 +364,12 @@ absl::StatusOr<std::unique_ptr<BottomModel>> CreateLayered(const BottomModelOpti
   // The embeddings start alike wherever the model is cut.
   std::mt19937_64 seeds(options.seed);
   const v1::Embedding* const embedding = options.spec.has_embedding() ? &options.spec.embedding() : nullptr;
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<InputLayer> input,
-                             InputLayer::Create({kField, options.features, embedding, optimizer, seeds()}));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      std::unique_ptr<InputLayer> input,
+      InputLayer::Create({kField, options.features, embedding, optimizer, seeds(), options.spec.numeric_pieces()}));
   std::unique_ptr<LayerStack> layers;
   if (options.spec.layers_size() == 0) {
-    // The peer should not be the first to notice.
+    // Allowed, but the operator must know what the peer sees.
     LogWarning("the model is cut behind its embeddings: the label party gets ", options.features.numeric,
                " numeric columns as they are, and sees which examples share a category");
   } else {
@@ -381,7 +386,7 @@ absl::StatusOr<std::unique_ptr<BottomModel>> CreateLayered(const BottomModelOpti
                                               AuditedNames(options.spec));
 }
 
-// `options` with the bottom half for specification.
+// `options`, with the bottom half as its specification.
 absl::StatusOr<BottomModelOptions> Resolve(const BottomModelOptions& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(v1::ModelSpec half, BottomHalf(options.spec, options.cut_layer));
   BottomModelOptions resolved = options;

@@ -23,7 +23,7 @@ namespace {
 
 constexpr char kField[] = "model";
 
-// "cut" is the module's output, whatever a submodule of that name gives.
+// "cut" is the module's output, even if a submodule has that name.
 std::vector<std::string> LayerNames(const TorchScriptModule& module) {
   std::vector<std::string> names = module.layers();
   names.erase(std::remove(names.begin(), names.end(), kCutName), names.end());
@@ -40,7 +40,7 @@ struct PendingBatch {
 
 class TorchScriptBottomModel final : public BottomModel {
  public:
-  // `embedding` is null where the module gets the categories itself, or there are none.
+  // `embedding` is null if the module gets the categories itself, or there are none.
   TorchScriptBottomModel(const FeatureShape& features, std::unique_ptr<InputLayer> embedding,
                          std::unique_ptr<TorchScriptModule> module)
       : features_(features), embedding_(std::move(embedding)), module_(std::move(module)) {}
@@ -114,8 +114,9 @@ class TorchScriptBottomModel final : public BottomModel {
     if (current_ == nullptr) {
       return absl::FailedPreconditionError("bottom model: expected a Backward since the last Update, found none");
     }
-    // Taken first: after an error the batch is gone, and the next Backward starts a new one.
+    // Taken first: after an error the batch is dropped, and the next Backward starts a new one.
     const std::unique_ptr<PendingBatch> learnt = std::move(current_);
+    learnt->pass = TorchScriptPass();  // Or the module would leave it its parameters, and be copied.
     if (absl::Status status = module_->Update(); !status.ok() || embedding_ == nullptr) {
       return status;
     }
@@ -182,7 +183,7 @@ class TorchScriptBottomModel final : public BottomModel {
   std::unique_ptr<PendingBatch> current_;  // Between Backward and Update.
 };
 
-// Whether an embedding of ours stands before the module.
+// Whether an embedding of our own comes before the module.
 bool HasEmbedding(const BottomModelOptions& options) {
   return options.spec.has_embedding() && options.features.categorical > 0;
 }
@@ -215,6 +216,7 @@ absl::StatusOr<TorchScriptModule::Options> ModuleOptions(const BottomModelOption
   module.category_columns = embeds ? 0 : options.features.categorical;
   module.output_width = options.cut_width;
   module.optimizer = optimizer;
+  // Names must not clash with "embedding".
   module.name_prefix = embeds ? "module." : "";
   module.seed = seed;
   return module;
@@ -237,6 +239,7 @@ absl::StatusOr<std::vector<std::string>> CheckTorchScriptBottomModel(const Botto
 
 absl::StatusOr<std::unique_ptr<BottomModel>> CreateTorchScriptBottomModel(const BottomModelOptions& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(const OptimizerOptions optimizer, ReadOptimizerOptions(options.optimizer));
+  // The module takes its seed first, so that its draws do not depend on whether there is an embedding.
   std::mt19937_64 seeds(options.seed);
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TorchScriptModule> module, CreateModule(options, optimizer, seeds()));
   std::unique_ptr<InputLayer> embedding;

@@ -14,11 +14,11 @@ namespace splitveil {
 
 // `options.spec` has a torchscript_path, to be opened as it is. Its layers are the module's named submodules
 // (TorchScriptModule::layers) and "cut". Parameters: those of the module and its buffers by their names in its state
-// dict; with an embedding, "embedding" and those of the module as "module.NAME". Errors: as BottomModel::Create and
+// dict; with an embedding, "embedding" and those of the module as "module.NAME". Errors: see BottomModel::Create and
 // TorchScriptModule::Create.
 absl::StatusOr<std::unique_ptr<BottomModel>> CreateTorchScriptBottomModel(const BottomModelOptions& options);
 
-// As BottomModel::Check.
+// See BottomModel::Check.
 absl::StatusOr<std::vector<std::string>> CheckTorchScriptBottomModel(const BottomModelOptions& options);
 
 }  // namespace splitveil

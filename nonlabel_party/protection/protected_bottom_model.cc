@@ -8,7 +8,7 @@
 
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
-#include "nonlabel_party/protection/pareto_direction.h"
+#include "nonlabel_party/protection/privacy_objective.h"
 
 namespace splitveil {
 namespace {
@@ -22,7 +22,7 @@ void AddScaled(double weight, ConstMatrixView values, Matrix& sum) {
                  [factor](float value, float so_far) { return so_far + factor * value; });
 }
 
-// A batch's loss as the models take gradients: per example, of whose mean the step is.
+// The derivative of a batch's loss, times the rows: models take per-example gradients and step along their mean.
 Matrix PerExample(const ActivationLoss& loss) {
   Matrix gradient(loss.gradient.rows(), loss.gradient.cols());
   AddScaled(static_cast<double>(loss.gradient.rows()), loss.gradient, gradient);
@@ -72,7 +72,9 @@ absl::StatusOr<std::unique_ptr<ProtectedBottomModel>> ProtectedBottomModel::Crea
 
 void ProtectedBottomModel::Restore(const std::vector<NamedParameters>& states) {
   for (size_t i = 0; i < std::min(states.size(), objectives_.size()); ++i) {
-    objectives_[i]->SetTrainingState(states[i]).IgnoreError();  // Of another version, which LoadProgress has refused.
+    objectives_[i]
+        ->SetTrainingState(states[i])
+        .IgnoreError();  // It can fail only for another version, which LoadProgress has refused.
   }
 }
 
@@ -85,7 +87,7 @@ absl::Status ProtectedBottomModel::ComputePrivacy(Pending& pending) {
     SPLITVEIL_ASSIGN_OR_RETURN(ActivationLoss loss,
                                objectives_[i]->Of(clipped, pending.sent.size() > 0 ? pending.sent : clipped,
                                                   {numbers, attributes_[i].values}));
-    if (!std::isfinite(loss.value)) {  // Compares with no threshold.
+    if (!std::isfinite(loss.value)) {  // NaN is above no threshold: it would pass the gate.
       return AsHalt(absl::ResourceExhaustedError(absl::StrCat("activation protection: no finite privacy loss of ",
                                                               attributes_[i].name, ": the batch is not sent")));
     }
@@ -243,7 +245,7 @@ absl::StatusOr<std::vector<ConstMatrixView>> ProtectedBottomModel::Backward(Cons
   current_.push_back(std::move(pending_.front()));
   pending_.pop_front();
   Pending& batch = *current_.back();
-  // A copy: the caller's gradient is gone by Update, when the weights of both losses are known.
+  // A copy: the caller's gradient may be freed before Update, when the weights of both losses are known.
   batch.utility = Matrix(cut_gradient);
   noise_->Backpropagate(batch.activations, batch.utility);
   SPLITVEIL_ASSIGN_OR_RETURN(std::vector<ConstMatrixView> at_layers, model_->Backward(batch.utility, layers));
@@ -300,7 +302,6 @@ absl::Status ProtectedBottomModel::Update() {
   const Pending& batch = *learnt.front();
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<double> weights, Weights(batch));
   // Backward has given the model the utility's gradient with weight 1, so only the difference is added.
-  // The model has the utility's gradient already, once.
   Matrix added(batch.utility.rows(), batch.utility.cols());
   AddScaled(weights[0] - 1, batch.utility, added);
   latest_.utility_weight = weights[0];

@@ -22,7 +22,6 @@
 #include "common/dataset/feature_table.h"
 #include "common/matrix/matrix.h"
 #include "nonlabel_party/bottom/bottom_model.h"
-#include "nonlabel_party/protection/activation_noise.h"
 #include "nonlabel_party/protection/activation_protection.h"
 #include "nonlabel_party/protection/privacy_objective.h"
 
@@ -33,7 +32,7 @@ namespace splitveil {
 // What a step did to one attribute.
 struct AttributeStep {
   std::string attribute;
-  double privacy_loss = 0;  // Of the batch as it left: L_p in nats, or the simulated adversary's loss.
+  double privacy_loss = 0;  // Of the batch as it was sent: L_p in nats, or the simulated adversary's loss.
   double weight = 0;        // Of its gradient in the step, the utility's being `utility_weight`.
 };
 struct ProtectionStep {
@@ -61,7 +60,7 @@ class ProtectedBottomModel final : public BottomTrainer, public BottomPredictor 
   // directions hardly depend on it.
   static constexpr double kUtilityLoss = 0.69;
 
-  // `model`: not owned; must outlive this. `attributes`: of CheckActivationProtection. Errors: as CreateObjective.
+  // `model`: not owned; must outlive this. `attributes`: of CheckActivationProtection. Errors: see CreateObjective.
   static absl::StatusOr<std::unique_ptr<ProtectedBottomModel>> Create(BottomModel* model,
                                                                       const v1::ActivationProtection& protection,
                                                                       std::vector<ProtectedAttribute> attributes,
@@ -69,29 +68,29 @@ class ProtectedBottomModel final : public BottomTrainer, public BottomPredictor 
 
   // Algorithm 1, lines 2 to 7, for pareto; nothing for other methods. Trains the model on the L_p of batches that
   // `next` gathers until kBelowInARow of them are within the threshold, at most max_pretraining_steps. Returns the
-  // steps. Errors: a halt (AsHalt) where that is not reached; the model's.
+  // steps. Errors: a halt (AsHalt) if that is not reached; the model's.
   absl::StatusOr<int64_t> Pretrain(const std::function<FeatureBatch()>& next);
   static constexpr int kBelowInARow = 5;
 
-  // Of `gaussian`, so that a batch is sent, and counted, as one.
+  // With `gaussian`, too, so that a batch is sent, and counted, as one release.
   bool needs_whole_batch() const override {
     return !objectives_.empty() || protection_.has_gaussian() || model_->needs_whole_batch();
   }
-  // Errors: beside the model's, a halt where a batch stays above the threshold and its slack: it must not leave.
+  // Errors: beside the model's, a halt if a batch stays above the threshold and its slack: it must not be sent.
   absl::StatusOr<ConstMatrixView> Forward(FeatureBatch batch) override;
   absl::StatusOr<std::vector<ConstMatrixView>> Backward(ConstMatrixView cut_gradient,
                                                         absl::Span<const std::string> layers) override;
   absl::Status Discard() override;
   absl::Status Update() override;
-  // A batch that is smaller than the one before it since the last Forward, as the last of an evaluation is, is judged
-  // together with it: alone it is an estimate of little but its own size. Errors: as Forward.
+  // A batch that is smaller than the one before it since the last Forward, for instance the last of an evaluation, is
+  // judged together with that one: alone, so few rows say little about the privacy loss. Errors: see Forward.
   absl::StatusOr<Matrix> Predict(const FeatureBatch& batch) override;
 
   // Of the latest Forward or Update.
   const ProtectionStep& latest() const { return latest_; }
   // The largest L_p of each attribute that a Predict since the last call had; empty without a threshold, or a Predict.
   std::vector<AttributeStep> TakePredicted() { return std::exchange(predicted_, {}); }
-  // ActivationNoise::Mu of `gaussian`; infinite of other methods, which prove nothing.
+  // For `gaussian` ActivationNoise::Mu; infinite for other methods, which prove nothing.
   double Mu(int64_t releases) const {
     return protection_.has_gaussian() ? noise_->Mu(releases) : std::numeric_limits<double>::infinity();
   }
@@ -121,10 +120,10 @@ class ProtectedBottomModel final : public BottomTrainer, public BottomPredictor 
   // A batch, or a slice of one, between its Forward and its Update.
   struct Pending {
     FeatureBatch features;                // Of its attributes, and to go through the model again.
-    Matrix activations;                   // f(x), where something needs it.
+    Matrix activations;                   // f(x), if something needs it.
     Matrix sent;                          // z.
     std::vector<ActivationLoss> privacy;  // By attribute; derivatives by f(x).
-    Matrix received;                      // The label party's gradients at z, where an attack reads them,
+    Matrix received;                      // The label party's gradients at z, if an attack reads them,
     Matrix utility;                       // and at f(x).
   };
 

@@ -17,7 +17,6 @@
 #include "common/crypto/invariant.h"
 #include "common/status/status_macros.h"
 #include "common/transport/client_call.h"
-#include "common/transport/stream_watchdog.h"
 
 namespace splitveil {
 namespace {
@@ -254,7 +253,7 @@ class GrpcAlignmentStream final : public AlignmentStream {
   std::unique_ptr<grpc::ClientReaderWriter<v1::AlignmentMessage, v1::AlignmentMessage>> stream_;
 };
 
-// A stream starts threads: where the system has none left, that is an error and not the end of the process.
+// A stream starts threads: if the system has none left, that is an error and not the end of the process.
 template <typename Stream, typename Base, typename... Arguments>
 absl::StatusOr<std::unique_ptr<Base>> OpenStream(const Arguments&... arguments) {
   try {

@@ -19,14 +19,17 @@
 
 namespace splitveil {
 
-// Every unary call has the agreed step deadline, every message of a stream a watchdog of its own. Not thread-safe, but
-// for an alignment stream's two directions.
+// Every unary call has a deadline: the agreed step_seconds, but alignment_chunk_seconds for Start, and the longer of
+// both for the Close of a complete run. Every message of a stream has a watchdog of its own. Errors of every method:
+// DeadlineExceeded if nothing came in time, Unavailable if the connection was lost, else the label party's status,
+// marked as its refusal (FromGrpcStatus). Not thread-safe, but for an alignment stream's two directions.
 class GrpcLabelPartyPeer final : public LabelPartyPeer {
  public:
   // The channel for a call that begins now.
   using Channels = std::function<std::shared_ptr<grpc::Channel>()>;
 
-  // `agreement`: canonical and valid. A training stream holds unread what its batches in flight may have for answers.
+  // `channels`: called for each call, so that a new one uses a renewed certificate (ReloadedChannel). `agreement`:
+  // canonical and valid. A training stream holds unread messages up to the size of all answers in flight.
   GrpcLabelPartyPeer(Channels channels, const v1::RunAgreement& agreement);
 
   absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request) override;
@@ -44,10 +47,12 @@ class GrpcLabelPartyPeer final : public LabelPartyPeer {
   absl::Status Close(const v1::CloseRequest& request) override;
 
  private:
-  // Of a call that begins now. The call outlives the stub.
+  // Deadline of a call that begins now: step_seconds from now.
   SteadyTime StepDeadline() const;
-  // Of calls that the label party works on for as long as on all examples.
+  // Limit of calls in which the label party works on all examples: the longer of step_seconds and
+  // alignment_chunk_seconds.
   absl::Duration LongLimit() const;
+  // A call outlives its stub, so each gets a new one on the current channel.
   std::unique_ptr<v1::SplitTraining::Stub> Training() const { return v1::SplitTraining::NewStub(channels_()); }
   std::unique_ptr<v1::LeakAudit::Stub> Audit() const { return v1::LeakAudit::NewStub(channels_()); }
 

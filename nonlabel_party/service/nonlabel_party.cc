@@ -1,6 +1,8 @@
 #include "nonlabel_party/service/nonlabel_party.h"
 
+#include <algorithm>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,7 +15,9 @@
 #include "common/architecture/model_spec.h"
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
+#include "common/dataset/features.h"
 #include "common/dataset/prepared_data.h"
+#include "common/matrix/matrix.h"
 #include "common/model/optimizer_options.h"
 #include "common/model/torch_settings.h"
 #include "common/monitoring/monitoring_server.h"
@@ -22,7 +26,6 @@
 #include "common/operations/party_program.h"
 #include "common/operations/run_facts.h"
 #include "common/operations/run_summary.h"
-#include "common/operations/untold_end.h"
 #include "common/process/exit_code.h"
 #include "common/process/runtime.h"
 #include "common/process/steady_time.h"
@@ -33,6 +36,7 @@
 #include "common/transport/host_port.h"
 #include "common/transport/peer_probe.h"
 #include "common/transport/server.h"
+#include "nonlabel_party/bottom/bottom_model.h"
 #include "nonlabel_party/service/grpc_label_party_peer.h"
 #include "nonlabel_party/session/activation_account.h"
 #include "nonlabel_party/session/nonlabel_session.h"
@@ -41,7 +45,8 @@ namespace splitveil {
 namespace {
 
 // What a session needs of this party alone: everything but a peer.
-absl::StatusOr<NonLabelSessionOptions> OwnSessionOptions(const NonLabelPartyPlan& plan, RunStatus* status) {
+absl::StatusOr<NonLabelSessionOptions> OwnSessionOptions(const NonLabelPartyPlan& plan, RunStatus* status,
+                                                         Dataset::Check check) {
   NonLabelSessionOptions options;
   options.agreement = plan.agreement;
   options.config = plan.config;
@@ -53,7 +58,7 @@ absl::StatusOr<NonLabelSessionOptions> OwnSessionOptions(const NonLabelPartyPlan
       AlignmentStore(plan.config.party().alignment_cache_path(),
                      absl::Hours(plan.config.party().alignment_cache_hours()), IdentitySha256(plan.identity));
   SPLITVEIL_ASSIGN_OR_RETURN(options.data,
-                             OpenPreparedData(plan.config.party(), plan.agreement, PreparedFor::kNonLabelParty));
+                             OpenPreparedData(plan.config.party(), plan.agreement, PreparedFor::kNonLabelParty, check));
   SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data, plan.agreement));
   return options;
 }
@@ -61,7 +66,8 @@ absl::StatusOr<NonLabelSessionOptions> OwnSessionOptions(const NonLabelPartyPlan
 // One run, or as much of it as one process of the label party sees: Aborted if a different one has replaced it.
 // `alignments_left`: NonLabelSessionOptions', less those begun.
 absl::Status RunSession(const NonLabelPartyPlan& plan, int& alignments_left, RunStatus* status) {
-  SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options, OwnSessionOptions(plan, status));
+  SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options,
+                             OwnSessionOptions(plan, status, Dataset::Check::kRemembered));
   options.alignments_left = alignments_left;
   const SteadyTime deadline = SteadyAfter(absl::Seconds(plan.agreement.deadlines().connect_seconds()));
   // Reads renewed certificates from the disk: a run may outlast those it started with.
@@ -82,7 +88,7 @@ absl::Status RunSession(const NonLabelPartyPlan& plan, int& alignments_left, Run
     absl::Status again = reach(until);
     if (again.ok()) {
       grpc::experimental::ChannelResetConnectionBackoff(
-          channel.Get().get());  // It need not wait out a pause of its own.
+          channel.Get().get());  // The peer is there: gRPC need not wait out its back-off.
     }
     return again;
   };
@@ -95,7 +101,7 @@ absl::Status RunSession(const NonLabelPartyPlan& plan, int& alignments_left, Run
   return outcome;
 }
 
-// What a run that shares all of this party's examples would count: no run counts more.
+// The debit of a run that shares all of this party's examples: no run counts more.
 void CheckAccount(const v1::NonLabelPartyConfig& config, const v1::RunAgreement& agreement, const Dataset& data,
                   DryRun& dry_run) {
   std::vector<NoiseRow> examples;
@@ -119,7 +125,30 @@ void CheckAccount(const v1::NonLabelPartyConfig& config, const v1::RunAgreement&
   }
 }
 
-// What takes agreement, configuration and data together.
+// Trains this party's half for about a second with gradients of zeros, to estimate the run's time and memory.
+void ExpectRunOf(const v1::NonLabelPartyConfig& config, const v1::RunAgreement& agreement, const Dataset& data,
+                 DryRun& dry_run) {
+  std::vector<uint32_t> rows(static_cast<size_t>(std::min<int64_t>(agreement.batch_size(), data.rows())));
+  std::iota(rows.begin(), rows.end(), 0);
+  const FeatureBatch features = data.Gather(rows);
+  const Matrix gradient(static_cast<int64_t>(rows.size()), agreement.cut_width());
+  std::unique_ptr<BottomModel> model;
+  DryRunExpectation(
+      agreement, data,
+      [&]() -> absl::Status {
+        if (model == nullptr) {
+          SPLITVEIL_ASSIGN_OR_RETURN(
+              model, BottomModel::Create({config.model(), agreement.cut_layer(), config.party().optimizer(),
+                                          data.features(), agreement.cut_width(), /*seed=*/1}));
+        }
+        SPLITVEIL_RETURN_IF_ERROR(model->Forward(features).status());
+        SPLITVEIL_RETURN_IF_ERROR(model->Backward(gradient, {}).status());
+        return model->Update();
+      },
+      dry_run);
+}
+
+// Checks that need agreement, configuration and data together.
 void CheckTogether(const v1::RunAgreement& agreement, const v1::NonLabelPartyConfig& config, DryRun& dry_run) {
   dry_run.Check("fits agreement", CheckBottomSpec(config.model(), agreement), "model and audited layers");
   const std::shared_ptr<const Dataset> data =
@@ -128,7 +157,7 @@ void CheckTogether(const v1::RunAgreement& agreement, const v1::NonLabelPartyCon
     CheckAccount(config, agreement, *data, dry_run);
   }
   if (data != nullptr) {
-    DryRunExpectation(agreement, *data, dry_run);
+    ExpectRunOf(config, agreement, *data, dry_run);
   }
 }
 
@@ -160,7 +189,7 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
 absl::Status CheckNonLabelParty(const NonLabelPartyPlan& plan) {
   // The same options as a run, without a peer: the check opens what the run would open.
   RunStatus status("nonlabel_party");
-  SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options, OwnSessionOptions(plan, &status));
+  SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options, OwnSessionOptions(plan, &status, Dataset::Check::kWhole));
   SPLITVEIL_RETURN_IF_ERROR(CheckAffordable(plan.config, plan.agreement));
   SPLITVEIL_RETURN_IF_ERROR(NonLabelSession(std::move(options)).TryModel());
   return CheckPlaces(plan.config.party(), plan.config.listen_address(), plan.config_path);

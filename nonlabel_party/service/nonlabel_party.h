@@ -34,11 +34,11 @@ struct NonLabelPartyPlan {
 absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement_path, const std::string& config_path);
 
 // What `nonlabel_party --check` tries beyond the plan: opens what the run would open, read-only, and checks that it
-// could listen and write. Does not look for the label party. Errors: as the run's own, or as CheckPlaces.
+// could listen and write. Does not look for the label party. Errors: those of the run, or of CheckPlaces.
 absl::Status CheckNonLabelParty(const NonLabelPartyPlan& plan);
 
 // Reads the data, waits for the label party and runs one run with it; serves health and status meanwhile. Returns when
-// the run has ended. Errors: StoppedOnRequest where SIGTERM or SIGINT ended it.
+// the run has ended. Errors: StoppedOnRequest if SIGTERM or SIGINT ended it.
 absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan);
 
 // `nonlabel_party --dry_run`: all that can be checked without the peer (agreement, configuration, certificates, data,

@@ -5,9 +5,7 @@
 
 #include <cereal/access.hpp>
 #include <cstdint>
-#include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,7 +15,7 @@
 #include "common/dataset/dataset.h"
 #include "common/ledger/ledger.h"
 #include "common/schedule/train_test_split.h"
-#include "nonlabel_party/session/activations_upload.h"
+#include "nonlabel_party/session/activation_account.h"
 #include "nonlabel_party/session/label_party_peer.h"
 
 #include "splitveil/v1/agreement.pb.h"

@@ -12,13 +12,12 @@
 #include "common/config/agreement.h"
 #include "common/model/export.h"
 #include "common/operations/run_facts.h"
-#include "common/operations/run_progress.h"
-#include "common/operations/untold_end.h"
+#include "common/operations/run_status.h"
+#include "common/operations/run_summary.h"
 #include "common/process/exit_code.h"
 #include "common/process/runtime.h"
 #include "common/process/steady_time.h"
-#include "common/schedule/joint_seed.h"
-#include "common/schedule/link_use.h"
+#include "common/schedule/schedule.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
@@ -213,17 +212,18 @@ absl::Status NonLabelRunLifecycle::RecordInterruption(const char* kind, const st
 absl::StatusOr<AlignedIds> NonLabelRunLifecycle::AlignPersistently() {
   while (true) {
     // Each alignment lets the peer probe this party's ids once more, so the number is limited.
-    if (absl::Status counted =
-            CountAlignment(*ledger_, options_.config.party().max_alignments(), options_.alignments_left);
+    if (absl::Status counted = CountAlignment(*ledger_, options_.data->rows(), options_.config.party().max_alignments(),
+                                              options_.alignments_left);
         !counted.ok()) {
       return absl::IsResourceExhausted(counted) ? AsRefusal(counted) : counted;
     }
-    // New keys for each try: with the same ones, two transcripts could be compared.
-    AlignmentOptions options = AgreedAlignment(options_.agreement.alignment(), run_id_);
+    // New keys for each try that does not resume: with the same ones, two transcripts could be compared.
+    AlignmentOptions options = AgreedAlignment(options_.agreement.alignment(), options_.config.party(),
+                                               options_.alignments.identities(), run_id_);
     AlignmentProgress progress(options_.status);
     absl::Status reached;
-    options.progress = [&](uint64_t masked, uint64_t total) {
-      progress.Report(masked, total);
+    options.progress = [&](uint64_t masked, uint64_t total, int64_t bytes) {
+      progress.Report(masked, total, bytes);
       reached.Update(reconnector_.Reached());  // Progress means that the peer has answered.
     };
     absl::StatusOr<AlignedIds> aligned = AlignUnlessStopped(*options_.peer, options_.data->ids(), options, stop_);
@@ -395,7 +395,8 @@ absl::Status NonLabelRunLifecycle::End(absl::Status outcome) {
   // The label party keeps its port open until it knows that its answer to Close has arrived.
   if (outcome.ok()) {
     if (const absl::Status kept = KeepUntoldEnd(options_.ledger_path, options_.agreement, {run_id_, ""}); !kept.ok()) {
-      LogWarning("killed now, this party would not know that the run is complete: ", kept.message());
+      LogWarning("this party cannot record that the run is complete; if it is killed now, it will not know: ",
+                 kept.message());
     }
     v1::CloseRequest goodbye;
     goodbye.set_run_id(run_id_);

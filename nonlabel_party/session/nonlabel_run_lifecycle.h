@@ -23,11 +23,10 @@
 #include "common/operations/run_facts.h"
 #include "common/operations/run_status.h"
 #include "common/process/steady_time.h"
-#include "common/schedule/joint_seed.h"
+#include "common/schedule/schedule.h"
 #include "nonlabel_party/session/answer_protocol.h"
 #include "nonlabel_party/session/label_party_peer.h"
 #include "nonlabel_party/session/reconnector.h"
-#include "nonlabel_party/session/stop_request.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/party.pb.h"

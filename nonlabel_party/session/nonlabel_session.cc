@@ -16,10 +16,9 @@
 #include "common/process/exit_code.h"
 #include "common/process/runtime.h"
 #include "common/process/steady_time.h"
-#include "common/schedule/joint_seed.h"
+#include "common/schedule/schedule.h"
 #include "common/status/status_macros.h"
-#include "common/telemetry/log.h"
-#include "nonlabel_party/session/completion_attack_runner.h"
+#include "nonlabel_party/session/attack_runner.h"
 
 namespace splitveil {
 
@@ -317,11 +316,11 @@ absl::Status NonLabelSession::TrainBatches(uint32_t epoch, uint32_t first, uint3
     while (sent < to_send && sent - received < lifecycle_.in_flight_batches()) {
       SPLITVEIL_RETURN_IF_ERROR(step_->Send({epoch, sent++}, stream));
     }
-    // While the label party computes: the attacks on the latest gradients, and the next rows.
-    SPLITVEIL_RETURN_IF_ERROR(step_->Attack());
+    // While the label party computes: the next rows, and the attacks on the latest gradients.
     if (sent < to_send) {
       step_->Gather({epoch, sent});
     }
+    SPLITVEIL_RETURN_IF_ERROR(step_->Attack());
     if (received < sent) {
       SPLITVEIL_RETURN_IF_ERROR(step_->Learn({epoch, received}, stream));
     }

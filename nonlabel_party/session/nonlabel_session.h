@@ -17,7 +17,6 @@
 #include "nonlabel_party/bottom/bottom_model.h"
 #include "nonlabel_party/protection/protected_bottom_model.h"
 #include "nonlabel_party/session/activation_account.h"
-#include "nonlabel_party/session/activations_upload.h"
 #include "nonlabel_party/session/answer_protocol.h"
 #include "nonlabel_party/session/attack_runner.h"
 #include "nonlabel_party/session/attribute_audit_runner.h"
@@ -26,7 +25,6 @@
 #include "nonlabel_party/session/nonlabel_step_recorder.h"
 #include "nonlabel_party/session/nonlabel_training_step.h"
 #include "nonlabel_party/session/reconnector.h"
-#include "nonlabel_party/session/stop_request.h"
 
 namespace splitveil {
 

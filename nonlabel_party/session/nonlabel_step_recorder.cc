@@ -8,7 +8,6 @@
 #include "absl/strings/str_join.h"
 
 #include "common/privacy/gaussian_privacy.h"
-#include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 
 namespace splitveil {
@@ -58,7 +57,7 @@ absl::Status NonLabelStepRecorder::RecordProtection() {
 absl::Status NonLabelStepRecorder::RecordFrozen() {
   const std::string detail =
       absl::StrCat("from epoch ", row_.epoch + 1, ", batch ", row_.batch + 1,
-                   " on no gradient comes: the bottom model stays as it is, the top model goes on learning");
+                   " on no gradient is sent: the bottom model stays as it is, the top model continues to learn");
   LogInfo("the label party's release gate has frozen the bottom model: ", detail);
   return ledger_->RecordEvent("frozen", detail);
 }

@@ -9,9 +9,7 @@
 #include "absl/status/status.h"
 
 #include "common/ledger/ledger.h"
-#include "common/operations/run_progress.h"
 #include "common/operations/run_status.h"
-#include "nonlabel_party/protection/activation_protection.h"
 #include "nonlabel_party/protection/protected_bottom_model.h"
 
 namespace splitveil {

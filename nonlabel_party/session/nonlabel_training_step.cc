@@ -7,7 +7,7 @@
 
 #include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
-#include "nonlabel_party/session/activations_upload.h"
+#include "nonlabel_party/session/activation_account.h"
 
 namespace splitveil {
 namespace {
@@ -21,21 +21,27 @@ absl::Status OfPeer(const absl::Status& status) {
 }  // namespace
 
 void NonLabelTrainingStep::Gather(const BatchAddress& address) {
-  if (!gathered_.has_value() || gathered_->batch != address.batch) {
-    gathered_ = {address.batch, {}};
-    const absl::Span<const uint32_t> positions = parts_.schedule->BatchRows(address.epoch, address.batch);
-    for (const RowRange& rows : Slices(address).Computed(parts_.model->needs_whole_batch())) {
-      gathered_->features.push_back(parts_.features->Gather(positions.subspan(rows.first, rows.rows)));
-    }
+  if (gathered_.has_value() && gathered_->batch == address.batch) {
+    return;
   }
-  parts_.recorder->Lap(&StepTimeRow::data);
+  const absl::Span<const uint32_t> rows = parts_.schedule->BatchRows(address.epoch, address.batch);
+  const auto gather = [table = parts_.features, parts = Slices(address).Computed(parts_.model->needs_whole_batch()),
+                       positions = std::vector<uint32_t>(rows.begin(), rows.end())] {
+    std::vector<FeatureBatch> features;
+    for (const RowRange& part : parts) {
+      features.push_back(table->Gather(absl::MakeConstSpan(positions).subspan(part.first, part.rows)));
+    }
+    return features;
+  };
+  gathered_ = {address.batch, std::async(gather)};
 }
 
 absl::Status NonLabelTrainingStep::Send(const BatchAddress& address, TrainingStream& stream) {
   Gather(address);
   // Each part of the rows is computed by itself if the model allows it, so that the first slice is on its way early.
-  std::vector<FeatureBatch> features = std::move(gathered_->features);
+  std::vector<FeatureBatch> features = gathered_->features.get();
   gathered_.reset();
+  parts_.recorder->Lap(&StepTimeRow::data);
   const BatchSlices slices = Slices(address);
   SentBatch& sent = in_flight_.emplace_back();
   // A copy, since the model may free its own before the gradients come.

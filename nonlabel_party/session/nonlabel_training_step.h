@@ -6,6 +6,7 @@
 #include <cereal/access.hpp>
 #include <cstdint>
 #include <deque>
+#include <future>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,7 +54,7 @@ class NonLabelTrainingStep {
   };
   NonLabelTrainingStep(const Parts& parts, const Wire& wire) : parts_(parts), wire_(wire) {}
 
-  // Gathers the rows of the batch that is sent next, unless that is done.
+  // Begins to gather the rows of the batch that is sent next, on a thread of its own, unless that is done.
   void Gather(const BatchAddress& address);
   // Computes the batch's activations and sends them, slice by slice. Errors: the stream's; Internal for activations
   // that overflow.
@@ -82,7 +83,7 @@ class NonLabelTrainingStep {
   };
   struct GatheredRows {
     uint32_t batch = 0;
-    std::vector<FeatureBatch> features;  // Of the rows that are computed together, range by range.
+    std::future<std::vector<FeatureBatch>> features;  // Of the rows that are computed together, range by range.
   };
 
   BatchSlices Slices(const BatchAddress& address) const {

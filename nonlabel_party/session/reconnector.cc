@@ -1,19 +1,76 @@
 #include "nonlabel_party/session/reconnector.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <deque>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/transport/client_call.h"
 
 namespace splitveil {
+namespace {
+
+// Soon enough for an operator, and no load.
+constexpr absl::Duration kPeriod = absl::Milliseconds(100);
+
+}  // namespace
+
+bool StopRequest::Asked() {
+  if (!seen_ && stop_()) {
+    seen_ = true;
+  }
+  return seen_;
+}
+
+absl::StatusOr<std::unique_ptr<StopWatcher>> StopWatcher::Create(StopRequest* stop, std::function<void()> cancel) {
+  try {
+    return std::unique_ptr<StopWatcher>(new StopWatcher(stop, std::move(cancel)));
+  } catch (const std::system_error& error) {
+    return absl::InternalError(absl::StrCat("the watch for a stop: no thread could be started: ", error.what()));
+  }
+}
+
+StopWatcher::StopWatcher(StopRequest* stop, std::function<void()> cancel)
+    : stop_(stop), cancel_(std::move(cancel)), thread_([this] { Watch(); }) {}
+
+bool StopWatcher::Finish() {
+  if (thread_.joinable()) {
+    {
+      const absl::MutexLock lock(&mutex_);
+      finished_ = true;
+    }
+    sleep_.Wake();
+    thread_.join();
+  }
+  const absl::MutexLock lock(&mutex_);
+  return cancelled_;
+}
+
+void StopWatcher::Watch() {
+  while (true) {
+    if (stop_->Asked()) {
+      {
+        const absl::MutexLock lock(&mutex_);
+        cancelled_ = true;
+      }
+      cancel_();
+      return;
+    }
+    sleep_.Until(SteadyAfter(kPeriod));
+    const absl::MutexLock lock(&mutex_);
+    if (finished_) {
+      return;
+    }
+  }
+}
+
 namespace {
 
 constexpr absl::Duration kFirstPause = absl::Milliseconds(50);
@@ -171,7 +228,7 @@ absl::Status Reconnector::Waited(double seconds) {
     return absl::OkStatus();
   }
   const std::string detail = absl::StrFormat("%.1f s without the label party, the connection held", seconds);
-  LogInfo("it goes on after ", detail);
+  LogInfo("the run continues after ", detail);
   return options_.record ? options_.record("stalled", detail) : absl::OkStatus();
 }
 
@@ -187,7 +244,7 @@ void Reconnector::Pause(SteadyTime deadline) {
 absl::Status Reconnector::GiveUp(const absl::Status& lost) {
   const std::string detail = absl::StrFormat("%.1f s without the label party, given up", SecondsSince(*since_));
   SPLITVEIL_RETURN_IF_ERROR(options_.record ? options_.record("interrupted", detail) : absl::OkStatus());
-  given_up_ = absl::UnavailableError(absl::StrCat("the label party: expected it back within ",
+  given_up_ = absl::UnavailableError(absl::StrCat("the label party did not come back within ",
                                                   absl::FormatDuration(options_.max_outage),
                                                   " (deadlines.max_outage_seconds): ", lost.message()));
   return given_up_;

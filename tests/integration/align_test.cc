@@ -19,6 +19,7 @@
 #include "common/dataset/dataset.h"
 #include "tests/testing/process/child_process.h"
 #include "tests/testing/two_party_run.h"
+#include "tests/unit/nonlabel_party/session/ledger_value.h"
 
 namespace splitveil::testing {
 namespace {
@@ -38,8 +39,11 @@ class AlignTest : public ::testing::Test {
   }
 
   std::vector<std::string> Words(const std::string& party, const std::string& agreement) const {
-    return {"align", "--agreement=" + run_.folder + "/" + agreement,
-            "--config=" + run_.folder + "/" + party + ".textproto", "--out=" + SharedFile(party)};
+    std::vector<std::string> words = {"align", "--agreement=" + run_.folder + "/" + agreement,
+                                      "--config=" + run_.folder + "/" + party + ".textproto",
+                                      "--out=" + SharedFile(party)};
+    words.insert(words.end(), more_words_.begin(), more_words_.end());
+    return words;
   }
   std::string SharedFile(const std::string& party) const { return run_.folder + "/" + party + ".shared"; }
 
@@ -76,9 +80,10 @@ class AlignTest : public ::testing::Test {
   }
 
   TwoPartyRun run_{400};
+  std::vector<std::string> more_words_;
 };
 
-TEST_F(AlignTest, BothPartiesGetTheirSharedIdsAndNothingIsRecorded) {
+TEST_F(AlignTest, BothPartiesGetTheirSharedIdsAndTheAttemptAloneIsRecorded) {
   const std::unique_ptr<RunningProgram> label = StartLabelSide();
   const ChildResult nonlabel = NonLabelSide();
   ASSERT_EQ(nonlabel.exit_code, 0) << nonlabel.err;
@@ -99,8 +104,103 @@ TEST_F(AlignTest, BothPartiesGetTheirSharedIdsAndNothingIsRecorded) {
     struct stat facts = {};
     ASSERT_EQ(stat(SharedFile(party).c_str(), &facts), 0);
     EXPECT_EQ(facts.st_mode & 0777, 0600);
-    EXPECT_FALSE(std::filesystem::exists(run_.ledger(party)));
+    EXPECT_EQ(LedgerValue(run_.ledger(party), "SELECT count(*) FROM run"), "0");
+    EXPECT_EQ(LedgerValue(run_.ledger(party),
+                          "SELECT program || ' ' || ids || ' ' || repeated || ' ' || left_out "
+                          "FROM alignment"),
+              absl::StrCat("align ", Ids(party).size(), " refuse 0"));
   }
+}
+
+// Tables that nobody prepared, of different columns, orders and separators; the key has two columns.
+TEST_F(AlignTest, TablesOfOwnIdsGiveRowNumbersInOneOrder) {
+  std::vector<std::pair<int, int>> ours, theirs;
+  std::string our_table = "amount,branch,account\n", their_table = "account\tbranch\n";
+  for (int i = 0; i < 300; ++i) {
+    ours.emplace_back(i % 7, i);
+    absl::StrAppend(&our_table, 1000 - i, ",", i % 7, ",", i, "\n");
+    const int other = 449 - i;
+    theirs.emplace_back(other % 7, other);
+    absl::StrAppend(&their_table, other, "\t", other % 7, "\n");
+  }
+  std::ofstream(run_.folder + "/ours.csv") << our_table;
+  std::ofstream(run_.folder + "/theirs.tsv") << their_table;
+  std::filesystem::remove_all(run_.folder + "/label_party.data");
+  std::filesystem::remove_all(run_.folder + "/nonlabel_party.data");
+  more_words_ = {"--ids=" + run_.folder + "/ours.csv", "--key=branch,account"};
+  const std::unique_ptr<RunningProgram> label = StartLabelSide();
+  more_words_ = {"--ids=" + run_.folder + "/theirs.tsv", "--key=branch,account"};
+  const ChildResult nonlabel = NonLabelSide();
+  ASSERT_EQ(nonlabel.exit_code, 0) << nonlabel.err;
+  ASSERT_EQ(label->Wait(), 0) << label->Errors();
+  EXPECT_THAT(label->Output(), StartsWith("label_party: 300 own rows, 150 shared, 300 rows of the peer, "));
+  const std::vector<std::string> our_rows =
+      absl::StrSplit(ReadWholeFile(SharedFile("label_party")), '\n', absl::SkipEmpty());
+  const std::vector<std::string> their_rows =
+      absl::StrSplit(ReadWholeFile(SharedFile("nonlabel_party")), '\n', absl::SkipEmpty());
+  ASSERT_EQ(our_rows.size(), 150);
+  ASSERT_EQ(their_rows.size(), 150);
+  std::set<std::pair<int, int>> found;
+  for (size_t i = 0; i < our_rows.size(); ++i) {
+    const auto& key = ours.at(static_cast<size_t>(std::stoi(our_rows[i])));
+    EXPECT_EQ(key, theirs.at(static_cast<size_t>(std::stoi(their_rows[i]))));
+    found.insert(key);
+  }
+  EXPECT_EQ(found.size(), 150);
+}
+
+// Each lets the peer try another list of ids, with a run or without.
+TEST_F(AlignTest, AttemptsAndRunsCountTogether) {
+  run_.label_config.mutable_party()->set_max_alignments(1);
+  const std::unique_ptr<RunningProgram> label = StartLabelSide();
+  ASSERT_EQ(NonLabelSide().exit_code, 0);
+  ASSERT_EQ(label->Wait(), 0) << label->Errors();
+  // Known before the peer comes.
+  std::vector<std::string> words = Words("label_party", "run.textproto");
+  words.insert(words.begin(), BinDir() + "/splitveil");
+  const ChildResult again = RunChild(words);
+  EXPECT_EQ(again.exit_code, 4) << again.err;
+  EXPECT_THAT(again.err, HasSubstr("already counts 1 of at most 1 (party.max_alignments)"));
+  run_.StartLabelParty();
+  run_.StartNonLabelParty();
+  EXPECT_EQ(run_.nonlabel->Wait(), 4) << run_.nonlabel->Errors();
+  EXPECT_EQ(run_.label->Wait(), 4) << run_.label->Errors();
+}
+
+TEST_F(AlignTest, WithoutALedgerThatCountsItNothingBegins) {
+  run_.nonlabel_config.mutable_party()->set_ledger_path("absent/ledger.db");
+  PointNonLabelPartyAt("1");
+  const ChildResult refused = NonLabelSide();
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("nonlabel_party.textproto: party.ledger_path: "));
+}
+
+TEST_F(AlignTest, ATableNeedsAKeyAndAKeyATable) {
+  Write("label_party.textproto", run_.label_config);
+  for (const char* const flag : {"--ids=table.csv", "--key=id", "--repeated=first"}) {
+    std::vector<std::string> words = Words("label_party", "run.textproto");
+    words.insert(words.begin(), BinDir() + "/splitveil");
+    words.emplace_back(flag);
+    EXPECT_EQ(RunChild(words).exit_code, 2) << flag;
+  }
+}
+
+// Known before anything is sent; an earlier file of own ids may be replaced.
+TEST_F(AlignTest, SharedIdsReplaceNothingElse) {
+  PointNonLabelPartyAt("1");
+  const std::string own = *Ids("nonlabel_party").begin();
+  std::ofstream(SharedFile("nonlabel_party")) << own << "\nid,amount\n";
+  const ChildResult refused = NonLabelSide();
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err,
+              HasSubstr("nonlabel_party.shared: --out: this file holds no earlier shared ids of this party"));
+  EXPECT_EQ(ReadWholeFile(SharedFile("nonlabel_party")), own + "\nid,amount\n");
+  std::ofstream(SharedFile("label_party")) << *Ids("label_party").begin() << "\n";
+  const std::unique_ptr<RunningProgram> label = StartLabelSide();
+  std::filesystem::remove(SharedFile("nonlabel_party"));
+  EXPECT_EQ(NonLabelSide().exit_code, 0);
+  EXPECT_EQ(label->Wait(), 0) << label->Errors();
+  EXPECT_GT(std::filesystem::file_size(SharedFile("label_party")), 100U);
 }
 
 TEST_F(AlignTest, DifferentAgreementsAreRefusedByBothNamingTheField) {

@@ -1,6 +1,7 @@
 // Halves that Python made: trained by both parties as by Python in one process, audited at their submodules, exported,
 // and read by Python and by a further run. Needs Debian's python3-torch.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -20,7 +21,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/ledger/ledger_reader.h"
-#include "common/schedule/joint_seed.h"
+#include "common/schedule/schedule.h"
 #include "common/schedule/slice_assembler.h"
 #include "common/schedule/train_test_split.h"
 #include "tests/testing/local_label_party.h"
@@ -38,12 +39,15 @@ constexpr char kHalves[] = "tests/integration/bring_your_own/halves.py";
 
 bool HasPythonTorch() { return RunChild({kPython, "-c", "import torch"}).exit_code == 0; }
 
-void Python(std::vector<std::string> arguments) {
+void Python(std::vector<std::string> arguments, std::string* out = nullptr) {
   arguments.insert(arguments.begin(), {kPython, kHalves});
   ChildOptions options;
   options.limit_seconds = 200;
   const ChildResult result = RunChild(arguments, options);
   ASSERT_EQ(result.exit_code, 0) << result.out << result.err;
+  if (out != nullptr) {
+    *out = result.out;
+  }
 }
 
 void Save(const c10::IValue& value, const std::string& path) {
@@ -191,7 +195,12 @@ class BringYourOwnTest : public ::testing::Test {
   }
 
   void Train() {
-    absl::StatusOr<std::unique_ptr<LabelSession>> label = LabelSession::Create(run_.LabelOptions());
+    LabelSessionOptions options = run_.LabelOptions();
+    options.keep_report = [this](const RunFigures& report) {
+      report_ = report;
+      return absl::OkStatus();
+    };
+    absl::StatusOr<std::unique_ptr<LabelSession>> label = LabelSession::Create(std::move(options));
     ASSERT_TRUE(label.ok()) << label.status();
     label_ = *std::move(label);
     peer_ = std::make_unique<LocalLabelParty>(label_.get());
@@ -369,6 +378,7 @@ class BringYourOwnTest : public ::testing::Test {
   std::unique_ptr<LocalLabelParty> peer_;
   std::unique_ptr<NonLabelSession> nonlabel_;
   std::unique_ptr<FeatureTable> features_, own_features_;
+  RunFigures report_;  // RESULT's.
 };
 
 TEST_F(BringYourOwnTest, ScriptedHalvesWithNormalisationDropoutAndEmbeddingsTrainAsInPython) {
@@ -426,6 +436,33 @@ TEST_F(BringYourOwnTest, HalvesOfOursAreReadByPythonAsTheyPredict) {
   ASSERT_NO_FATAL_FAILURE(Train());
   SaveBatches(/*with_tables=*/false);
   ExpectExportsReadAlike();
+}
+
+// What is reported is what is exported: the halves of the best epoch, which is not the last one.
+TEST_F(BringYourOwnTest, TheExportedHalvesOfTheBestEpochReproduceTheTestAucOfResult) {
+  run_.agreement.set_epochs(25);
+  run_.label_config.set_keep(v1::LabelPartyConfig::BEST);
+  for (v1::PartyCommon* party : {run_.label_config.mutable_party(), run_.nonlabel_config.mutable_party()}) {
+    party->mutable_optimizer()->set_learning_rate(0.2);  // Overfits within the run.
+    party->set_export_dir(run_.files.File("exported"));
+  }
+  ASSERT_NO_FATAL_FAILURE(Train());
+  ASSERT_TRUE(report_.test.auc.has_value() && report_.final_test.auc.has_value());
+  EXPECT_LT(report_.best_epoch, 25);
+  EXPECT_GT(std::abs(*report_.test.auc - *report_.final_test.auc), 1e-3) << "the epochs cannot be told apart";
+
+  Batches();  // Gathers the features of both parties.
+  const std::vector<uint32_t>& rows = nonlabel_->aligned().rows;
+  const std::vector<uint32_t> positions = SplitRule(run_.agreement).Split(run_.nonlabel_data.ids, rows).test;
+  const FeatureBatch bottom = features_->Gather(positions), top = own_features_->Gather(positions);
+  c10::Dict<std::string, Tensors> data;
+  data.insert("bottom", Tensors{AsTensor(bottom.numeric), Categories(bottom)});
+  data.insert("top", Tensors{AsTensor(top.numeric), Categories(top)});
+  data.insert("labels", Tensors{torch::tensor(LabelsOf(positions))});
+  Save(data, run_.files.File("exported/test.pt"));
+  std::string found;
+  ASSERT_NO_FATAL_FAILURE(Python({"auc", run_.files.File("exported")}, &found));
+  EXPECT_NEAR(std::stod(found), *report_.test.auc, 1e-6);
 }
 
 TEST_F(BringYourOwnTest, ConvolutionalHalvesTrainAsInPython) {
@@ -490,7 +527,7 @@ TEST_F(BringYourOwnTest, ConvolutionalHalfTrainsOnWholeBatchesAgainstATopModelOf
   run_.nonlabel_config.mutable_model()->Clear();
   run_.nonlabel_config.mutable_model()->set_torchscript_path(run_.files.File("bottom.pt"));
   run_.agreement.set_batch_size(400);
-  run_.agreement.set_epochs(12);
+  run_.agreement.set_epochs(25);
   run_.label_config.set_keep(v1::LabelPartyConfig::LAST);
   run_.agreement.mutable_audit()->set_layers(1, "features.0");
   for (v1::PartyCommon* party : {run_.label_config.mutable_party(), run_.nonlabel_config.mutable_party()}) {

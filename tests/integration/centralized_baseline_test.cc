@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/schedule/joint_seed.h"
+#include "common/schedule/schedule.h"
 #include "common/schedule/train_test_split.h"
 #include "tests/testing/centralized_baseline_model.h"
 #include "tests/testing/local_label_party.h"
@@ -170,6 +170,11 @@ TEST_F(CentralizedBaselineTest, AModelCutBehindItsEmbeddingsTrainsAsTheWhole) {
 
 TEST_F(CentralizedBaselineTest, OwnFeaturesTrainInsideTheTopModel) {
   HoldWhole(std::string(kHalves) + "own_features { embedding { dimension: 3 } before: 'logit' }", "second", 8);
+  ExpectSameWeights(3);
+}
+
+TEST_F(CentralizedBaselineTest, NumbersInPiecesTrainAtBothParties) {
+  HoldWhole(std::string(kHalves) + "own_features { embedding { dimension: 3 } } numeric_pieces: 5", "second", 8);
   ExpectSameWeights(3);
 }
 

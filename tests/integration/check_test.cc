@@ -240,14 +240,13 @@ TEST_F(CheckTest, RefusesALedgerThatIsNone) {
     PartyOf(party)->set_ledger_path("data.tsv");
     ExpectRefused(party, "party.ledger_path: " + run_.folder + "/data.tsv: expected a SQLite database");
     PartyOf(party)->set_ledger_path("absent/x.db");
-    ExpectRefused(party, "party.ledger_path: " + run_.folder + "/absent/x.db: expected a path in a folder that exists");
+    ExpectRefused(party, "party.ledger_path: " + run_.folder + "/absent/x.db: its folder does not exist");
   }
 }
 
 TEST_F(CheckTest, RefusesAResultWithoutAFolder) {
   run_.label_config.set_result_path("absent/result.json");
-  ExpectRefused("label_party",
-                "result_path: expected a path in a folder that exists, found " + run_.folder + "/absent/result.json");
+  ExpectRefused("label_party", "result_path: " + run_.folder + "/absent/result.json: its folder does not exist");
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ class DirtyTableTest : public ::testing::Test {
     if (scaling == "proposed") {
       Write("schema", ProposedSchema());
       Write("run.textproto",
-            absl::StrCat(kAgreement, " alignment { id_form: UNICODE_NFC }"));  // As `init` proposes it.
+            absl::StrCat(kAgreement, " alignment { id_form: [CASE_FOLD, UNICODE_NFC] }"));  // As `init` proposes it.
     } else {
       prepare.push_back("--scaling=" + scaling);
     }

@@ -41,9 +41,13 @@ class KilledRunTest : public ::testing::TestWithParam<Setting> {
     auto run = std::make_unique<InterruptedRun>(GetParam().in_flight_batches);
     EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(GetParam().label_config, &run->run.label_config));
     EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(GetParam().nonlabel_config, &run->run.nonlabel_config));
-    const bool proved = run->run.label_config.protection().has_gaussian_label_dp();
+    const v1::GradientProtection& protection = run->run.label_config.protection();
+    const bool proved = protection.has_gaussian_label_dp() || protection.has_label_dp();
     run->ForBoth([&](v1::RunAgreement& agreement) {
       agreement.set_checkpoint_steps(GetParam().checkpoint_steps);
+      if (run->run.label_config.has_early_stopping()) {
+        agreement.set_epochs(30);  // It ends with the one after the best.
+      }
       if (proved) {
         agreement.mutable_audit()->clear_attacks();
         agreement.mutable_audit()->clear_layers();
@@ -111,9 +115,9 @@ INSTANTIATE_TEST_SUITE_P(Methods, KilledRunTest,
                                            Setting{"marvell", "protection { marvell { s: 4 } }", 1, 3},
                                            Setting{"label_dp", "protection { label_dp { epsilon: 1 } }", 1, 3},
                                            Setting{"an_earlier_epoch_is_kept",
-                                                   "protection { none {} } party { optimizer { learning_rate: 0.3 } } "
-                                                   "early_stopping { metric: LOG_LOSS patience: 9 }",
-                                                   1, 3, "party { optimizer { learning_rate: 0.3 } }"},
+                                                   "protection { none {} } party { optimizer { learning_rate: 1 } } "
+                                                   "early_stopping { metric: LOG_LOSS patience: 1 }",
+                                                   1, 3, "party { optimizer { learning_rate: 1 } }"},
                                            Setting{"in_flight", "protection { iso { t: 1 } }", 3, 4},
                                            Setting{
                                                "one_draw",

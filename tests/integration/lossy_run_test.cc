@@ -222,7 +222,7 @@ class LossyRunTest : public ::testing::Test {
     outcome.evaluations = LedgerValue(ledger, "SELECT group_concat(auc) FROM evaluation");
     outcome.interruptions =
         LedgerValue(run.files.File("nonlabel_party.db"), "SELECT count(*) FROM event WHERE kind = 'interrupted'");
-    constexpr char kBegun[] = "SELECT count(*) FROM event WHERE kind = 'aligning'";
+    constexpr char kBegun[] = "SELECT count(*) FROM alignment";
     outcome.begun_alignments =
         absl::StrCat(LedgerValue(ledger, kBegun), " ", LedgerValue(run.files.File("nonlabel_party.db"), kBegun));
     return outcome;

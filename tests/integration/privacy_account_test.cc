@@ -169,6 +169,58 @@ TEST_F(PrivacyAccountRunTest, RunsWithoutAnAccountCountTowardsTheLimitOfThoseWit
   EXPECT_TRUE(IsHalt(run())) << nonlabel_status_;  // Flips of their own.
 }
 
+// Flips are noised labels above 1/2, and an account counts them as these: epsilon 1 as mu 1.232035 (Python's
+// statistics.NormalDist). It cannot tell whether that noise was released itself, so it states as much.
+TEST_F(PrivacyAccountRunTest, FlipsOfAnAccountCountOnceAndAddUpWithOtherNoise) {
+  const double mu = 1.232035;
+  run_.label_config.clear_label_side_audit();
+  run_.label_config.mutable_protection()->mutable_label_dp()->set_epsilon(1);
+  EXPECT_TRUE(RunConfigured().ok()) << nonlabel_status_;
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(mu * mu), 1e-5);
+  EXPECT_TRUE(RunConfigured().ok()) << nonlabel_status_;
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(mu * mu), 1e-5);
+  Complete(2);
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(mu * mu + 0.25), 1e-5);
+  run_.label_config.mutable_privacy_account()->set_max_lifetime_auc_bound(0.85);
+  run_.label_config.mutable_protection()->mutable_label_dp()->set_epsilon(1.5);
+  EXPECT_TRUE(IsHalt(RunConfigured())) << nonlabel_status_;
+  EXPECT_EQ(messages_, 0);
+  EXPECT_EQ(LedgerValue(path_, "SELECT count(*) FROM label_release WHERE noise = 'flip' AND sigma_units > 0"), "3");
+}
+
+// A head that has learned true labels, or other flips, tells them in its gradients whatever the flips of this run.
+TEST_F(PrivacyAccountRunTest, FlipsHideNothingThatTheHeadLearnedBefore) {
+  run_.label_config.clear_label_side_audit();
+  run_.label_checkpoints.path = run_.files.File("label.checkpoint");
+  run_.nonlabel_checkpoints.path = run_.files.File("nonlabel.checkpoint");
+  const auto start = [&](double epsilon) {
+    run_.label_config.mutable_protection()->mutable_label_dp()->set_epsilon(epsilon);
+    run_.label_checkpoints.initial = {*Checkpoint::Open(run_.label_checkpoints.path)};
+    run_.nonlabel_checkpoints.initial = {*Checkpoint::Open(run_.nonlabel_checkpoints.path)};
+    return RunConfigured();
+  };
+  // Trained on true labels, without a gradient that anything would count.
+  v1::LabelPartyConfig config = run_.label_config;
+  run_.label_config.clear_privacy_account();
+  run_.label_config.mutable_protection()->mutable_none();
+  run_.label_config.mutable_release()->set_max_step_auc_bound(0.5);
+  run_.label_config.mutable_release()->set_action(v1::FREEZE_BOTTOM);
+  EXPECT_TRUE(RunConfigured().ok()) << nonlabel_status_;
+  run_.label_config = config;
+  EXPECT_THAT(start(1).ToString(), ::testing::HasSubstr("party.initial_checkpoint: its head"));
+  EXPECT_EQ(messages_, 0);
+  run_.label_config.clear_privacy_account();
+  EXPECT_THAT(start(1).ToString(), ::testing::HasSubstr("party.initial_checkpoint: its head"));
+  run_.label_config = config;
+  run_.label_config.mutable_protection()->mutable_label_dp()->set_epsilon(1);
+  run_.label_checkpoints.initial.clear();
+  run_.nonlabel_checkpoints.initial.clear();
+  EXPECT_TRUE(RunConfigured().ok()) << nonlabel_status_;
+  EXPECT_TRUE(start(1).ok()) << nonlabel_status_;  // The very same flips.
+  EXPECT_THAT(start(1.0000001).ToString(), ::testing::HasSubstr("party.initial_checkpoint: its head"));
+  EXPECT_EQ(messages_, 0);
+}
+
 // The ledger is gone, too; the checkpoint from which the run starts says what its earlier part released.
 TEST_F(PrivacyAccountRunTest, WhatACheckpointCountsCountsTowardsTheLimit) {
   run_.label_config.mutable_privacy_account()->set_max_lifetime_auc_bound(0.65);

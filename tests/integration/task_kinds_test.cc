@@ -59,7 +59,10 @@ TEST_F(TaskKindsTest, TheWorstCaseOfSeveralClassesIsWhatIsProved) {
   const Json result = Train(*run);
   const double proved = Normal(0.5);  // mu = sqrt 2 / 2.
   EXPECT_NEAR(result["standing"]["proved_auc_bound"], proved, 1e-5);
-  EXPECT_NEAR(result["standing"]["worst_case"]["auc"], proved, 0.016);
+  // Its standard error is 0.0053: four of them above; below also what the head hides of the noised labels, 0.009 on
+  // average over 8 runs.
+  EXPECT_LT(result["standing"]["worst_case"]["auc"], proved + 0.021);
+  EXPECT_GT(result["standing"]["worst_case"]["auc"], proved - 0.035);
   EXPECT_NE(result["standing"]["verdict"], "broken");
   EXPECT_NEAR(result["claim_check"]["claimed_mu"], std::sqrt(2) / 2, 1e-5);
   EXPECT_LE(result["claim_check"]["mu_lower"], std::sqrt(2) / 2);

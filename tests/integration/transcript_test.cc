@@ -1,9 +1,11 @@
 // gaussian_label_dp: whatever the labels are, the same noised labels give the peer the same messages.
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -13,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/schedule/train_test_split.h"
-#include "label_party/protection/passthrough_methods.h"
+#include "label_party/protection/gradient_protection.h"
 #include "label_party/session/label_session.h"
 #include "nonlabel_party/session/nonlabel_session.h"
 #include "tests/testing/local_label_party.h"
@@ -40,14 +42,23 @@ class FixedTargets final : public LabelTargets {
   FixedTargets(std::shared_ptr<LabelTargets> drawn, std::vector<float> targets, size_t examples)
       : drawn_(std::move(drawn)), targets_(std::move(targets)), examples_(examples) {}
 
+  absl::Status Count(absl::Span<const NoiseRow> examples, absl::Span<const float> labels) override {
+    EXPECT_LE(examples.size(), examples_);
+    for (const NoiseRow& example : examples) {
+      numbers_.emplace(example.bytes(), numbers_.size());
+    }
+    return drawn_->Count(examples, labels);
+  }
   absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,
                                                      absl::Span<const float> labels, uint32_t epoch) override {
     EXPECT_TRUE(drawn_->TrainingTargets(examples, labels, epoch).ok());
     const size_t outputs = targets_.size() / examples_;
-    EXPECT_LE(labels.size(), examples_);
-    std::vector<float> targets(targets_.begin(), targets_.begin() + static_cast<int64_t>(outputs * labels.size()));
-    if (drawn_->draws() > 1) {  // Another draw in every epoch.
-      std::rotate(targets.begin(), targets.begin() + 1 + epoch % 7, targets.end());
+    const size_t shift = drawn_->draws() > 1 ? 1 + epoch % 7 : 0;  // Another draw in every epoch.
+    std::vector<float> targets;
+    for (const NoiseRow& example : examples) {
+      for (size_t k = 0; k < outputs; ++k) {
+        targets.push_back(targets_[(outputs * numbers_.at(example.bytes()) + k + shift) % targets_.size()]);
+      }
     }
     return targets;
   }
@@ -61,6 +72,7 @@ class FixedTargets final : public LabelTargets {
   const std::shared_ptr<LabelTargets> drawn_;
   const std::vector<float> targets_;
   const size_t examples_;
+  std::map<std::array<uint8_t, 12>, size_t> numbers_;  // By example.
 };
 
 class TranscriptTest : public ::testing::Test {

@@ -87,9 +87,11 @@ Tensor Averaged(const Tensor& average, const Tensor& values, const v1::Optimizer
   return keep * average + (1 - keep) * values;
 }
 
-Tensor Numeric(const FeatureBatch& batch) {
+// Each number x as clamp(pieces x - i, 0, 1), i < pieces; with one piece as it is.
+Tensor Numeric(const FeatureBatch& batch, int pieces) {
   const ConstMatrixView numeric = batch.numeric;
-  return torch::from_blob(const_cast<float*>(numeric.data()), {batch.rows, numeric.cols()}).clone();
+  const Tensor values = torch::from_blob(const_cast<float*>(numeric.data()), {batch.rows, numeric.cols()}).clone();
+  return pieces == 1 ? values : (values.unsqueeze(2) * pieces - torch::arange(pieces)).clamp(0, 1).flatten(1);
 }
 
 }  // namespace
@@ -199,8 +201,8 @@ void CentralizedBaselineModel::AddEmbedding(const std::string& name, int dimensi
 
 Tensor CentralizedBaselineModel::Input(const std::string& embedding, const FeatureBatch& batch, Party& party) {
   const auto found = party.embeddings.find(embedding);
-  return found == party.embeddings.end() ? Numeric(batch)
-                                         : torch::cat({found->second.Lookup(batch), Numeric(batch)}, 1);
+  const Tensor numbers = Numeric(batch, embedding == "wide.embedding" ? 1 : options_.whole.numeric_pieces());
+  return found == party.embeddings.end() ? numbers : torch::cat({found->second.Lookup(batch), numbers}, 1);
 }
 
 Tensor CentralizedBaselineModel::Forward(const FeatureBatch& features, const FeatureBatch& own) {

@@ -4,20 +4,26 @@
 
 #include <cstdint>
 #include <gtest/gtest.h>
+#include <type_traits>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
 #include "common/crypto/label_noise.h"
+#include "label_party/label_privacy/label_targets.h"
 
 namespace splitveil {
 
 // `source`: LabelTargets or Protection. The examples of `labels` are numbered. Of `epoch`.
 template <typename Source>
 std::vector<float> DrawTargets(Source&& source, absl::Span<const uint8_t> labels, uint32_t epoch = 0) {
-  absl::StatusOr<std::vector<float>> targets =
-      source.TrainingTargets(NumberedNoiseRows(labels.size()), std::vector<float>(labels.begin(), labels.end()), epoch);
+  const std::vector<float> counted(labels.begin(), labels.end());
+  if constexpr (std::is_base_of_v<LabelTargets, std::decay_t<Source>>) {
+    const absl::Status status = source.Count(NumberedNoiseRows(labels.size()), counted);
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  absl::StatusOr<std::vector<float>> targets = source.TrainingTargets(NumberedNoiseRows(labels.size()), counted, epoch);
   EXPECT_TRUE(targets.ok()) << targets.status();
   return targets.ok() ? *std::move(targets) : std::vector<float>();
 }

@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 
 #include "common/alignment/private_set_intersection.h"
-#include "common/schedule/joint_seed.h"
 #include "common/schedule/schedule.h"
 #include "label_party/session/label_session.h"
 #include "tests/testing/small_run.h"

@@ -59,11 +59,11 @@ function showProgress(status) {
   const bar = byId("progress");
   bar.max = Math.max(all, 1);
   bar.value = done;
-  const left = figure(status.seconds_left);
+  const left = figure(aligning ? status.alignment_seconds_left : status.seconds_left);
+  const time = status.ended || left <= 0 ? "" : ", about " + duration(left) + " left";
   byId("progress-words").textContent = all === 0 ? "Nothing to count yet."
-    : aligning ? whole(done) + " of " + whole(all) + " ids masked, own and the peer's"
-    : "Step " + whole(done) + " of " + whole(all) + ", epoch " + (figure(status.epoch) + 1) +
-      (status.ended ? "" : left > 0 ? ", about " + duration(left) + " left" : "");
+    : aligning ? whole(done) + " of " + whole(all) + " ids masked, own and the peer's" + time
+    : "Step " + whole(done) + " of " + whole(all) + ", epoch " + (figure(status.epoch) + 1) + time;
   const seconds = figure(status.step_seconds);
   showFigures(byId("progress-figures"), [
     figure(status.steps_per_second) > 0 && !status.ended && ["steps per second", rate(figure(status.steps_per_second))],

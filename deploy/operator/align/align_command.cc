@@ -2,20 +2,28 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "deploy/operator/align/alignment_host.h"
+#include "deploy/operator/align/id_table.h"
 #include "deploy/operator/commands.h"
 #include "deploy/operator/party_config/party_config.h"
+#include "deploy/operator/preparation/id_form.h"
 
 #include "common/config/agreement.h"
 #include "common/dataset/prepared_data.h"
+#include "common/ledger/ledger.h"
 #include "common/operations/party_program.h"
 #include "common/operations/run_facts.h"
 #include "common/operations/run_status.h"
@@ -27,7 +35,6 @@
 #include "common/status/status_macros.h"
 #include "common/transport/client_call.h"
 #include "common/transport/peer_probe.h"
-#include "common/transport/stream_watchdog.h"
 
 #include "splitveil/v1/alignment.grpc.pb.h"
 #include "splitveil/v1/split_training.grpc.pb.h"
@@ -107,7 +114,8 @@ absl::StatusOr<std::string> Open(const AlignmentSide& side, const std::shared_pt
 }
 
 // Waits for the label party at `peer_address`, which runs `splitveil align` too, and aligns with it. Every message has
-// the agreement's deadline. Errors: Unavailable, DeadlineExceeded; refusals of the label party; those of AlignIds.
+// the agreement's deadline. Errors: Unavailable, DeadlineExceeded; refusals of the label party; those of
+// CountAttempt and AlignIds.
 absl::StatusOr<FinishedAlignment> CallAlignment(const AlignmentSide& side, const std::string& peer_address) {
   const v1::Deadlines& deadlines = side.agreement.deadlines();
   const std::string& peer_name = side.identity.peer_name;
@@ -116,6 +124,7 @@ absl::StatusOr<FinishedAlignment> CallAlignment(const AlignmentSide& side, const
   const std::shared_ptr<grpc::Channel> channel =
       TlsChannel(peer_address, side.identity, peer_name, MaxMessageBytes(side.agreement));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string run_id, Open(side, channel));
+  SPLITVEIL_RETURN_IF_ERROR(CountAttempt(side, run_id));
   const auto stub = v1::Alignment::NewStub(channel);
   CallChannel stream(stub.get(), absl::Seconds(deadlines.alignment_chunk_seconds()));
   RunStatus status("nonlabel_party");
@@ -130,18 +139,94 @@ struct AlignFlags {
   std::string config;
   std::string role;
   std::string out;
+  std::string ids;
+  std::vector<std::string> key;
+  std::string repeated = "refuse";
 };
 
-// One id per line, in the order of the own data: that of the alignment is random.
-absl::Status WriteSharedIds(const std::string& path, const FinishedAlignment& finished, const Dataset& data) {
-  std::vector<uint32_t> rows = finished.aligned.rows;
-  // The alignment's order is random and says nothing; the table's order is easier to compare.
-  std::sort(rows.begin(), rows.end());
+// Where a party's ids are: prepared data, or a table of its own.
+struct OwnIds {
+  std::shared_ptr<const Dataset> data;
+  std::optional<IdTable> table;
+
+  IdList ids() const { return table.has_value() ? table->ids() : data->ids(); }
+};
+
+absl::StatusOr<OwnIds> ReadIds(const AlignFlags& flags, const v1::RunAgreement& agreement, const v1::PartyCommon& party,
+                               PreparedFor owner) {
+  OwnIds own;
+  if (flags.ids.empty()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(own.data, OpenPreparedData(party, agreement, owner));
+    return own;
+  }
+  IdTable::Options options = {flags.ids, flags.key, FormsIn(agreement.alignment().id_form())};
+  const auto& patterns = agreement.alignment().id_pattern();
+  options.patterns.assign(patterns.begin(), patterns.end());
+  options.repeated = flags.repeated == "first"  ? RepeatedKeys::kFirst
+                     : flags.repeated == "last" ? RepeatedKeys::kLast
+                                                : RepeatedKeys::kRefuse;
+  SPLITVEIL_ASSIGN_OR_RETURN(own.table, IdTable::Read(options));
+  return own;
+}
+
+// That what is shared replaces nothing but what an earlier alignment wrote: own ids, or numbers of rows of an own
+// table. Error: AlreadyExists.
+absl::Status CheckSharedPath(const std::string& path, const OwnIds& own) {
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (absl::IsNotFound(text.status())) {
+    return absl::OkStatus();
+  }
+  absl::flat_hash_set<absl::string_view> ids;
+  for (size_t row = 0; row < own.ids().size() && !own.table.has_value(); ++row) {
+    ids.insert(own.ids()[row]);
+  }
+  const std::vector<absl::string_view> lines =
+      absl::StrSplit(text.ok() ? absl::string_view(*text) : "", '\n', absl::SkipEmpty());
+  // Row numbers of the table, each once: a list of customer numbers is neither.
+  absl::flat_hash_set<uint64_t> numbers;
+  const auto is_row = [&](absl::string_view line) {
+    uint64_t number = 0;
+    return absl::SimpleAtoi(line, &number) &&
+           number < own.ids().size() + static_cast<uint64_t>(own.table->left_out()) && numbers.insert(number).second;
+  };
+  const bool is_own = text.ok() && std::all_of(lines.begin(), lines.end(), [&](absl::string_view line) {
+                        return own.table.has_value() ? is_row(line) : ids.contains(line);
+                      });
+  return is_own ? absl::OkStatus()
+                : absl::AlreadyExistsError(absl::StrCat(path,
+                                                        ": --out: this file holds no earlier shared ids of this party, "
+                                                        "so it is not overwritten: set a different file"));
+}
+
+// One id per line, in the order of the own data; of an own table its row numbers, in the order both parties share.
+absl::Status WriteShared(const std::string& path, std::vector<uint32_t> rows, const OwnIds& own) {
+  if (!own.table.has_value()) {
+    // The alignment's order is random and says nothing; the table's order is easier to compare.
+    std::sort(rows.begin(), rows.end());
+  }
   std::string text;
   for (const uint32_t row : rows) {
-    absl::StrAppend(&text, data.ids()[row], "\n");
+    own.table.has_value() ? absl::StrAppend(&text, own.table->row_number(row), "\n")
+                          : absl::StrAppend(&text, own.ids()[row], "\n");
   }
   return WriteFile(path, text, kOwnerOnly);  // Who is a customer of both is neither's to publish.
+}
+
+void PrintSummary(const char* role, const FinishedAlignment& finished, const OwnIds& own,
+                  const v1::AlignmentAgreement& agreement) {
+  const size_t rows = own.ids().size();
+  std::printf("%s: %zu own rows, %zu shared, %llu rows of the peer, %.1f s, %lld bytes sent, %lld received\n", role,
+              rows, finished.aligned.rows.size(), static_cast<unsigned long long>(finished.aligned.peer_ids),
+              finished.seconds, static_cast<long long>(finished.aligned.bytes_sent),
+              static_cast<long long>(finished.aligned.bytes_received));
+  if (own.table.has_value() && own.table->left_out() > 0) {
+    std::printf("left out: %lld more own rows, whose key repeats\n", static_cast<long long>(own.table->left_out()));
+  }
+  const std::string low =
+      DescribeLowShare({static_cast<int64_t>(finished.aligned.rows.size()), static_cast<int64_t>(rows),
+                        static_cast<int64_t>(finished.aligned.peer_ids)},
+                       agreement.low_shared_share());
+  std::printf("%s%s%s", low.empty() ? "" : "WARNING: ", low.c_str(), low.empty() ? "" : "\n");
 }
 
 absl::StatusOr<ExitCode> Align(const AlignFlags& flags) {
@@ -151,26 +236,30 @@ absl::StatusOr<ExitCode> Align(const AlignFlags& flags) {
   const auto* const label = std::get_if<v1::LabelPartyConfig>(&config);
   const auto* const nonlabel = std::get_if<v1::NonLabelPartyConfig>(&config);
   const v1::PartyCommon& party = label != nullptr ? label->party() : nonlabel->party();
-  const PreparedFor owner = label != nullptr ? PreparedFor::kLabelParty : PreparedFor::kNonLabelParty;
   SPLITVEIL_ASSIGN_OR_RETURN(side.identity, LoadPartyIdentity(party.identity()));
-  SPLITVEIL_ASSIGN_OR_RETURN(side.data, OpenPreparedData(party, side.agreement, owner));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const OwnIds own,
+      ReadIds(flags, side.agreement, party, label != nullptr ? PreparedFor::kLabelParty : PreparedFor::kNonLabelParty));
+  side.ids = own.ids();
+  side.party = party;
+  side.attempt = {"", "align", static_cast<int64_t>(side.ids.size()), flags.repeated,
+                  own.table.has_value() ? own.table->left_out() : 0};
+  // Known before the peer waits for this party. What counts is CountAttempt.
+  SPLITVEIL_RETURN_IF_ERROR(CheckLedgerOf(party, flags.config));
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t begun, CountAlignments(party.ledger_path()));
+  if (const absl::Status left = CheckAlignmentLimit(begun, party.max_alignments()); !left.ok()) {
+    return AsRefusal(left);
+  }
+  SPLITVEIL_RETURN_IF_ERROR(flags.out.empty() ? absl::OkStatus() : CheckSharedPath(flags.out, own));
   // Before any connection: ids cross it only masked, but set sizes do in the clear.
   RequireTls13();
   SPLITVEIL_ASSIGN_OR_RETURN(const FinishedAlignment finished, label != nullptr
                                                                    ? HostAlignment(side, label->listen_address())
                                                                    : CallAlignment(side, nonlabel->peer_address()));
   if (!flags.out.empty()) {
-    SPLITVEIL_RETURN_IF_ERROR(WriteSharedIds(flags.out, finished, *side.data));
+    SPLITVEIL_RETURN_IF_ERROR(WriteShared(flags.out, finished.aligned.rows, own));
   }
-  std::printf("%s: %lld own rows, %zu shared, %llu rows of the peer, %.1f s, %lld bytes sent, %lld received\n",
-              label != nullptr ? kLabelPartyRole : kNonLabelPartyRole, static_cast<long long>(side.data->rows()),
-              finished.aligned.rows.size(), static_cast<unsigned long long>(finished.aligned.peer_ids),
-              finished.seconds, static_cast<long long>(finished.bytes_sent),
-              static_cast<long long>(finished.bytes_received));
-  const std::string low = DescribeLowShare({static_cast<int64_t>(finished.aligned.rows.size()), side.data->rows(),
-                                            static_cast<int64_t>(finished.aligned.peer_ids)},
-                                           side.agreement.alignment().low_shared_share());
-  std::printf("%s%s%s", low.empty() ? "" : "WARNING: ", low.c_str(), low.empty() ? "" : "\n");
+  PrintSummary(label != nullptr ? kLabelPartyRole : kNonLabelPartyRole, finished, own, side.agreement.alignment());
   return ExitCode::kDone;
 }
 
@@ -179,7 +268,10 @@ absl::StatusOr<ExitCode> Align(const AlignFlags& flags) {
 void AddAlignCommand(CommandLine& line) {
   const auto flags = std::make_shared<AlignFlags>();
   CLI::App& command = line.AddCommand(
-      {"align", "Find the rows that both parties share, without training; both parties run it.",
+      {"align",
+       "Find the rows that both parties share, without training; both parties run it. It counts as one alignment in "
+       "the "
+       "ledger of the configuration (party.max_alignments).",
        "splitveil align --agreement=run.textproto --config=label_party.textproto --out=shared_ids", "Before a run"},
       [flags] { return Align(*flags); });
   AddValue(command, "--agreement=FILE", flags->agreement, "The run agreement, the same file at both parties.")
@@ -189,7 +281,26 @@ void AddAlignCommand(CommandLine& line) {
       ->default_str("inferred from its fields")
       ->check(OneOf({kLabelPartyRole, kNonLabelPartyRole}));
   AddValue(command, "--out=FILE", flags->out,
-           "Write this party's shared ids to this file, one per line, readable only by its owner.");
+           "Write this party's shared ids to this file, one per line, readable only by its owner. With --ids: the "
+           "numbers of its shared rows, from 0 for the one below the header line, in an order that is the same at both "
+           "parties. Overwrites only what an earlier alignment wrote.");
+  CLI::Option* const ids = AddValue(
+      command, "--ids=FILE", flags->ids,
+      "Take the ids from this table instead of prepared data. It has a header line, cells between tabs, commas or "
+      "semicolons, and may be packed. Only the cells of the key are kept.");
+  CLI::Option* const key =
+      AddValue(
+          command, "--key=COLUMN,COLUMN", flags->key,
+          "The column of the table that holds the ids, or several that together make one, in the same order at both "
+          "parties.")
+          ->delimiter(',');
+  ids->needs(key);
+  key->needs(ids);
+  AddValue(command, "--repeated=RULE", flags->repeated,
+           "What to do with rows that have the same key: refuse them, or keep the first or the last.")
+      ->default_str("refuse")
+      ->check(OneOf({"refuse", "first", "last"}))
+      ->needs(ids);
 }
 
 }  // namespace splitveil

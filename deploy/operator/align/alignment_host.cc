@@ -6,10 +6,10 @@
 #include "absl/time/time.h"
 
 #include "common/config/agreement.h"
-#include "common/config/canonical_message.h"
+#include "common/config/message_validator.h"
 #include "common/operations/operator_server.h"
 #include "common/operations/run_facts.h"
-#include "common/operations/run_progress.h"
+#include "common/operations/run_status.h"
 #include "common/process/exit_code.h"
 #include "common/process/runtime.h"
 #include "common/status/status_macros.h"
@@ -60,34 +60,26 @@ class AlignService final : public v1::Alignment::Service {
 
 }  // namespace
 
-absl::Status CountingChannel::Send(const v1::AlignmentMessage& message) {
-  SPLITVEIL_RETURN_IF_ERROR(channel_->Send(message));
-  bytes_sent_ += static_cast<int64_t>(message.ByteSizeLong());
-  return absl::OkStatus();
-}
-
-absl::StatusOr<v1::AlignmentMessage> CountingChannel::Receive() {
-  absl::StatusOr<v1::AlignmentMessage> message = channel_->Receive();
-  if (message.ok()) {
-    bytes_received_ += static_cast<int64_t>(message->ByteSizeLong());
-  }
-  return message;
+absl::Status CountAttempt(const AlignmentSide& side, const std::string& run_id) {
+  const absl::Status counted =
+      RecordAlignment(side.party.ledger_path(), run_id, side.attempt, side.party.max_alignments());
+  return absl::IsResourceExhausted(counted) ? AsRefusal(counted) : counted;
 }
 
 absl::StatusOr<FinishedAlignment> AlignCounted(const AlignmentSide& side, const std::string& run_id, RunStatus* status,
                                                const std::function<void()>& heard, AlignmentChannel& channel) {
-  AlignmentOptions options = AgreedAlignment(side.agreement.alignment(), run_id);
+  AlignmentOptions options =
+      AgreedAlignment(side.agreement.alignment(), side.party, IdentitySha256(side.identity), run_id);
   AlignmentProgress progress(status);
-  options.progress = [&](uint64_t masked, uint64_t total) {
-    progress.Report(masked, total);
+  options.progress = [&](uint64_t masked, uint64_t total, int64_t bytes) {
+    progress.Report(masked, total, bytes);
     heard();
   };
-  CountingChannel counted(&channel);
   const SteadyTime begun = SteadyNow();
-  absl::StatusOr<AlignedIds> aligned = AlignIds(side.data->ids(), options, counted);
+  absl::StatusOr<AlignedIds> aligned = AlignIds(side.ids, options, channel);
   progress.Finish();
   SPLITVEIL_RETURN_IF_ERROR(aligned.status());
-  return FinishedAlignment{*std::move(aligned), SecondsSince(begun), counted.bytes_sent(), counted.bytes_received()};
+  return FinishedAlignment{*std::move(aligned), SecondsSince(begun)};
 }
 
 AlignmentHost::AlignmentHost(const AlignmentSide* side, RunStatus* status)
@@ -137,14 +129,19 @@ absl::Status AlignmentHost::Align(AlignmentChannel& channel) {
     const absl::MutexLock lock(&mutex_);
     last_heard_ = SteadyNow();
   };
-  absl::StatusOr<FinishedAlignment> finished = AlignCounted(side_, run_id, status_, heard, channel);
+  const absl::Status counted = CountAttempt(side_, run_id);
+  absl::StatusOr<FinishedAlignment> finished =
+      counted.ok() ? AlignCounted(side_, run_id, status_, heard, channel) : counted;
   const absl::MutexLock lock(&mutex_);
   if (outcome_.has_value()) {
     return absl::CancelledError("the label party has ended the alignment");
   }
   outcome_ = std::move(finished);
   ended_.Wake();
-  return outcome_->status();
+  // Which file of this party's cannot be written is not the peer's to know.
+  return counted.ok() || absl::IsResourceExhausted(counted)
+             ? outcome_->status()
+             : absl::InternalError("the label party failed; its own log says why");
 }
 
 bool AlignmentHost::EndIfDue() {
@@ -153,8 +150,8 @@ bool AlignmentHost::EndIfDue() {
   const absl::Duration limit =
       absl::Seconds(run_id_.empty() ? deadlines.connect_seconds() : deadlines.alignment_chunk_seconds());
   if (!outcome_.has_value() && SteadyNow() > SteadyAfter(limit, last_heard_)) {
-    outcome_ = absl::UnavailableError(absl::StrCat("the non-label party: expected to hear from it within ",
-                                                   absl::FormatDuration(limit), ", found silence"));
+    outcome_ = absl::UnavailableError(
+        absl::StrCat("the non-label party was not heard within ", absl::FormatDuration(limit), ": it is silent"));
   }
   return outcome_.has_value();
 }

@@ -18,12 +18,14 @@
 #include "absl/synchronization/mutex.h"
 
 #include "common/alignment/private_set_intersection.h"
-#include "common/dataset/dataset.h"
+#include "common/dataset/id_list.h"
+#include "common/ledger/ledger.h"
 #include "common/operations/run_status.h"
 #include "common/process/steady_time.h"
 #include "common/transport/credentials.h"
 
 #include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/party.pb.h"
 #include "splitveil/v1/split_training.pb.h"
 
 namespace splitveil {
@@ -31,32 +33,18 @@ namespace splitveil {
 struct AlignmentSide {
   v1::RunAgreement agreement;  // Canonical and valid.
   TlsIdentity identity;
-  std::shared_ptr<const Dataset> data;
+  v1::PartyCommon party;                         // Its ledger counts the alignment among the runs' (max_alignments).
+  IdList ids = absl::Span<const std::string>();  // Borrowed.
+  AlignmentRow attempt;                          // What is recorded of it.
 };
 
 struct FinishedAlignment {
   AlignedIds aligned;
   double seconds = 0;  // From the opened stream to the end of the own half.
-  int64_t bytes_sent = 0, bytes_received = 0;
 };
 
-// As AlignmentChannel: Send and Receive may be called from different threads.
-class CountingChannel final : public AlignmentChannel {
- public:
-  // `channel`: not owned; must outlive this.
-  explicit CountingChannel(AlignmentChannel* channel) : channel_(channel) {}
-
-  absl::Status Send(const v1::AlignmentMessage& message) override;
-  absl::StatusOr<v1::AlignmentMessage> Receive() override;
-
-  // Of the messages that went through, without what frames them on the wire.
-  int64_t bytes_sent() const { return bytes_sent_; }
-  int64_t bytes_received() const { return bytes_received_; }
-
- private:
-  AlignmentChannel* const channel_;
-  std::atomic<int64_t> bytes_sent_ = 0, bytes_received_ = 0;
-};
+// Counts the alignment `run_id`, which begins. Errors: as RecordAlignment, at the limit as a refusal (exit 4).
+absl::Status CountAttempt(const AlignmentSide& side, const std::string& run_id);
 
 // Aligns `side`'s ids over `channel` as the run `run_id`, and shows how far it is. `heard`: called after every block of
 // ids. Errors: as AlignIds.
@@ -71,7 +59,7 @@ class AlignmentHost {
 
   // Errors: FailedPrecondition if the agreements differ, the peer wants to train, or somebody was here before.
   absl::StatusOr<v1::OpenResponse> Open(const v1::OpenRequest& request);
-  // Errors: FailedPrecondition out of turn; those of AlignIds.
+  // Errors: FailedPrecondition out of turn; those of CountAttempt and AlignIds.
   absl::Status Align(AlignmentChannel& channel);
   // Waits for the end: done, failed, or the peer silent for longer than the agreement allows.
   absl::StatusOr<FinishedAlignment> WaitUntilEnded();

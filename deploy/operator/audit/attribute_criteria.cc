@@ -1,17 +1,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "deploy/operator/audit/criteria.h"
-#include "deploy/operator/records/attribute_records.h"
+#include "deploy/operator/records/ledger_figures.h"
 
 #include "common/figures/attack_catalogue.h"
 #include "common/leakage/attribute_leak.h"
@@ -19,8 +16,6 @@
 
 namespace splitveil {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr char kMeasureRemedy[] =
     "Have it measured: agree on the attack (attribute_audit.attacks) and run again; or take it out of the policy.";
@@ -41,28 +36,12 @@ struct Agreed {
   std::string attack, attribute;  // As in the ledger.
 };
 
-std::vector<std::string> Texts(const Json& config, const char* path) {
-  std::vector<std::string> texts;
-  const Json::json_pointer pointer(path);
-  if (!config.is_object() || !config.contains(pointer) || !config[pointer].is_array()) {
-    return texts;
-  }
-  for (const Json& element : config[pointer]) {
-    if (element.is_string()) {
-      texts.push_back(element.get<std::string>());
-    }
-  }
-  return texts;
-}
-
 std::vector<std::string> AgreedAttributes(const PartyRecords& party) {
-  const Json config = Json::parse(party.record.run.config_json, nullptr, /*allow_exceptions=*/false);
-  return Texts(config, "/agreement/attribute_audit/attributes");
+  return party.AgreedTexts("/attribute_audit/attributes");
 }
 
 std::vector<std::string> AgreedAttacks(const PartyRecords& party) {
-  const Json config = Json::parse(party.record.run.config_json, nullptr, /*allow_exceptions=*/false);
-  std::vector<std::string> attacks = Texts(config, "/agreement/attribute_audit/attacks");
+  std::vector<std::string> attacks = party.AgreedTexts("/attribute_audit/attacks");
   for (std::string& attack : attacks) {
     absl::AsciiStrToLower(&attack);  // As TraitsOf names them.
   }

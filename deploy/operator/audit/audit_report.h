@@ -3,7 +3,6 @@
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_AUDIT_AUDIT_REPORT_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_AUDIT_AUDIT_REPORT_H_
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -23,8 +22,10 @@ struct RunVerdict {
   // The same criteria in the same order for every run that trains, one at least.
   std::vector<Finding> findings;
   RunFigures figures = {};
-  std::vector<std::string> attribute_lines = {};  // AttributeLines; empty where they say nothing.
-  bool only_predicts = false;                     // LedgerRun::only_predicts: held to what limits activations alone.
+  // AttributeLines, what earlier runs disclosed that the promise does not cover, and LifetimeLine, where they say
+  // something.
+  std::vector<std::string> further_lines = {};
+  bool only_predicts = false;  // LedgerRun::only_predicts: held to what limits activations alone.
 
   bool met() const;
   // Whether any criterion failed. Neither met nor failed: what the ledgers given can show is met, the rest is open.

@@ -31,9 +31,23 @@ constexpr char kDoubtRemedy[] =
     "Keep runs on unrelated labels in ledgers of their own, and count all runs on the same labels in one privacy "
     "account.";
 
-// On what the run's bound rests; empty where these ledgers do not name the protection.
-const char* KindOf(const LedgerRun& run) {
-  return run.protection().empty() ? "" : IsBoundProved(run.protection()) ? " (proved)" : " (conditional)";
+constexpr char kUnderAssumptions[] = ", only under its assumptions";
+
+// On what the bound rests, the other runs' parts in it included; empty where these ledgers do not name the protection.
+const char* KindOf(const LedgerRun& run, const AllRunsBound& all_runs = {}) {
+  return run.protection().empty()                                         ? ""
+         : IsBoundProved(run.protection()) && all_runs.not_proved.empty() ? " (proved)"
+                                                                          : " (conditional)";
+}
+
+// What `all_runs` comes to under a policy that asks for a proof: assumptions bound nothing.
+AllRunsBound OnlyProved(AllRunsBound all_runs) {
+  if (!all_runs.not_proved.empty() && all_runs.possible < 1) {
+    all_runs.possible = 1;
+    all_runs.doubt = absl::StrCat("nothing proved bounds what ", all_runs.not_proved,
+                                  " released of these labels: a partner that chooses its activations may read more");
+  }
+  return all_runs;
 }
 
 // The accountant's one figure stands beside the cumulative attacks at the cut layer, where the noise is added. NaN
@@ -88,22 +102,29 @@ void HoldToLimit(double known, double possible, double limit, const AllRunsBound
 }
 
 Finding RunBound(const LedgerRun& run, const PartyRecords& party, const AllRunsBound& all_runs, double limit) {
-  Finding finding = NotMeasured(absl::StrCat("bound per run", KindOf(run)), absl::StrFormat("at most %g", limit),
-                                kNotMeasured, RemedyForCumulativeLeak(run.protection()));
+  Finding finding =
+      NotMeasured(absl::StrCat("bound per run", KindOf(run, all_runs)), absl::StrFormat("at most %g", limit),
+                  kNotMeasured, RemedyForCumulativeLeak(run.protection()));
   double bound = OwnBound(party);
-  if (std::isnan(bound)) {
-    return finding;
-  }
   if (party.all_runs.has_value()) {
     // The account adds up all runs on these labels, and a partner keeps what it received from each.
-    bound = std::max(bound, party.all_runs->auc_bound);
+    bound = std::fmax(bound, party.all_runs->auc_bound);
+  }
+  if (std::isnan(bound)) {
+    return finding;
   }
   const double known = std::max(bound, all_runs.known);
   if (bound <= limit && known > limit) {
     finding.remedy = kAllRunsRemedy;
   }
   HoldToLimit(known, std::max(known, all_runs.possible), limit, all_runs, finding);
+  if (finding.outcome == Outcome::kOpen && !IsBoundProved(run.protection())) {
+    finding.remedy = RemedyForConditionalBound();
+  }
   finding.where = DescribeRuns(party, all_runs);
+  if (finding.outcome == Outcome::kMet && !all_runs.not_proved.empty()) {
+    finding.found += kUnderAssumptions;
+  }
   // The run's own bound leaves out the releases of the runs that it continues: it may pass while their sum fails.
   if (!party.all_runs.has_value() && !all_runs.has_earlier && finding.outcome != Outcome::kNotMet &&
       !party.record.run.resumed_from.empty()) {
@@ -124,7 +145,7 @@ Finding LifetimeBound(const PartyRecords& party, const AllRunsBound& all_runs) {
   return finding;
 }
 
-Finding StepBound(const LedgerRun& run, const PartyRecords& party, double limit) {
+Finding StepBound(const LedgerRun& run, const PartyRecords& party, double limit, bool require_proof) {
   const auto of = [](double bound) { return std::isfinite(bound) ? bound : 1; };  // No bound is a bound of 1.
   std::vector<double> bounds, at_least;
   for (const StepSummaryRow& row : party.removed_steps) {
@@ -144,8 +165,9 @@ Finding StepBound(const LedgerRun& run, const PartyRecords& party, double limit)
   if (!bounds.empty()) {
     finding.where = absl::StrCat("over ", bounds.size(), " steps");
     const double p95 = NearestRankQuantile(std::move(bounds), 0.95);
-    finding.outcome = p95 <= limit ? Outcome::kMet : Outcome::kNotMet;
-    finding.found = AgainstLimit(p95, limit);
+    const bool is_assumed = p95 <= limit && !IsBoundProved(run.protection());
+    finding.outcome = p95 > limit ? Outcome::kNotMet : is_assumed && require_proof ? Outcome::kOpen : Outcome::kMet;
+    finding.found = absl::StrCat(AgainstLimit(p95, limit), is_assumed ? kUnderAssumptions : "");
     if (p95 > limit && NearestRankQuantile(std::move(at_least), 0.95) <= limit) {
       finding.outcome = Outcome::kOpen;
       finding.found = absl::StrCat("not known: ", party.missing_steps());
@@ -197,18 +219,20 @@ Finding NoBoundExceeded(const LedgerRun& run, const PartyRecords& party, const R
     finding.found = "no bound: the protection states none";
     finding.remedy =
         "Choose a protection that states one, or judge by measurements alone (require_no_bound_exceeded: false).";
-    // It tells something only if this party itself scored the attack that adds up all epochs.
+    // It tells something only if this party itself scored the attack that adds up all epochs, the last one included.
   } else if (figures.bound() == BoundState::kNotExceeded &&
              std::any_of(party.epoch_leaks.begin(), party.epoch_leaks.end(), [&](const EpochLeakRow& row) {
-               return IsWorstCase(row.attack) && IsCumulativeAttack(row.attack) && IsHeldAgainstBound(row);
+               return IsWorstCase(row.attack) && IsCumulativeAttack(row.attack) && IsHeldAgainstBound(row) &&
+                      row.epoch >= party.last_released_epoch();
              })) {
     finding.outcome = Outcome::kMet;
-    finding.found = absl::StrCat(figures.is_proved() ? "proved; " : "", BoundStateWords(figures));
+    finding.found = absl::StrCat(figures.is_proved() ? "proved; " : "", BoundStateWords(figures),
+                                 figures.is_proved() ? "" : ", by a partner that follows the protocol");
   }
   return finding;
 }
 
-Finding BoundProved(const LedgerRun& run, const RunFigures& figures) {
+Finding BoundProved(const LedgerRun& run, const RunFigures& figures, const AllRunsBound& all_runs) {
   Finding finding = {Outcome::kNotMet,           "bound proved for any adversary", "proved", kNotMeasured, "",
                      RemedyForConditionalBound()};
   if (figures.bound() == BoundState::kNotInLedger) {
@@ -221,6 +245,12 @@ Finding BoundProved(const LedgerRun& run, const RunFigures& figures) {
     finding.outcome = Outcome::kMet;
     finding.found = absl::StrCat(figures.verdict() == PrivacyVerdict::kUnchecked ? "proved, not checked: " : "proved: ",
                                  ProvedWords(figures));
+  }
+  // The partner keeps what the earlier runs sent.
+  if (finding.outcome == Outcome::kMet && all_runs.possible >= 1) {
+    finding.outcome = Outcome::kOpen;
+    finding.found = absl::StrCat("of this run alone", all_runs.doubt.empty() ? "" : ": ", all_runs.doubt);
+    finding.remedy = kDoubtRemedy;
   }
   return finding;
 }
@@ -248,14 +278,18 @@ std::optional<LabelRun> LabelRunOf(const LedgerRun& run) {
   if (const double bound = OwnBound(*party); std::isfinite(bound)) {
     of.sum_kl = SumKlOfGaussianAuc(bound);
   }
-  of.released = run.only_predicts() || party->released_nothing()                    ? LabelRun::Released::kNothing
-                : party->released_steps() > 0                                       ? LabelRun::Released::kSomething
-                : party->record.status.empty() || party->record.status == "running" ? LabelRun::Released::kUnknown
-                                                                                    : LabelRun::Released::kNothing;
+  // Noised labels count once a head has learned from them, be its gradients kept back: it may be served, or be where a
+  // later run starts.
+  const bool has_learned = party->released_nothing() && !party->label_releases.empty();
+  of.released = run.only_predicts() || (party->released_nothing() && !has_learned)    ? LabelRun::Released::kNothing
+                : has_learned || party->released_steps() > 0 || party->sent_a_slice() ? LabelRun::Released::kSomething
+                : party->record.status.empty() || party->record.status == "running"   ? LabelRun::Released::kUnknown
+                                                                                      : LabelRun::Released::kNothing;
   return of;
 }
 
-std::vector<Finding> BoundFindings(const LedgerRun& run, const v1::AuditPolicy& policy, const AllRunsBound& all_runs) {
+std::vector<Finding> BoundFindings(const LedgerRun& run, const v1::AuditPolicy& policy, const AllRunsBound& of_all) {
+  const AllRunsBound all_runs = policy.require_proved_bound() ? OnlyProved(of_all) : of_all;
   const PartyRecords nothing;
   const PartyRecords* const recorded = run.label_party();
   const PartyRecords& party = recorded != nullptr ? *recorded : nothing;
@@ -267,21 +301,23 @@ std::vector<Finding> BoundFindings(const LedgerRun& run, const v1::AuditPolicy& 
   if (all_runs.limit < 1) {
     findings.push_back(LifetimeBound(party, all_runs));
   }
+  const size_t sums = findings.size();
   if (policy.has_max_step_auc_bound_p95()) {
-    findings.push_back(StepBound(run, party, policy.max_step_auc_bound_p95()));
+    findings.push_back(StepBound(run, party, policy.max_step_auc_bound_p95(), policy.require_proved_bound()));
   }
   if (policy.require_proved_bound()) {
-    findings.push_back(BoundProved(run, figures));
+    findings.push_back(BoundProved(run, figures, all_runs));
   }
   if (policy.require_no_bound_exceeded()) {
     findings.push_back(NoBoundExceeded(run, party, figures));
   }
-  // Nothing was released, so that every bound is kept, even one that was not recorded.
+  // Nothing was released, so that every bound is kept, even one that was not recorded; but sums count noised labels
+  // that a head has learned from (LabelRunOf).
   if (party.released_nothing()) {
-    for (Finding& finding : findings) {
-      finding.outcome = Outcome::kMet;
-      finding.found = kNothingLeft;
-      finding.where.clear();
+    for (size_t i = party.label_releases.empty() ? 0 : sums; i < findings.size(); ++i) {
+      findings[i].outcome = Outcome::kMet;
+      findings[i].found = kNothingLeft;
+      findings[i].where.clear();
     }
   }
   if (const ClaimCheckRow* const claim = figures.checked_claim(); claim != nullptr) {

@@ -105,27 +105,12 @@ struct LimitedFigure {
 // To three digits as everywhere; to more where three could not be told from the limit.
 std::string AgainstLimit(double value, double limit);
 
-// "Gradient length (norm) at the cut layer, scored by the label party, after epoch 5".
-std::string DescribePlace(const LimitedFigure& figure);
-
-// The summary's `field` over the batches. Agreed attacks that score batches and were not
-// recorded come with NaN.
-std::vector<LimitedFigure> FiguresOverBatches(const PartyRecords& party, double LeakSummary::*field);
-
-// Share of the released steps that have an AUC; agreed attacks as above.
-std::vector<LimitedFigure> AuditedShares(const PartyRecords& party);
-
 using EpochFigure = std::function<double(const EpochLeakRow&)>;
 
 // `value` of each attack's last row, with what was measured. NaN if gradients were released in later epochs, unless the
 // attack runs once a run. `measured` may be empty.
 std::vector<LimitedFigure> FiguresAfterLastEpoch(const PartyRecords& party, const EpochFigure& value,
                                                  const EpochFigure& measured = {});
-
-// `figures`, and with NaN what the run's agreement names and is not among them. `batches_only`: but for attacks that
-// accumulate over the epochs or run once.
-std::vector<LimitedFigure> WithAgreedAttacks(std::vector<LimitedFigure> figures, const PartyRecords& party,
-                                             bool batches_only);
 
 }  // namespace splitveil
 

@@ -3,12 +3,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "deploy/operator/audit/criteria.h"
 #include "deploy/operator/records/ledger_figures.h"
@@ -17,6 +18,7 @@
 #include "common/figures/attack_catalogue.h"
 #include "common/figures/figure_words.h"
 #include "common/figures/run_figures.h"
+#include "common/leakage/attack_traits.h"
 #include "common/leakage/summary.h"
 
 namespace splitveil {
@@ -24,6 +26,107 @@ namespace {
 
 // What a model from features alone tells of the labels is the baseline of the training's leak, no part of it.
 constexpr char kBaseline[] = "features_only";
+
+// "Gradient length (norm) at the cut layer, scored by the label party, after epoch 5".
+std::string DescribePlace(const LimitedFigure& figure) {
+  std::string place = absl::StrCat(AttackNamed(figure.attack), " at ", DescribeLayer(figure.layer));
+  if (figure.observer == "label_party") {
+    absl::StrAppend(&place, ", scored by the label party");
+  } else if (figure.observer == "nonlabel_party") {
+    absl::StrAppend(&place, ", scored by the attack module");
+  } else if (!figure.observer.empty()) {
+    absl::StrAppend(&place, ", scored by ", figure.observer);
+  }
+  if (figure.epoch >= 0) {
+    absl::StrAppend(&place, ", after epoch ", figure.epoch + 1);
+  }
+  return place;
+}
+
+AttackTraits TraitsOfName(const std::string& attack) {
+  return TraitsOf(AttackOfName(attack).value_or(v1::ATTACK_UNSPECIFIED).attack);
+}
+
+bool HasBatches(const std::string& attack) {
+  const AttackTraits traits = TraitsOfName(attack);
+  return traits.occasion == AttackOccasion::kEachBatch;
+}
+
+// The attacks at the layers that the run's agreement names, and model completion where labels are given for it, without
+// a figure.
+std::vector<LimitedFigure> AgreedAttacks(const PartyRecords& party) {
+  std::vector<int> hint_counts;
+  for (const Json& hint_count : party.Agreed("/audit/hint_counts")) {
+    if (hint_count.is_number_integer()) {
+      hint_counts.push_back(hint_count.get<int>());
+    }
+  }
+  std::vector<LimitedFigure> agreed;
+  for (const std::string& layer : party.AgreedTexts("/audit/layers")) {
+    for (const std::string& attack : party.AgreedTexts("/audit/attacks")) {
+      const std::string name = absl::AsciiStrToLower(attack);
+      const std::optional<AttackVariant> known = AttackOfName(name);
+      if (!known.has_value()) {  // Named by a newer build: it was agreed, and no figure of it is known.
+        agreed.push_back({layer, name, "", std::nan("")});
+        continue;
+      }
+      // An attack that needs the cut gradient itself cannot run at another layer: it is not missing there.
+      if (!TraitsOf(known->attack).cut_only() || layer == "cut") {
+        // A name that says its own number of hints stands for that one alone.
+        const std::vector<int> counts =
+            known->hint_count > 0 ? std::vector<int>{known->hint_count} : HintCounts(hint_counts);
+        for (const AttackVariant& variant : VariantsOf(known->attack, counts)) {
+          agreed.push_back({layer, AttackName(variant), "", std::nan("")});
+        }
+      }
+    }
+  }
+  // Labels were given for it: a peer that takes them and submits no scores is not to pass.
+  if (const Json labels = party.Agreed("/audit/auxiliary_labels"); labels.is_number() && labels > 0) {
+    agreed.push_back({"cut", AttackName(v1::MODEL_COMPLETION), "", std::nan("")});
+  }
+  return agreed;
+}
+
+// `figures`, and with NaN what the run's agreement names and is not among them. `batches_only`: but for attacks that
+// accumulate over the epochs or run once.
+std::vector<LimitedFigure> WithAgreedAttacks(std::vector<LimitedFigure> figures, const PartyRecords& party,
+                                             bool batches_only) {
+  for (LimitedFigure& agreed : AgreedAttacks(party)) {
+    const bool known = std::any_of(figures.begin(), figures.end(), [&](const LimitedFigure& figure) {
+      return figure.layer == agreed.layer && figure.attack == agreed.attack;
+    });
+    if (!known && (!batches_only || HasBatches(agreed.attack))) {
+      figures.push_back(std::move(agreed));
+    }
+  }
+  return figures;
+}
+
+// The summary's `field` over the batches. Agreed attacks that score batches and were not
+// recorded come with NaN.
+std::vector<LimitedFigure> FiguresOverBatches(const PartyRecords& party, double LeakSummary::*field) {
+  std::vector<LimitedFigure> figures;
+  for (const LeakSeries& series : party.leaks) {
+    const double auc = series.summary.steps > 0 ? series.summary.*field : std::nan("");
+    figures.push_back({series.layer, series.attack, series.observer, auc});
+    if (field == &LeakSummary::p95) {  // The only one that a summary of removed steps does not hold.
+      figures.back().at_least = series.p95_at_least;
+    }
+  }
+  return WithAgreedAttacks(std::move(figures), party, /*batches_only=*/true);
+}
+
+// Share of the released steps that have an AUC; agreed attacks as above.
+std::vector<LimitedFigure> AuditedShares(const PartyRecords& party) {
+  const auto released = static_cast<double>(party.released_steps());
+  std::vector<LimitedFigure> shares;
+  for (const LeakSeries& series : party.leaks) {
+    const double share = released > 0 ? static_cast<double>(series.summary.steps) / released : std::nan("");
+    shares.push_back({series.layer, series.attack, series.observer, share});
+  }
+  return WithAgreedAttacks(std::move(shares), party, /*batches_only=*/true);
+}
 
 // "0.620", "0.610, upper 95% limit 0.620".
 std::string DescribeFound(const LimitedFigure& figure, double limit) {
@@ -236,6 +339,32 @@ std::vector<Finding> LeakFindings(const LedgerRun& run, const v1::AuditPolicy& p
                               RemedyForCumulativeLeak(run.protection())));
   }
   return findings;
+}
+
+std::string AgainstLimit(double value, double limit) {
+  return std::abs(value - limit) < 0.0005 && value != limit ? absl::StrFormat("%.6f", value)
+                                                            : absl::StrFormat("%.3f", value);
+}
+
+std::vector<LimitedFigure> FiguresAfterLastEpoch(const PartyRecords& party, const EpochFigure& value,
+                                                 const EpochFigure& measured) {
+  std::vector<LimitedFigure> figures;
+  const int64_t last_epoch = party.last_released_epoch();
+  const auto key = [](const LimitedFigure& figure) { return std::tie(figure.layer, figure.attack, figure.observer); };
+  for (const EpochLeakRow& row : party.epoch_leaks) {  // By layer, attack, observer and epoch.
+    // An attack that missed the last epochs says nothing about the gradients released in them.
+    const bool is_last = row.epoch >= last_epoch || TraitsOfName(row.attack).once_per_run();
+    LimitedFigure figure = {row.layer, row.attack, row.observer, is_last ? value(row) : std::nan(""), row.epoch};
+    if (measured) {
+      figure.measured = measured(row);
+    }
+    // A later epoch of the same attack and observer replaces the earlier one.
+    if (!figures.empty() && key(figures.back()) == key(figure)) {
+      figures.pop_back();
+    }
+    figures.push_back(std::move(figure));
+  }
+  return figures;
 }
 
 }  // namespace splitveil

@@ -3,12 +3,31 @@
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_CERTIFICATES_CERTIFICATE_AUTHORITY_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_CERTIFICATES_CERTIFICATE_AUTHORITY_H_
 
-#include <string>
+#include <sys/types.h>
 
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "deploy/operator/certificates/certificate_parts.h"
+#include "absl/strings/string_view.h"
+
+#include "common/storage/file_system.h"
+#include "common/transport/certificate.h"
 
 namespace splitveil {
+
+// Both PEM. The key is PKCS #8 and not encrypted: write it to a file that only its owner can read.
+struct CertifiedKey {
+  std::string certificate_pem;
+  std::string private_key_pem;
+};
+
+// The most days a certificate may be valid: ten years.
+inline constexpr int kMaxCertificateDays = 3650;
 
 // A new authority, self-signed, valid `days` from an hour ago (the peer's clock may be behind). It signs certificates
 // of parties and no further authorities (pathlen 0). RFC 5280 profile: 128-bit random serial; critical basicConstraints
@@ -36,18 +55,47 @@ struct RequestAndKey {
 };
 
 // A new key on P-256 and a signing request (PKCS #10) for `dns_name`, as its subject alternative name. Errors:
-// InvalidArgument for a name that is no host name (CheckDnsName).
+// InvalidArgument for a name that is no host name.
 absl::StatusOr<RequestAndKey> CreateRequest(const std::string& dns_name);
 
 // The public key of a request that its private half has signed. Errors: InvalidArgument if it is no request, its
 // signature does not hold, it asks for another name than `dns_name` or for several, or its key is weaker than 112 bits
 // of security (RSA below 2048 bits).
-absl::StatusOr<PrivateKey> KeyOfRequest(const std::string& request_pem, const std::string& dns_name);
+absl::StatusOr<PrivateKeyPtr> KeyOfRequest(const std::string& request_pem, const std::string& dns_name);
 
 // A new key and a certificate for `dns_name` that it signs itself, valid `days` from an hour ago. It is no authority: a
-// peer that has it as its authority_path accepts this certificate and no other (common/transport/tls_identity.h).
+// peer that has it as its authority_path accepts this certificate and no other (common/transport/certificate.h).
 // Errors: as IssueCertificate.
 absl::StatusOr<CertifiedKey> CreateSelfSigned(const std::string& dns_name, int days);
+
+// "label-party" of "label-party.example.com": shown as a party's common name, which identifies nobody.
+std::string FirstLabel(const std::string& dns_name);
+
+// The steps of the above. A new key on P-256; null if OpenSSL fails.
+PrivateKeyPtr NewKey();
+// Everything but issuer, extensions and signature: of `key`, valid `days` from an hour ago.
+absl::StatusOr<X509Ptr> NewUnsigned(absl::string_view common_name, EVP_PKEY* key, int days);
+// OpenSSL's number of an extension, and its value in OpenSSL's little language, in which commas separate: validate what
+// is put into it.
+using ExtensionText = std::pair<int, std::string>;
+// Signs in the issuer's name, which may be the certificate itself.
+absl::Status Sign(X509* certificate, X509* issuer, EVP_PKEY* issuer_key, const std::vector<ExtensionText>& extensions);
+// What a party's certificate may do, whatever authority signs it: be either end of TLS under `dns_name`, and sign
+// nothing.
+std::vector<ExtensionText> PartyExtensions(const std::string& dns_name);
+// PEM; the key as PKCS #8, unencrypted.
+absl::StatusOr<std::string> CertificatePem(X509* certificate);
+absl::StatusOr<std::string> KeyPem(EVP_PKEY* key);
+
+struct NewFile {
+  std::string path;
+  std::string contents;
+  mode_t mode = kOwnerOnly;
+};
+
+// Makes `folder` if it does not exist, then writes all of `files` or none. Errors:
+// AlreadyExists if one is there; InvalidArgument if the folder or a file cannot be made; else as CreateFile.
+absl::Status CreateFiles(const std::string& folder, const std::vector<NewFile>& files);
 
 }  // namespace splitveil
 

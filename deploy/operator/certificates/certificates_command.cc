@@ -9,7 +9,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/certificates/certificate_authority.h"
-#include "deploy/operator/certificates/certificate_parts.h"
 #include "deploy/operator/commands.h"
 
 #include "common/crypto/digest.h"
@@ -17,7 +16,6 @@
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
 #include "common/transport/certificate.h"
-#include "common/transport/tls_identity.h"
 
 namespace splitveil {
 namespace {
@@ -185,7 +183,7 @@ absl::StatusOr<ExitCode> Show(const OwnCertificateFlags& flags) {
 }
 
 void AddName(OwnCertificateFlags& flags, CLI::App& command) {
-  AddValue(command, "--name=NAME", flags.name, "DNS name of the party: its own_name, and the peer_name of the other.")
+  AddValue(command, "--name=NAME", flags.name, "DNS name of the party: its own_name, and the other party's peer_name.")
       ->required();
 }
 
@@ -201,16 +199,16 @@ void AddFolder(OwnCertificateFlags& flags, CLI::App& command, const std::string&
 void AddSign(CommandLine& line) {
   const auto flags = std::make_shared<OwnCertificateFlags>();
   CLI::App& command =
-      line.AddCommand({"certificates sign", "As the authority: sign a party's request, for the one name that is given.",
+      line.AddCommand({"certificates sign", "Sign a party's request as the authority, for the given name only.",
                        "splitveil certificates sign --request=own.csr --name=bank.example --authority=authority.pem "
                        "--authority_key=authority.key --out=own.pem",
                        kGroup},
                       [flags] { return SignOne(*flags); });
   AddName(*flags, command);
-  AddValue(command, "--request=FILE", flags->request, "The party's request.")->required();
-  AddValue(command, "--authority=FILE", flags->authority, "The authority's certificate.")->required();
-  AddValue(command, "--authority_key=FILE", flags->authority_key, "Its private key.")->required();
-  AddValue(command, "--out=FILE", flags->out, "The certificate to write.")->required();
+  AddValue(command, "--request=FILE", flags->request, "Request of the party, own.csr.")->required();
+  AddValue(command, "--authority=FILE", flags->authority, "Certificate of the authority.")->required();
+  AddValue(command, "--authority_key=FILE", flags->authority_key, "Private key of the authority.")->required();
+  AddValue(command, "--out=FILE", flags->out, "File for the certificate.")->required();
   AddDays(*flags, command);
 }
 
@@ -226,7 +224,7 @@ void AddCertificatesCommand(CommandLine& line) {
        "Before a run"},
       [flags] { return Certificates(*flags); });
   AddValue(command, "--out=DIR", flags->out,
-           "Folder for authority, label_party and nonlabel_party, a .pem and a .key each.");
+           "Folder for the keys and certificates: authority, label_party and nonlabel_party, .pem and .key of each.");
   AddValue(command, "--label=NAME", flags->label, "DNS name of the label party.");
   AddValue(command, "--nonlabel=NAME", flags->nonlabel, "DNS name of the non-label party.");
   AddValue(command, "--days=N", flags->days, "How long the certificates are valid.")
@@ -240,7 +238,7 @@ void AddOwnCertificateCommands(CommandLine& line) {
       line.AddCommand({"certificates authority", "Make an authority that signs the requests of both parties.",
                        "splitveil certificates authority --out=authority", kGroup},
                       [authority] { return Authority(*authority); });
-  AddValue(authority_command, "--name=TEXT", authority->name, "Its common name.");
+  AddValue(authority_command, "--name=TEXT", authority->name, "Common name of the authority.");
   AddFolder(*authority, authority_command, "authority.pem and authority.key");
   AddDays(*authority, authority_command);
 
@@ -266,10 +264,11 @@ void AddOwnCertificateCommands(CommandLine& line) {
 
   const auto show = std::make_shared<OwnCertificateFlags>();
   CLI::App& show_command = line.AddCommand(
-      {"certificates show", "Names, issuer, dates and fingerprint of certificates; warns of those that end soon.",
+      {"certificates show",
+       "Print names, issuer, dates and fingerprint of certificates, and warn of those that expire soon.",
        "splitveil certificates show --certificate=own.pem", kGroup},
       [show] { return Show(*show); });
-  AddValue(show_command, "--certificate=FILE", show->certificate, "PEM file with one certificate or several.")
+  AddValue(show_command, "--certificate=FILE", show->certificate, "PEM file with one or more certificates.")
       ->required();
 }
 

@@ -11,7 +11,6 @@
 
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
-#include "common/storage/pending_file.h"
 #include "common/telemetry/log.h"
 
 namespace splitveil {

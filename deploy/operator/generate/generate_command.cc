@@ -1,6 +1,8 @@
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/commands.h"
@@ -15,8 +17,18 @@ namespace {
 struct GenerateFlags {
   std::string task = "binary";
   std::string schema_path;
+  bool force = false;
   SyntheticCriteoOptions options;
 };
+
+// Rows of a real click log look like generated ones, so what is there is replaced only if the user says so.
+absl::Status CheckIsNew(const std::string& path, bool force) {
+  std::error_code ignored;
+  return force || !std::filesystem::exists(std::filesystem::symlink_status(path, ignored))
+             ? absl::OkStatus()
+             : absl::AlreadyExistsError(
+                   absl::StrCat(path, ": expected no file of this name, found one; --force replaces it"));
+}
 
 absl::StatusOr<ExitCode> GenerateCriteo(const SyntheticCriteoOptions& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(const SyntheticCriteoResult result, GenerateSyntheticCriteo(options));
@@ -46,6 +58,7 @@ void PrintResult(const SyntheticTableOptions& options, const SyntheticTableResul
 }
 
 absl::StatusOr<ExitCode> Generate(const GenerateFlags& flags) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckIsNew(flags.options.path, flags.force));
   if (flags.task == "binary") {
     return flags.schema_path.empty()
                ? GenerateCriteo(flags.options)
@@ -58,6 +71,7 @@ absl::StatusOr<ExitCode> Generate(const GenerateFlags& flags) {
   options.path = flags.options.path;
   options.schema_path =
       flags.schema_path.empty() ? absl::StrCat(flags.options.path, ".schema.textproto") : flags.schema_path;
+  SPLITVEIL_RETURN_IF_ERROR(CheckIsNew(options.schema_path, flags.force));
   options.rows = flags.options.rows;
   options.seed = flags.options.seed;
   SPLITVEIL_ASSIGN_OR_RETURN(const SyntheticTableResult result, GenerateSyntheticTable(options));
@@ -74,6 +88,8 @@ void AddGenerateCommand(CommandLine& line) {
        "splitveil generate --rows=70000 --out=clicks.tsv", "Before a run"},
       [flags] { return Generate(*flags); });
   AddValue(command, "--out=FILE", flags->options.path, "File to write.")->required();
+  command.add_flag("--force", flags->force,
+                   "Replace existing files of these names, even if `generate` did not write them.");
   AddValue(command, "--task=TASK", flags->task,
            "What is predicted; binary: clicks in Criteo's format; multi_class, regression: a table of twelve "
            "columns, with its schema.")

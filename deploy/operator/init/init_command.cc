@@ -32,7 +32,8 @@ absl::Status FillMissing(PartySetupOptions& options) {
   SPLITVEIL_RETURN_IF_ERROR(
       dialogue.Fill({"--role", "Which party is this", "", {kLabelParty, "nonlabel_party"}}, options.role));
   choices.is_label_party = options.role == kLabelParty;
-  SPLITVEIL_RETURN_IF_ERROR(dialogue.Fill({"--table", "Its table (a CSV file)", ""}, options.table));
+  options.tables.resize(std::max<size_t>(options.tables.size(), 1));
+  SPLITVEIL_RETURN_IF_ERROR(dialogue.Fill({"--table", "Its table (a CSV file)", ""}, options.tables.front()));
   if (choices.is_label_party) {
     SPLITVEIL_RETURN_IF_ERROR(dialogue.Fill({"--label", "Column to be predicted", "", {}}, options.schema.label));
   }
@@ -56,6 +57,11 @@ absl::Status FillMissing(PartySetupOptions& options) {
     SPLITVEIL_RETURN_IF_ERROR(
         dialogue.Fill({"--max_run_auc_bound", "Largest AUC that an adversary may reach over the whole run", "0.7"},
                       choices.max_run_auc_bound));
+  }
+  if (!options.schema.time.empty() && options.proposal.empty()) {
+    SPLITVEIL_RETURN_IF_ERROR(
+        dialogue.Fill({"--test_after", "Time from which on rows are for testing, written as in that column", ""},
+                      options.proposed.test_after));
   }
   return dialogue.Fill({"--out", "Folder to write to", options.role}, options.out);
 }
@@ -89,8 +95,19 @@ absl::Status CheckUnused(const PartySetupOptions& options) {
   if (!options.proposal.empty() && !options.id_forms.empty()) {
     return Unused("--id_form", "beside --proposal, which has its own");
   }
+  if (!options.proposal.empty() && !options.schema.id_pattern.empty()) {
+    return Unused("--id_pattern", "beside --proposal, which has its own");
+  }
   if (!options.proposal.empty() && (options.proposed.epochs > 0 || options.proposed.batch_size > 0)) {
     return Unused(options.proposed.epochs > 0 ? "--epochs" : "--batch_size", "beside --proposal, which has its own");
+  }
+  if (!options.proposal.empty() && !options.proposed.test_after.empty()) {
+    return Unused("--test_after", "beside --proposal, which has its own");
+  }
+  const bool splits_by_time = !options.schema.time.empty() || !options.proposed.test_after.empty();
+  if (!options.schema.group.empty() && splits_by_time) {
+    return absl::InvalidArgumentError(
+        "command line: --group: expected one split, found --time or --test_after beside it: remove either");
   }
   return absl::OkStatus();
 }
@@ -132,18 +149,23 @@ void AddTableFlags(PartySetupOptions& options, CLI::App& command) {
   AddValue(command, "--role=ROLE", options.role, "Which party this is.")
       ->default_str("asked for")
       ->check(OneOf({kLabelParty, "nonlabel_party"}));
-  AddValue(command, "--table=FILE", options.table,
+  AddValue(command, "--table=FILE", options.tables,
            "This party's table: CSV with any separator, plain or .gz, .zst or .xz; a folder or a pattern (parts/*.csv) "
-           "of files "
-           "with one header line each; or -, standard input.")
+           "of files with one header line each; or -, standard input. Repeat it for several.")
       ->default_str("asked for");
   AddValue(command, "--id=COLUMN", options.schema.id, "Column with the id that both parties' tables share.")
       ->default_str("the one whose cells all differ");
   AddValue(command, "--id_form=FORM", options.id_forms,
            "Form that both parties give their ids: UNICODE_NFC, CASE_FOLD (capitals are small letters), INTEGER "
-           "(100000.0 and 0100000 are 100000) or AS_WRITTEN; repeat it for several. It stands in the proposal.")
-      ->default_str("UNICODE_NFC, and INTEGER if all are whole numbers")
-      ->check(OneOf({"UNICODE_NFC", "CASE_FOLD", "INTEGER", "AS_WRITTEN"}));
+           "(100000.0 and 0100000 are 100000), DIGITS (nothing but digits) or AS_WRITTEN; repeat it for several. It "
+           "is part of the proposal.")
+      ->default_str("UNICODE_NFC, with INTEGER if all are whole numbers, and CASE_FOLD if none has capitals")
+      ->check(OneOf({"UNICODE_NFC", "CASE_FOLD", "INTEGER", "DIGITS", "AS_WRITTEN"}));
+  AddValue(
+      command, "--id_pattern=REGEX", options.schema.id_pattern,
+      "Regular expression (RE2) that every id of both parties must fit as a whole, such as [0-9]{10}. It is part of "
+      "the proposal; an id that does not fit is an error, with its line.")
+      ->default_str("none: any id");
   AddValue(command, "--label=COLUMN", options.schema.label, "Column to be predicted, of the label party.")
       ->default_str("asked for");
   AddValue(command, "--positive=TEXT", options.schema.positive, "Which of the label's two values is the positive one.")
@@ -157,6 +179,19 @@ void AddTableFlags(PartySetupOptions& options, CLI::App& command) {
   AddValue(command, "--categorical=COLUMN", options.schema.categorical, "Column that holds codes or texts.");
   AddValue(command, "--numeric=COLUMN", options.schema.numeric, "Column that holds numbers.");
   AddValue(command, "--ignore=COLUMN", options.schema.ignore, "Column to leave out.");
+  AddValue(command, "--group=COLUMN", options.schema.group,
+           "Column with a person's or patient's number, which repeats: all rows of one are on the same side of the "
+           "split, and it is no feature. The other table needs the same column.")
+      ->default_str("no groups; if --proposal splits by groups, the one column that looks like a group");
+  AddValue(command, "--time=COLUMN", options.schema.time,
+           "Column with each row's time, for a split by --test_after. The other table needs the same column.")
+      ->default_str("the one column of dates");
+  AddValue(command, "--time_zone=ZONE", options.schema.time_zone,
+           "Zone of that column's times of day, if they have no offset from UTC: UTC, Europe/Berlin, ....")
+      ->default_str("none: they need an offset");
+}
+
+void AddReadingFlags(PartySetupOptions& options, CLI::App& command) {
   AddValue(command, "--missing=TEXT", options.schema.missing,
            "Text that stands for a missing value, besides NA, null, ....");
   AddValue(command, "--decimal=SIGN", options.schema.decimal,
@@ -169,7 +204,11 @@ void AddTableFlags(PartySetupOptions& options, CLI::App& command) {
       ->check(OneOf({"yes", "no"}));
   AddValue(command, "--profile=FILE", options.profile,
            "File for the profile of the table's columns: a page if its name ends with .html, else JSON.");
-  command.add_flag("--skip_bad_rows", options.skip_bad_rows, "Leave out rows that cannot be used, up to 5%.");
+  command.add_flag("--skip_bad_rows", options.skip_bad_rows,
+                   "Leave out rows that cannot be used, as long as --min_usable_share of them can.");
+  AddValue(command, "--min_usable_share=SHARE", options.min_usable_share,
+           "With --skip_bad_rows: minimum share of usable rows.")
+      ->check(NumberIn(0, 1));
 }
 
 void AddPeerFlags(InitFlags& flags, CLI::App& command) {
@@ -195,8 +234,8 @@ void AddRunFlags(PartySetupOptions& options, CLI::App& command) {
   options.proposed.run_name = "first-run";
   options.proposed.test_fraction = "0.1";
   AddValue(command, "--model=PRESET", options.choices.preset, "Model preset, with its cut layer from the papers.")
-      ->default_str("MULTILAYER_PERCEPTRON, or the one of the proposal")
-      ->check(OneOf({"MULTILAYER_PERCEPTRON", "WIDE_AND_DEEP", "WIDE_AND_DEEP_8"}));
+      ->default_str("TABULAR, or the one of the proposal")
+      ->check(OneOf({"TABULAR", "MULTILAYER_PERCEPTRON", "WIDE_AND_DEEP", "WIDE_AND_DEEP_8"}));
   AddValue(command, "--protection=NAME", options.choices.protection, "Protection of the gradients.")
       ->default_str("gaussian_label_dp")
       ->check(OneOf({"gaussian_label_dp", "marvell", "none"}));
@@ -210,6 +249,8 @@ void AddRunFlags(PartySetupOptions& options, CLI::App& command) {
       ->check(IntegerIn(0, 1048576));
   AddValue(command, "--test_fraction=SHARE", options.proposed.test_fraction, "Proposed share held out for testing.")
       ->check(NumberIn(0, 0.9));
+  AddValue(command, "--test_after=TIME", options.proposed.test_after,
+           "Proposed: rows from this time on are for testing, instead of --test_fraction.");
   AddValue(command, "--out=DIR", options.out, "Folder to write to.")->default_str("the role's name");
   command.add_flag("--force", options.force, "Replace what an earlier init wrote, except the key and certificate.");
 }
@@ -228,6 +269,7 @@ void AddInitCommand(CommandLine& line) {
                        "Before a run"},
                       [flags] { return Init(*flags); });
   AddTableFlags(flags->options, command);
+  AddReadingFlags(flags->options, command);
   AddPeerFlags(*flags, command);
   AddRunFlags(flags->options, command);
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <system_error>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -14,9 +15,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/certificates/certificate_authority.h"
-#include "deploy/operator/certificates/certificate_parts.h"
 #include "deploy/operator/init/table_profile.h"
 #include "deploy/operator/preparation/id_form.h"
+#include "deploy/operator/preparation/id_shape.h"
 #include "deploy/operator/preparation/prepare.h"
 #include "deploy/operator/profile/profile_report.h"
 
@@ -47,8 +48,10 @@ struct PresetCut {
   const char* cut_layer;
   int32_t cut_width;
 };
-constexpr PresetCut kCuts[] = {
-    {"MULTILAYER_PERCEPTRON", "second", 64}, {"WIDE_AND_DEEP", "third", 128}, {"WIDE_AND_DEEP_8", "eighth", 128}};
+constexpr PresetCut kCuts[] = {{"TABULAR", "second", 64},
+                               {"MULTILAYER_PERCEPTRON", "second", 64},
+                               {"WIDE_AND_DEEP", "third", 128},
+                               {"WIDE_AND_DEEP_8", "eighth", 128}};
 
 std::string In(const PartySetupOptions& options, const std::string& name) {
   return absl::StrCat(options.out, "/", name);
@@ -61,6 +64,12 @@ bool Exists(const std::string& path) {
   return std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
 }
 
+absl::Status CheckFree(const std::string& path, absl::string_view otherwise) {
+  return Exists(path)
+             ? absl::AlreadyExistsError(absl::StrCat(path, ": expected no file of this name, found one; ", otherwise))
+             : absl::OkStatus();
+}
+
 // That nothing would be replaced that is to stay.
 absl::Status CheckPlace(const PartySetupOptions& options) {
   if (options.force) {
@@ -68,12 +77,7 @@ absl::Status CheckPlace(const PartySetupOptions& options) {
   }
   for (const std::string& name : {std::string("schema.textproto"), std::string("party.textproto"),
                                   std::string("run.textproto"), DataName(options)}) {
-    if (Exists(In(options, name))) {
-      return absl::AlreadyExistsError(
-          absl::StrCat(In(options, name),
-                       ": expected no file of this name, found one; --force replaces it, --out names another "
-                       "folder"));
-    }
+    SPLITVEIL_RETURN_IF_ERROR(CheckFree(In(options, name), "--force replaces it, --out names another folder"));
   }
   return absl::OkStatus();
 }
@@ -81,31 +85,28 @@ absl::Status CheckPlace(const PartySetupOptions& options) {
 // That neither key nor certificate would be replaced: with --force neither.
 absl::Status CheckIdentityIsNew(const std::vector<NewFile>& identity) {
   for (const NewFile& file : identity) {
-    if (Exists(file.path)) {
-      return absl::AlreadyExistsError(
-          absl::StrCat(file.path,
-                       ": expected no file of this name, found one; keys and certificates are never replaced: move it "
-                       "away, or --out names another folder"));
-    }
+    SPLITVEIL_RETURN_IF_ERROR(
+        CheckFree(file.path, "keys and certificates are never replaced: move it away, or --out names another folder"));
   }
   return absl::OkStatus();
 }
 
 // The other party's proposal, where there is one.
 absl::StatusOr<std::optional<v1::RunAgreement>> ReadProposal(const PartySetupOptions& options) {
-  if (options.proposal.empty()) {
-    return std::optional<v1::RunAgreement>();
+  std::optional<v1::RunAgreement> proposal;
+  if (!options.proposal.empty()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(proposal, LoadAgreement(options.proposal));
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(v1::RunAgreement agreement, LoadAgreement(options.proposal));
-  return std::optional<v1::RunAgreement>(std::move(agreement));
+  return proposal;
 }
 
 absl::StatusOr<PrepareResult> PrepareTable(const PartySetupOptions& options, const v1::TableSchema& schema,
                                            const std::optional<v1::RunAgreement>& agreement) {
   PrepareOptions prepare;
-  prepare.rows.input_paths = {options.table};
+  prepare.rows.input_paths = options.tables;
   prepare.rows.schema = schema;
   prepare.rows.skip_bad_rows = options.skip_bad_rows;
+  prepare.min_usable_share = options.min_usable_share;
   prepare.out_dir = options.out;
   prepare.keeps_other_data = !options.force;
   prepare.parties = options.choices.is_label_party ? v1::TableSchema::LABEL_PARTY : v1::TableSchema::NONLABEL_PARTY;
@@ -116,7 +117,10 @@ absl::StatusOr<PrepareResult> PrepareTable(const PartySetupOptions& options, con
     prepare.validation_fraction = agreement->validation_fraction();
     prepare.test_after = agreement->test_after();
     prepare.split_salt = agreement->split_salt();
-  } else if (!absl::SimpleAtod(options.proposed.test_fraction, &prepare.test_fraction)) {
+    return Prepare(prepare);
+  }
+  prepare.test_after = options.proposed.test_after;
+  if (!absl::SimpleAtod(options.proposed.test_fraction, &prepare.test_fraction)) {
     return absl::InvalidArgumentError("command line: --test_fraction: expected a number, found a different text");
   }
   return Prepare(prepare);
@@ -174,9 +178,7 @@ absl::Status CheckProtection(const PartySetupOptions& options, const v1::TableSc
 absl::StatusOr<std::string> ReadPeerCertificate(const PartySetupOptions& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::string pem, ReadFile(options.peer_certificate));
   const absl::StatusOr<std::vector<CertificateFacts>> facts = ReadCertificateFacts(pem);
-  if (!facts.ok()) {
-    return absl::Status(facts.status().code(), absl::StrCat(options.peer_certificate, ": ", facts.status().message()));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(Within(options.peer_certificate, facts.status()));
   const CertificateFacts& first = facts->front();
   // An authority would vouch for others, too; a pinned certificate admits this peer and nobody else.
   if (!absl::EqualsIgnoreCase(first.dns_names, options.choices.peer_name) || !first.self_signed || first.is_authority) {
@@ -201,30 +203,29 @@ absl::Status AddIdentity(const PartySetupOptions& options, std::vector<NewFile>&
     return absl::OkStatus();
   }
   const std::string& name = options.choices.own_name;
-  NewFile key{In(options, "own.key"), ""};
-  NewFile shown{certificate, "", kPublicMode};
+  std::string key, shown;
   absl::Status made;
   if (options.makes_request) {
     absl::StatusOr<RequestAndKey> request = CreateRequest(name);
     made = request.status();
     if (request.ok()) {
-      key.contents = request->private_key_pem;
-      shown.contents = request->request_pem;
+      key = request->private_key_pem;
+      shown = request->request_pem;
     }
   } else {
     absl::StatusOr<CertifiedKey> pair = CreateSelfSigned(name, kCertificateDays);
     made = pair.status();
     if (pair.ok()) {
-      key.contents = pair->private_key_pem;
-      shown.contents = pair->certificate_pem;
+      key = pair->private_key_pem;
+      shown = pair->certificate_pem;
     }
   }
   if (!made.ok()) {
     return absl::Status(made.code(),
                         absl::StrCat("command line: --own_name: ", made.message(), ", found \"", name, "\""));
   }
-  files.push_back(std::move(key));
-  files.push_back(std::move(shown));
+  files.push_back({In(options, "own.key"), key});
+  files.push_back({certificate, shown, kPublicMode});
   return absl::OkStatus();
 }
 
@@ -278,7 +279,7 @@ PartyChoices Choices(const PartySetupOptions& options, const SchemaProposal& pro
   choices.has_categories = proposal.has_categories;
   choices.authority = options.makes_request ? "authority.pem" : "peer.pem";
   choices.label_set =
-      absl::StrCat(options.schema.label, " of ", std::filesystem::path(options.table).filename().string());
+      absl::StrCat(options.schema.label, " of ", std::filesystem::path(options.table()).filename().string());
   return choices;
 }
 
@@ -317,10 +318,31 @@ absl::Status AddPeerCertificate(const PartySetupOptions& options, std::vector<Ne
   return absl::OkStatus();
 }
 
+// By what rows are split: as the proposal says, or as told.
+absl::Status ChooseSplit(const PartySetupOptions& options, const std::optional<v1::RunAgreement>& received,
+                         SchemaFlags& schema) {
+  const bool by_group = received.has_value() ? received->split_by_group() : !schema.group.empty();
+  const std::string& test_after = received.has_value() ? received->test_after() : options.proposed.test_after;
+  schema.split = by_group              ? v1::TableSchema::GROUP
+                 : !test_after.empty() ? v1::TableSchema::TIME
+                                       : v1::TableSchema::KIND_UNSPECIFIED;
+  for (const auto& [flag, column, kind, field] :
+       {std::tuple("--group", &schema.group, v1::TableSchema::GROUP, "split_by_group"),
+        std::tuple("--time", &schema.time, v1::TableSchema::TIME, "test_after")}) {
+    if (!column->empty() && schema.split != kind) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("command line: ", flag, ": expected a proposal that splits the rows so (", field, "), found ",
+                       options.proposal, " without: remove the flag, or ask the other party for one"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Finds every mistake that can be found without writing anything but the table's profile.
 absl::StatusOr<PartyPlan> MakePlan(const PartySetupOptions& options) {
   PartyPlan plan;
   SPLITVEIL_RETURN_IF_ERROR(CheckPlace(options));
+  SPLITVEIL_RETURN_IF_ERROR(CheckProfilePath(options.profile));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.received, ReadProposal(options));
   SPLITVEIL_ASSIGN_OR_RETURN(const PresetCut cut, ChooseModel(options, plan.received));
   SPLITVEIL_RETURN_IF_ERROR(AddIdentity(options, plan.identity));
@@ -329,6 +351,7 @@ absl::StatusOr<PartyPlan> MakePlan(const PartySetupOptions& options) {
   LayoutFlags layout = options.layout;
   SchemaFlags schema = options.schema;
   layout.skip_bad_rows = schema.skip_bad_rows = options.skip_bad_rows;
+  schema.min_usable_share = options.min_usable_share;
   layout.missing = schema.missing;
   for (const std::string& name : options.id_forms) {
     v1::IdForm form = v1::ID_FORM_UNSPECIFIED;
@@ -337,12 +360,15 @@ absl::StatusOr<PartyPlan> MakePlan(const PartySetupOptions& options) {
   if (plan.received.has_value()) {
     schema.id_form = FormsIn(plan.received->alignment().id_form());
     schema.keeps_id_form = true;
+    const auto& patterns = plan.received->alignment().id_pattern();
+    schema.id_pattern = patterns.empty() ? "" : patterns[0];
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const ProfiledTable table, ProfileTable(options.table, layout));
+  SPLITVEIL_RETURN_IF_ERROR(ChooseSplit(options, plan.received, schema));
+  SPLITVEIL_ASSIGN_OR_RETURN(const ProfiledTable table, ProfileTable(options.tables, layout));
   SPLITVEIL_ASSIGN_OR_RETURN(const SchemaProposal proposal,
-                             ProposeSchema(options.table, table, options.choices.is_label_party, schema));
-  const ProfileReport report = {options.table, proposal.schema, table.profile, proposal.warnings};
-  std::printf("%s%s%s", ProfileHead(options.table, table).c_str(), ProposalText(proposal).c_str(),
+                             ProposeSchema(options.table(), table, options.choices.is_label_party, schema));
+  const ProfileReport report = {options.table(), proposal.schema, table.profile, proposal.warnings};
+  std::printf("%s%s%s", ProfileHead(options.table(), table).c_str(), ProposalText(proposal).c_str(),
               ProfileText(report).c_str());
   if (!options.profile.empty()) {
     SPLITVEIL_RETURN_IF_ERROR(WriteProfile(options.profile, report));
@@ -352,6 +378,7 @@ absl::StatusOr<PartyPlan> MakePlan(const PartySetupOptions& options) {
   plan.id = IdColumnOf(proposal);
   plan.proposed = Proposed(options, cut, table);
   plan.proposed.id = plan.id;
+  plan.proposed.split_by_group = schema.split == v1::TableSchema::GROUP;
   SPLITVEIL_ASSIGN_OR_RETURN(plan.agreement,
                              plan.received.has_value()
                                  ? *plan.received
@@ -368,7 +395,7 @@ absl::Status WarnOfLabelRevealingColumns(const PartySetupOptions& options, const
   if (options.choices.is_label_party) {
     SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data, Dataset::Open(path));
     if (const std::string telling = DescribeLabelRevealingColumns(*data); !telling.empty()) {
-      LogWarning(options.table, ": ", telling);
+      LogWarning(options.table(), ": ", telling);
     }
   }
   return absl::OkStatus();
@@ -380,7 +407,7 @@ absl::Status PrepareAndWrite(const PartySetupOptions& options, PartyPlan& plan) 
   if (plan.received.has_value()) {
     const std::string difference = DescribeIdDifference(plan.received->alignment(), plan.id.name(), shape);
     if (!difference.empty()) {
-      LogWarning(options.table, ": ", difference);
+      LogWarning(options.table(), ": ", difference);
     }
   } else {  // Only the whole table says how its ids look.
     plan.proposed.id_shape = shape;
@@ -389,9 +416,15 @@ absl::Status PrepareAndWrite(const PartySetupOptions& options, PartyPlan& plan) 
     plan.texts.push_back({path, text, kPublicMode});
   }
   const PreparedParty& party = prepared.parties.front();
-  std::printf("%s: %lld rows, %lld of them for training\n", party.path.c_str(),
-              static_cast<long long>(party.preprocessing.rows()),
+  std::printf("%s%s: %lld rows, %lld of them for training\n", LeftOutText(prepared.skipped, prepared.files).c_str(),
+              party.path.c_str(), static_cast<long long>(party.preprocessing.rows()),
               static_cast<long long>(party.preprocessing.training_rows()));
+  if (party.replaced_others) {
+    std::printf("  NOTE: replaced other data; a model that was trained on those needs their scales and vocabularies\n");
+  }
+  for (const std::string& warning : party.preprocessing.warnings()) {
+    LogWarning(options.table(), ": ", warning);
+  }
   SPLITVEIL_RETURN_IF_ERROR(WarnOfLabelRevealingColumns(options, party.path));
   return WriteAll(options, plan.texts, plan.identity);
 }

@@ -39,6 +39,8 @@ struct AgreementChoices {
   int32_t epochs = 0;
   int32_t in_flight_batches = 1;  // 0: as many as the link asks for, at most a sixteenth of an epoch.
   std::string test_fraction;
+  bool split_by_group = false;
+  std::string test_after;      // Of a split by time.
   v1::TableSchema::Column id;  // Of the proposing party's schema.
   std::vector<std::string> id_shape;
 };
@@ -50,13 +52,14 @@ std::string AgreementFileText(const AgreementChoices& choices);
 
 // What `splitveil init` was told; texts as given.
 struct PartySetupOptions {
-  std::string role;  // "label_party" or "nonlabel_party".
-  std::string table;
+  std::string role;                 // "label_party" or "nonlabel_party".
+  std::vector<std::string> tables;  // Its table, as TableFiles takes it: at least one.
   std::string out;
   LayoutFlags layout;
   std::vector<std::string> id_forms;  // Names of IdForm; none: by the table.
   SchemaFlags schema;
   bool skip_bad_rows = false;
+  double min_usable_share = 1 - kOddLineShare;
   PartyChoices choices;          // All but what follows from the table.
   AgreementChoices proposed;     // run_name, test_fraction; the rest follows from model and table.
   std::string profile;           // File for the table's profile; empty: none.
@@ -64,6 +67,8 @@ struct PartySetupOptions {
   bool makes_request = false;    // A request for an authority instead of a certificate for the peer to pin.
   std::string peer_certificate;  // To pin; empty: comes later.
   bool force = false;
+
+  const std::string& table() const { return tables.front(); }  // What messages call it.
 };
 
 // Looks at the table, prepares it, makes the key and the certificate, and writes schema.textproto, party.textproto and,

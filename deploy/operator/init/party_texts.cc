@@ -1,4 +1,5 @@
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "deploy/operator/init/party_setup.h"
@@ -52,12 +53,25 @@ std::string ProtectionText(const PartyChoices& choices) {
 std::string ModelText(const PartyChoices& choices) {
   std::string own;
   // Wide & Deep has a part for them.
-  if (choices.is_label_party && choices.has_features && choices.preset == "MULTILAYER_PERCEPTRON") {
+  const bool is_wide = absl::StartsWith(choices.preset, "WIDE");
+  if (choices.is_label_party && choices.has_features && !is_wide) {
     own = choices.has_categories ? " own_features { embedding { dimension: 4 } }" : " own_features {}";
   }
   return absl::StrCat("# The whole model by name; the agreement says where it is cut.",
                       own.empty() ? "" : " Own columns", own.empty() ? "" : " enter behind the cut.",
                       "\nmodel { preset: ", choices.preset, own, " }\n");
+}
+
+std::string SplitText(const AgreementChoices& choices) {
+  if (choices.split_by_group) {
+    return "# By a hash of the group instead: all rows of one are on the same side. Both tables need the column.\n"
+           "split_by_group: true\n";
+  }
+  return choices.test_after.empty()
+             ? ""
+             : absl::StrCat(
+                   "# Instead, rows from this time on. Both tables need the column with the times.\ntest_after: ",
+                   Quoted(choices.test_after), "\n");
 }
 
 std::string AddressText(const PartyChoices& choices) {
@@ -80,6 +94,8 @@ std::string SchemaFileText(const SchemaProposal& proposal) {
     absl::StrAppend(&text, "columns { name: ", Quoted(column.name()), " kind: ", Schema::Kind_Name(column.kind()),
                     column.has_scaling() ? absl::StrCat(" scaling: ", Schema::Scaling_Name(column.scaling())) : "",
                     IdFormText(column.id_form()),
+                    column.has_time_zone() ? absl::StrCat(" time_zone: ", Quoted(column.time_zone())) : "",
+                    column.has_id_pattern() ? absl::StrCat(" id_pattern: ", Quoted(column.id_pattern())) : "",
                     column.has_decimal() ? absl::StrCat(" decimal: ", Schema::Decimal_Name(column.decimal())) : "",
                     column.has_thousands() ? absl::StrCat(" thousands: ", Quoted(column.thousands())) : "");
     for (const auto& [field, texts] :
@@ -95,6 +111,13 @@ std::string SchemaFileText(const SchemaProposal& proposal) {
   if (!schema.missing().empty()) {
     absl::StrAppend(&text, "# Cells that mean \"missing\", besides the empty one.\n",
                     Texts("missing", schema.missing()));
+  }
+  if (schema.has_rare_below()) {
+    absl::StrAppend(
+        &text,
+        "# Codes in fewer training rows share one embedding: learned alone, they would be learned by heart.\n"
+        "rare_below: ",
+        schema.rare_below(), "\n");
   }
   absl::StrAppend(&text, Texts("positive", schema.positive()), Texts("negative", schema.negative()),
                   Texts("classes", schema.classes()));
@@ -119,9 +142,13 @@ std::string PartyFileText(const PartyChoices& choices) {
       "\n    certificate_path: \"own.pem\"\n    private_key_path: \"own.key\"\n    authority_path: ",
       Quoted(choices.authority), "\n  }\n  dataset { path: \"", role,
       ".data\" }\n"
-      "  optimizer { learning_rate: 2e-3 adam {} average_decay: 0.99 }\n"
+      "  # Steps shrink with what a weight has learned, so that rare codes are not learned by heart.\n"
+      "  optimizer { learning_rate: 0.02 adagrad {} average_decay: 0.99 }\n"
       "  # Everything that is recorded of the run; reports and audits read it.\n"
       "  ledger_path: \"ledger.db\"\n"
+      "  # The next run on the same data with the same peer within a day needs no new alignment. It reveals who is\n"
+      "  # shared; only its owner can read it.\n"
+      "  alignment_cache_path: \"alignment\"\n"
       "  # An interrupted run resumes from here.\n"
       "  checkpoint_path: \"checkpoint\"\n"
       "  # This party's half of the trained model.\n"
@@ -155,13 +182,14 @@ std::string AgreementFileText(const AgreementChoices& choices) {
       "\n"
       "# Held out for testing, by a hash of the id: both tables were prepared with it.\n"
       "test_fraction: ",
-      choices.test_fraction,
-      "\n"
+      choices.test_fraction, "\n", SplitText(choices),
       "# Both parties give their ids these forms before they compare them. The other party's init compares its id "
       "column\n"
       "# with the pattern of these ids: 9 digits, A a letters, in braces how many.\n"
       "alignment {",
-      IdFormText(choices.id.id_form()), "\n  id_column: ", Quoted(choices.id.name()), "\n",
+      IdFormText(choices.id.id_form()),
+      choices.id.has_id_pattern() ? absl::StrCat("\n  id_pattern: ", Quoted(choices.id.id_pattern())) : "",
+      "\n  id_column: ", Quoted(choices.id.name()), "\n",
       Texts("  id_shape", {choices.id_shape.begin(), choices.id_shape.end()}),
       "}\n"
       "# The non-label party attacks what it receives; the results stay with the label party.\n"

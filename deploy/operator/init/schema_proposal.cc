@@ -7,10 +7,12 @@
 #include <map>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "deploy/operator/init/id_proposal.h"
 #include "deploy/operator/preparation/number_scaling.h"
 #include "deploy/operator/preparation/table_schema.h"
 
@@ -24,16 +26,12 @@ using Schema = v1::TableSchema;
 
 constexpr const char* kPositives[] = {"1", "1.0", "+1", "yes", "y", "true", "t", "positive", "pos"};
 constexpr const char* kNegatives[] = {"0", "0.0", "-1", "no", "n", "false", "f", "negative", "neg"};
+// A code in fewer training rows says less of the label than of these rows (deploy/EXPERIMENTS.md).
+constexpr int kRareBelow = 20;
 
 template <typename List>
 bool Has(const List& list, const std::string& text) {
   return std::find(std::begin(list), std::end(list), text) != std::end(list);
-}
-
-const ColumnProfile* FindColumn(const ProfiledTable& table, const std::string& name) {
-  const auto found = std::find_if(table.profile.columns.begin(), table.profile.columns.end(),
-                                  [&](const ColumnProfile& column) { return column.name() == name; });
-  return found == table.profile.columns.end() ? nullptr : &*found;
 }
 
 // That flags name columns of the table, each in one role.
@@ -55,6 +53,11 @@ absl::Status CheckNames(const std::string& path, const ProfiledTable& table, con
   if (!flags.label.empty()) {
     SPLITVEIL_RETURN_IF_ERROR(check("--label", flags.label));
   }
+  for (const auto& [flag, name] : {std::pair("--group", &flags.group), std::pair("--time", &flags.time)}) {
+    if (!name->empty()) {
+      SPLITVEIL_RETURN_IF_ERROR(check(flag, *name));
+    }
+  }
   for (const auto& [flag, names] : {std::pair("--categorical", &flags.categorical),
                                     std::pair("--numeric", &flags.numeric), std::pair("--ignore", &flags.ignore)}) {
     for (const std::string& name : *names) {
@@ -64,74 +67,37 @@ absl::Status CheckNames(const std::string& path, const ProfiledTable& table, con
   return absl::OkStatus();
 }
 
-// The column that names the rows.
-absl::StatusOr<std::string> FindId(const std::string& path, const ProfiledTable& table, const SchemaFlags& flags) {
-  if (!flags.id.empty()) {
-    const ColumnProfile& column = *FindColumn(table, flags.id);
-    SPLITVEIL_RETURN_IF_ERROR(column.ids().HasLostDigits() ? column.ids().Check(path, flags.id, {}) : absl::OkStatus());
-    return column.names_rows() || MayLeaveOut(std::max<int64_t>(column.rows() - column.distinct(), 1), column, flags)
-               ? absl::StatusOr<std::string>(flags.id)
-               : Unclear(path, flags.id,
-                         absl::StrCat("expected an id, another one in each row, found ", column.distinct(),
-                                      " distinct ones in ", column.rows(), " rows; --id names another column"));
+// The column by which rows are split; empty: by the id.
+absl::StatusOr<std::string> FindSplitColumn(const std::string& path, const ProfiledTable& table, const std::string& id,
+                                            const SchemaFlags& flags) {
+  const std::string& named = flags.split == Schema::GROUP ? flags.group : flags.time;
+  if (flags.split == Schema::KIND_UNSPECIFIED || !named.empty()) {
+    return named;
   }
-  const auto columns_that = [&](auto is) {
-    std::vector<std::string> names;
+  const bool by_group = flags.split == Schema::GROUP;
+  std::vector<std::string> found;
+  // A name tells more than a shape: a postcode beside patient_nbr is no second candidate.
+  for (const bool by_name : {true, false}) {
     for (const ColumnProfile& column : table.profile.columns) {
-      if (column.name() != flags.label && is(column)) {
-        names.push_back(column.name());
+      if (column.name() != id && column.name() != flags.label &&
+          (by_group ? LooksLikeGroup(column, by_name) : IsOfDates(column))) {
+        found.push_back(column.name());
       }
     }
-    return names;
-  };
-  // Numbers with fractions are measurements, even if all differ.
-  std::vector<std::string> candidates = columns_that([](const ColumnProfile& column) {
-    return column.names_rows() && column.numbers() == column.integers() && !IsOfDates(column) &&
-           !column.ids().NumbersRows();
-  });
-  if (candidates.empty()) {  // Unless a program has made measurements of whole numbers: 100000.0.
-    candidates = columns_that([](const ColumnProfile& column) {
-      return column.names_rows() && column.ids().AreWholeNumbers() && !column.ids().NumbersRows();
-    });
-  }
-  if (candidates.size() == 1) {
-    return candidates.front();
-  }
-  if (candidates.size() > 1) {
-    return Unclear(path, "",
-                   absl::StrCat(candidates.size(), " columns have a different value in each row: ",
-                                QuotedNames(candidates), ". Set --id=COLUMN to the one that is the id"));
-  }
-  // Rounded ids may be alike, so they need not name the rows any more.
-  for (const std::string& name :
-       columns_that([](const ColumnProfile& column) { return column.ids().HasLostDigits(); })) {
-    SPLITVEIL_RETURN_IF_ERROR(FindColumn(table, name)->ids().Check(path, name, {}));
-  }
-  const std::vector<std::string> row_numbers =
-      columns_that([](const ColumnProfile& column) { return column.names_rows() && column.ids().NumbersRows(); });
-  return Unclear(path, "",
-                 row_numbers.empty()
-                     ? absl::StrCat("no column has a different id in each row, among ", QuotedNames(table.layout.names),
-                                    ": set --id=COLUMN")
-                     : absl::StrCat("no column has a different id in each row, except ", QuotedNames(row_numbers),
-                                    ", which only counts the rows: 1, 2, 3, ... name different rows in another table. "
-                                    "If both tables have these numbers as ids, set --id=COLUMN"));
-}
-
-// Forms that both parties can apply: they change no id of this table, and those of a table that has the same ids
-// written differently become alike.
-absl::StatusOr<std::set<v1::IdForm>> FindIdForms(const std::string& path, const ColumnProfile& column,
-                                                 const SchemaFlags& flags) {
-  std::set<v1::IdForm> forms = flags.id_form;
-  if (forms.empty() && !flags.keeps_id_form) {
-    forms = {v1::UNICODE_NFC};
-    SPLITVEIL_RETURN_IF_ERROR(column.ids().Check(path, column.name(), forms));
-    if (column.ids().AreWholeNumbers()) {
-      forms.insert(v1::INTEGER);
+    if (!found.empty()) {
+      break;
     }
   }
-  const absl::Status fits = column.ids().Check(path, column.name(), forms);
-  return fits.ok() ? absl::StatusOr<std::set<v1::IdForm>>(std::move(forms)) : fits;
+  if (found.size() == 1) {
+    return found.front();
+  }
+  return Unclear(
+      path, "",
+      absl::StrCat("the rows are to be split by ", by_group ? "groups (split_by_group)" : "time (test_after)",
+                   ", so this table needs the column with ", by_group ? "the same groups" : "the same times",
+                   " as the other party's; ",
+                   found.empty() ? "none looks like it" : absl::StrCat("several look like it: ", QuotedNames(found)),
+                   ". Set --", by_group ? "group" : "time", "=COLUMN, or agree on another split"));
 }
 
 std::string Columns(const std::vector<std::string>& names) {
@@ -167,13 +133,14 @@ absl::Status NotTwoValues(const std::string& path, const ColumnProfile& column) 
   const bool many = texts.size() > 2;
   return Unclear(
       path, column.name(),
-      absl::StrCat("expected a label of two values, found ", column.distinct(),
-                   many ? absl::StrCat(", the rarest in ", texts.back().second.rows, " of ", column.rows(),
-                                       " rows, first in line ", texts.back().second.first_line)
-                        : "",
-                   "; --label names another column, --class=TEXT (once a class) makes it one of several classes, "
-                   "--target_minimum and --target_maximum a number to be predicted",
-                   many ? ", --skip_bad_rows leaves out up to 5% of the rows" : ""));
+      absl::StrCat(
+          "expected a label of two values, found ", column.distinct(),
+          many ? absl::StrCat(", the rarest in ", texts.back().second.rows, " of ", column.rows(),
+                              " rows, first in line ", texts.back().second.first_line)
+               : "",
+          "; --label names another column, --class=TEXT (once a class) makes it one of several classes, "
+          "--target_minimum and --target_maximum a number to be predicted",
+          many ? ", --skip_bad_rows leaves the others out, up to 5% of the rows or as --min_usable_share says" : ""));
 }
 
 // Texts of a label of two values into the schema; what is said of it.
@@ -328,6 +295,17 @@ void SetLayout(const ProfiledTable& table, const SchemaFlags& flags, Schema& sch
   }
 }
 
+// What of the numbers to be predicted lies outside their range; warnings go into `proposal`.
+std::string DescribeTarget(const ColumnProfile& column, const Schema::Column& into, SchemaProposal& proposal) {
+  const bool comma = into.decimal() == Schema::COMMA;
+  const double minimum = proposal.schema.target_minimum(), maximum = proposal.schema.target_maximum();
+  for (std::string& warning : TargetWarnings(column, comma, minimum, maximum)) {
+    proposal.warnings.push_back(std::move(warning));
+  }
+  const double clipped = ClippedShare(column, comma, minimum, maximum);
+  return clipped > 0 ? absl::StrFormat(", %.2g%% clipped to it", 100 * clipped) : "";
+}
+
 }  // namespace
 
 absl::StatusOr<SchemaProposal> ProposeSchema(const std::string& path, const ProfiledTable& table, bool has_label,
@@ -339,33 +317,52 @@ absl::StatusOr<SchemaProposal> ProposeSchema(const std::string& path, const Prof
     return absl::InvalidArgumentError("command line: --label: the non-label party has no labels: remove it");
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string id, FindId(path, table, flags));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::string split, FindSplitColumn(path, table, id, flags));
   SchemaProposal proposal;
   SetLayout(table, flags, proposal.schema);
   const Decimals decimals = DecimalsOf(table, flags);
+  FeatureWarnings warnings;
   for (const ColumnProfile& column : table.profile.columns) {
     Schema::Column& into = *proposal.schema.add_columns();
     into.set_name(column.name());
     std::string why = "a different value in each row";
     if (column.name() == id) {
       into.set_kind(Schema::ID);
+      if (!flags.id_pattern.empty()) {
+        into.set_id_pattern(flags.id_pattern);
+      }
       SPLITVEIL_ASSIGN_OR_RETURN(const std::set<v1::IdForm> forms, FindIdForms(path, column, flags));
       for (const v1::IdForm form : forms) {
         into.add_id_form(form);
-        absl::StrAppend(&why, form == v1::INTEGER ? "; as whole numbers: 7.0 and 007 are 7" : "");
+        absl::StrAppend(&why, form == v1::INTEGER     ? "; as whole numbers: 7.0 and 007 are 7"
+                              : form == v1::CASE_FOLD ? "; capitals are small letters"
+                                                      : "");
       }
+    } else if (!split.empty() && column.name() == split) {
+      into.set_kind(flags.split);
+      if (flags.split == Schema::TIME && !flags.time_zone.empty()) {
+        into.set_time_zone(flags.time_zone);
+      }
+      why = absl::StrCat(
+          flags.split == Schema::GROUP ? "all rows of a value on one side of the split" : "later rows are for testing",
+          "; no feature");
     } else if (has_label && column.name() == flags.label) {
       SPLITVEIL_ASSIGN_OR_RETURN(why, AddLabel(path, column, flags, proposal.schema, into));
       if (into.kind() == Schema::TARGET) {
         SPLITVEIL_ASSIGN_OR_RETURN(const std::string format, AddFormat(path, column, decimals, into));
-        absl::StrAppend(&why, format);
+        absl::StrAppend(&why, format, DescribeTarget(column, into, proposal));
       }
     } else {
-      SPLITVEIL_ASSIGN_OR_RETURN(why, AddFeature(path, column, flags, decimals, into, proposal.warnings));
+      SPLITVEIL_ASSIGN_OR_RETURN(why, AddFeature(path, column, flags, decimals, into, warnings));
       absl::StrAppend(&why, ProposeScaling(column, into));
     }
     proposal.why.push_back(why);
     proposal.has_categories = proposal.has_categories || into.kind() == Schema::CATEGORICAL;
     proposal.features += into.kind() == Schema::CATEGORICAL || into.kind() == Schema::NUMERIC ? 1 : 0;
+  }
+  absl::c_move(warnings.Lines(), std::back_inserter(proposal.warnings));
+  if (proposal.has_categories) {
+    proposal.schema.set_rare_below(kRareBelow);
   }
   if (!has_label && proposal.features == 0) {
     return Unclear(path, "", "expected a column to learn from, found none but the id and columns that tell nothing");

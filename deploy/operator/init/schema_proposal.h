@@ -17,19 +17,20 @@ namespace splitveil {
 struct SchemaProposal {
   v1::TableSchema schema;
   std::vector<std::string> why;       // Of each column of the schema.
-  std::vector<std::string> warnings;  // Of what was taken for missing and may be a value.
+  std::vector<std::string> warnings;  // Such as of what was taken for missing and may be a value.
   int features = 0;
   bool has_categories = false;
 };
 
-// `has_label`: the table is the label party's. Columns keep their order. An id is the one column whose cells all differ
-// and are neither fractions nor the numbers of the rows; a label has two values of which one is known to be the
-// positive one (yes, true, 1), unless flags say more; numbers, however they are written (decimal, thousands, strip in
-// the schema), are NUMERIC, texts that repeat and flags (one value or none) CATEGORICAL, and dates and what tells
-// nothing (one value; another text in most rows) IGNORE. In a column of numbers, words that repeat and numbers that
-// seem to mean "unknown" become `missing`, with a warning. A column that is mostly of digits and cannot be read is an
-// error. Errors: InvalidArgument, one line that names the flag by which the user decides what the table leaves open.
-// Neither it nor `why` holds a cell; warnings hold what is taken for missing, and errors a unit.
+// `has_label`: the table is the label party's. Columns keep their order. The id is FindId's; a label has two values of
+// which one is known to be the positive one (yes, true, 1), unless flags say more; numbers, however they are written
+// (decimal, thousands, strip in the schema), are NUMERIC, texts that repeat and flags (one value or none) CATEGORICAL,
+// and dates and what tells nothing (one value; another text in most rows) IGNORE, as are the numbers of persons, which
+// repeat. Rows are split by the column of `group` or `time`, or by the only one that looks like it if `split` asks for
+// one. In a column of numbers, words that repeat and numbers that seem to mean "unknown" become `missing`, with a
+// warning. A column that is mostly of digits and cannot be read is an error. Errors: InvalidArgument, one line that
+// names the flag by which the user decides what the table leaves open. Neither it nor `why` holds a cell; warnings hold
+// what is taken for missing, and errors a unit.
 absl::StatusOr<SchemaProposal> ProposeSchema(const std::string& path, const ProfiledTable& table, bool has_label,
                                              const SchemaFlags& flags);
 

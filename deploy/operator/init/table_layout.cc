@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "deploy/operator/preparation/cell_form.h"
@@ -128,6 +129,25 @@ absl::Status Misfit(const std::string& name, const FirstLines& lines, char separ
   return absl::InvalidArgumentError(absl::StrCat(name, ": ", problem));
 }
 
+// Of a first line that no separator cuts: a title above the header line, or a table of one column.
+absl::Status OneCell(const std::string& name, const FirstLines& lines) {
+  for (size_t i = 1; i < lines.texts.size(); ++i) {
+    if (const size_t cells = CellsBy(lines.texts[i], MostCells(lines.texts[i])); cells > 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, ":", lines.numbers.front(),
+                       ": expected a header line with the names of the columns, found a single "
+                       "cell, and ",
+                       cells, " in line ", lines.numbers[i],
+                       ": remove the lines above the header, such as a title; or "
+                       "set --separator=BYTE (tab: \"\\t\")"));
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(name,
+                   ": expected at least two columns, an id and something to learn from, found one by comma, "
+                   "semicolon, tab and bar. Set --separator=BYTE if another byte separates them"));
+}
+
 absl::StatusOr<Cells> FindSeparator(const std::string& name, const FirstLines& lines, const LayoutFlags& flags,
                                     TableLayout& layout) {
   std::optional<Cells> best;
@@ -151,6 +171,9 @@ absl::StatusOr<Cells> FindSeparator(const std::string& name, const FirstLines& l
         absl::StrCat(name,
                      ": cannot tell the separator: two of comma, semicolon, tab and bar give each line the same "
                      "number of cells. Set --separator=BYTE (tab: \"\\t\")"));
+  }
+  if (!best.has_value() && CellsBy(lines.texts.front(), MostCells(lines.texts.front())) == 1) {
+    return OneCell(name, lines);
   }
   if (!best.has_value()) {
     return Misfit(
@@ -295,6 +318,11 @@ absl::StatusOr<TableLayout> FindLayout(const std::string& name, const std::vecto
   if (used.texts.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         name, ": expected a table, found ", lines.empty() ? "an empty file" : "no line with a cell that is not empty"));
+  }
+  if (const std::string& first = used.texts.front(); first.size() == 5 && absl::StartsWithIgnoreCase(first, "sep=")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ":", used.numbers.front(),
+                     ": expected a header line, found \"sep=\", by which Excel knows the separator: remove this line"));
   }
   TableLayout layout;
   SPLITVEIL_ASSIGN_OR_RETURN(const Cells cells, flags.separator.empty() ? FindSeparator(name, used, flags, layout)

@@ -1,16 +1,18 @@
 #include "deploy/operator/local_run/local_run.h"
 
 #include <filesystem>
-#include <vector>
+#include <memory>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/config/agreement.h"
-#include "common/config/config_paths.h"
 #include "common/config/text_config.h"
 #include "common/crypto/sha256.h"
+#include "common/dataset/prepared_data.h"
+#include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "common/storage/section_file.h"
 
@@ -32,6 +34,7 @@ void PlaceFiles(const std::string& party, Config& config) {
   }
   common.clear_alignment_cache_path();
   common.clear_status_socket();
+  common.clear_spill_path();
   common.clear_monitoring();  // One address could not serve runs side by side; `splitveil status` tells of each.
 }
 
@@ -72,7 +75,7 @@ void SetSeeds(uint64_t seed, v1::LabelPartyConfig& label_config, v1::NonLabelPar
 void SetProtection(const v1::GradientProtection& protection, LocalRun& run) {
   *run.label_config.mutable_protection() = protection;
   if (!protection.has_gaussian_label_dp()) {
-    run.label_config.clear_privacy_account();
+    run.label_config.clear_privacy_account();  // label_dp could keep it, but then all seeds would have the same flips.
   } else if (!run.label_config.has_privacy_account()) {
     run.label_config.mutable_privacy_account()->set_path("label_party.account.db");
     run.label_config.mutable_privacy_account()->set_label_set("labels of this run");
@@ -86,9 +89,31 @@ void PlaceActivationAccount(LocalRun& run) {
   }
 }
 
+void ShareAlignment(LocalRun& run) {
+  run.label_config.mutable_party()->set_alignment_cache_path("../label_party.alignment");
+  run.nonlabel_config.mutable_party()->set_alignment_cache_path("../nonlabel_party.alignment");
+}
+
 bool HasKeptAccount(const LocalRun& run) {
   return run.label_config.has_privacy_account() &&
          std::filesystem::path(run.label_config.privacy_account().path()).is_absolute();
+}
+
+absl::StatusOr<std::vector<uint32_t>> SharedRows(const LocalRun& run, const Dataset& label_data, SplitPart part) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> nonlabel_data,
+                             OpenPreparedData(run.nonlabel_config.party(), run.agreement, PreparedFor::kNonLabelParty));
+  absl::flat_hash_set<absl::string_view> nonlabel_ids;
+  for (size_t row = 0; row < nonlabel_data->ids().size(); ++row) {
+    nonlabel_ids.insert(nonlabel_data->ids()[row]);
+  }
+  const SplitRule split(run.agreement);
+  std::vector<uint32_t> rows;
+  for (uint32_t row = 0; row < label_data.ids().size(); ++row) {
+    if (nonlabel_ids.contains(label_data.ids()[row]) && split.PartOf(label_data, row) == part) {
+      rows.push_back(row);
+    }
+  }
+  return rows;
 }
 
 absl::StatusOr<std::string> DataSha256(const LocalRun& run) {

@@ -4,9 +4,12 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+
+#include "common/dataset/dataset.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/party.pb.h"
@@ -40,8 +43,15 @@ void SetProtection(const v1::GradientProtection& protection, LocalRun& run);
 // run sends nothing to another company, so nothing of it counts for good.
 void PlaceActivationAccount(LocalRun& run);
 
+// Keeps the alignment in the folder above the run's, for all runs that are there: the first one aligns.
+void ShareAlignment(LocalRun& run);
+
 // Whether the run counts in a privacy account outside of its own folder, which outlives it.
 bool HasKeptAccount(const LocalRun& run);
+
+// Rows of the label party's data in `part` that both parties have: what runs train on, or are judged by. Errors: as
+// OpenPreparedData.
+absl::StatusOr<std::vector<uint32_t>> SharedRows(const LocalRun& run, const Dataset& label_data, SplitPart part);
 
 // Digest of both parties' data, and of what the label party knows of attributes. Errors: NotFound and InvalidArgument
 // if a file cannot be read.

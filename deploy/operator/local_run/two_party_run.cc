@@ -1,17 +1,25 @@
 #include "deploy/operator/local_run/two_party_run.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -20,9 +28,11 @@
 
 #include "common/process/exit_code.h"
 #include "common/process/file.h"
+#include "common/process/runtime.h"
 #include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
+#include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {
@@ -85,13 +95,16 @@ absl::StatusOr<RunFigures> ParseFinishedRun(absl::string_view json, const std::s
   }
   // The folder may hold the result of an earlier configuration, which must not count for this one.
   if (digest->get<std::string>() != configuration_sha256) {
-    return absl::FailedPreconditionError("expected the result of this configuration, found that of another");
+    return absl::FailedPreconditionError("this is the result of a different configuration");
   }
   RunFigures figures;
   // A key that the result file lacks stays unknown: a regression has no AUC, a run without attacks no leak.
   figures.test = {Number(result, "test_log_loss"), Number(result, "test_auc"),
                   Number(result, "test_accuracy"), std::nullopt,
                   Number(result, "test_rmse"),     Number(result, "test_r2")};
+  figures.validation.auc = Number(result, "validation_auc");
+  figures.validation.log_loss = Number(result, "validation_log_loss");
+  figures.validation.r_squared = Number(result, "validation_r2");
   figures.final_test.auc = Number(result, "final_test_auc");
   figures.final_test.r_squared = Number(result, "final_test_r2");
   figures.run_auc_bound = Number(result, "run_auc_bound");
@@ -123,14 +136,6 @@ constexpr char kNonLabelParty[] = "nonlabel_party";
 constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
 // A party that was asked to stop finishes the step under way and its ledger.
 constexpr absl::Duration kStopLimit = absl::Seconds(10);
-
-absl::Status WriteText(const std::string& path, const google::protobuf::Message& message) {
-  std::string text;
-  if (!google::protobuf::TextFormat::PrintToString(message, &text)) {
-    return absl::InternalError(absl::StrCat(path, ": cannot be written as text"));
-  }
-  return WriteFile(path, text);
-}
 
 absl::StatusOr<std::unique_ptr<PartyProcess>> StartParty(const std::string& party, const std::string& folder,
                                                          const std::string& programs,
@@ -229,6 +234,14 @@ absl::StatusOr<RunFigures> RunToResult(const LocalRun& run, const std::string& f
   return figures;
 }
 
+absl::Status WriteText(const std::string& path, const google::protobuf::Message& message) {
+  std::string text;
+  if (!google::protobuf::TextFormat::PrintToString(message, &text)) {
+    return absl::InternalError(absl::StrCat(path, ": cannot be written as text"));
+  }
+  return WriteFile(path, text);
+}
+
 absl::Status WriteConfigs(const LocalRun& run, const std::string& folder) {
   SPLITVEIL_RETURN_IF_ERROR(WriteText(folder + "/agreement.textproto", run.agreement));
   SPLITVEIL_RETURN_IF_ERROR(WriteText(folder + "/label_party.textproto", run.label_config));
@@ -286,6 +299,137 @@ absl::Status RunBothParties(const LocalRun& run, const std::string& folder, cons
     }
     absl::SleepFor(kPollInterval);
   }
+}
+
+absl::StatusOr<std::unique_ptr<FolderLock>> FolderLock::Take(const std::string& folder) {
+  MakeFolders(folder);  // Where it cannot, opening the file says it.
+  const std::string path = folder + "/run.lock";
+  std::error_code ignored;
+  for (const char* const name : {"check", "runs", "sweep.csv", "tradeoff.html", "stream.csv", "tune.csv"}) {
+    if (!std::filesystem::exists(path, ignored) && std::filesystem::exists(folder + "/" + name, ignored)) {
+      return absl::AlreadyExistsError(
+          absl::StrCat(folder, "/", name,
+                       ": expected a folder of earlier runs, or one without this name, found one that no sweep, "
+                       "search or stream has made, and would be replaced: use a different --out"));
+    }
+  }
+  const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": cannot be opened: ", std::strerror(errno)));
+  }
+  std::unique_ptr<FolderLock> lock(new FolderLock(descriptor));
+  // The kernel drops the lock when the process ends, however it ends: no stale lock to remove.
+  if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(folder,
+                                                   ": runs of a different sweep, search or stream are going on in this "
+                                                   "folder: wait for them, or use a different --out"));
+  }
+  return lock;
+}
+
+FolderLock::~FolderLock() { close(descriptor_); }
+
+void ForEachRun(const LocalRunsOptions& options, size_t count, const std::function<void(size_t)>& run) {
+  std::atomic<size_t> next{0};
+  std::vector<std::thread> workers;
+  for (size_t worker = 0; worker < std::min(static_cast<size_t>(options.jobs), count); ++worker) {
+    workers.emplace_back([&] {
+      for (size_t i = next++; i < count && !options.stop_requested(); i = next++) {
+        run(i);
+      }
+    });
+  }
+  for (std::thread& worker : workers) {
+    worker.join();
+  }
+}
+
+absl::StatusOr<std::string> OwnFolder() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) {
+    return absl::InternalError("/proc/self/exe: cannot be read: " + error.message());
+  }
+  return program.parent_path().string();
+}
+
+absl::Status FindLocalPrograms(LocalRunsOptions& options) {
+  if (options.jobs == 0) {
+    // Each run is two processes.
+    options.jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency() / 2));
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(options.programs, OwnFolder());
+  options.stop_requested = &StopRequested;
+  HandleStopSignals();
+  return absl::OkStatus();
+}
+
+RunProgress::RunProgress(int64_t total, int64_t done, int fd)
+    : total_(total), done_before_(done), fd_(fd), line_("runs", /*unit=*/"", fd) {
+  const absl::MutexLock lock(&mutex_);
+  if (done > 0) {
+    Write(absl::StrCat(done, " of ", total, " runs are finished already"));
+  }
+  if (done < total) {
+    Draw();  // The time left is measured from here on.
+  }
+}
+
+void RunProgress::Finished(const std::string& run, const RunFigures& figures) {
+  const std::string leak =
+      figures.strongest() != nullptr ? absl::StrFormat(", strongest attack AUC %.3f", figures.strongest()->auc()) : "";
+  Finished(run, absl::StrFormat("test %s %.4f%s, %.0f s", figures.test.is_regression() ? "R^2" : "AUC",
+                                figures.test.quality().value_or(std::nan("")), leak, figures.seconds.value_or(0)));
+}
+
+void RunProgress::Finished(const std::string& run, const std::string& how) {
+  const absl::MutexLock lock(&mutex_);
+  ++finished_;
+  Ended(run, how);
+}
+
+void RunProgress::Failed(const std::string& run, const std::string& name, const absl::Status& error) {
+  const absl::MutexLock lock(&mutex_);
+  failed_.push_back(absl::StrCat(name, ": ", error.message()));
+  Ended(run, "FAILED");
+}
+
+void RunProgress::Write(const std::string& text) { WriteLine(fd_, absl::StrCat(OneLine(text), "\n")); }
+
+void RunProgress::Ended(const std::string& run, const std::string& how) {
+  Write(absl::StrFormat("[%d/%d] %s: %s", SoFar(), total_, run, how));
+  Draw();
+}
+
+int64_t RunProgress::SoFar() const { return done_before_ + finished_ + static_cast<int64_t>(failed_.size()); }
+
+void RunProgress::Draw() {
+  ProgressUpdate update;
+  update.step = SoFar();
+  update.total_steps = total_;
+  line_.Update(update);
+}
+
+void RunProgress::Finish() {
+  const absl::MutexLock lock(&mutex_);
+  line_.Finish();
+}
+
+absl::Status RunProgress::Outcome() {
+  const absl::MutexLock lock(&mutex_);
+  for (const std::string& failure : failed_) {
+    Write(absl::StrCat("failed: ", failure));
+  }
+  const int64_t missing = total_ - done_before_ - finished_;
+  if (missing == 0) {
+    return absl::OkStatus();
+  }
+  // Missing and not failed: they never ran.
+  const int64_t stopped = missing - static_cast<int64_t>(failed_.size());
+  return absl::InternalError(
+      stopped > 0
+          ? absl::StrCat("stopped on request with ", missing, " of ", total_, " runs missing; the same command resumes")
+          : absl::StrCat(missing, " of ", total_, " runs failed; the same command repeats only those"));
 }
 
 }  // namespace splitveil

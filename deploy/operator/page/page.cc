@@ -6,6 +6,7 @@
 
 #include "common/crypto/sha256.h"
 #include "common/page/embedded.h"
+#include "common/storage/file_system.h"
 
 namespace splitveil {
 
@@ -16,6 +17,8 @@ SPLITVEIL_EMBEDDED(ChartJs);
 SPLITVEIL_EMBEDDED(PageHtml);
 
 namespace {
+
+constexpr char kPolicy[] = "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; script-src ";
 
 // A content security policy's source expression for an inline element with exactly this text.
 std::string HashSource(absl::string_view text) {
@@ -29,13 +32,17 @@ std::string ScriptSafe(const Json& json) {
                              {{"<", "\\u003c"}, {">", "\\u003e"}, {"&", "\\u0026"}});
 }
 
+absl::Status CheckOwnPage(const std::string& path) {
+  const absl::string_view page = EmbeddedPageHtml();
+  return CheckOwnTable(path, absl::StrCat(page.substr(0, page.find("{{policy}}")), kPolicy));
+}
+
 std::string RenderPage(const PageParts& parts, const Json& json) {
   const std::string style = absl::StrCat(EmbeddedPageCss(), parts.style);
   const std::string script = absl::StrCat(EmbeddedPageDataJs(), EmbeddedPageJs(), parts.script);
   // Only the embedded scripts run, whatever a ledger holds, and nothing is loaded.
   const std::string policy =
-      absl::StrCat("default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; script-src ",
-                   HashSource(EmbeddedChartJs()), " ", HashSource(script), "; style-src ", HashSource(style));
+      absl::StrCat(kPolicy, HashSource(EmbeddedChartJs()), " ", HashSource(script), "; style-src ", HashSource(style));
   // The body may name the title too; then one pass: what is put in is not searched again.
   const std::string html = absl::StrReplaceAll(EmbeddedPageHtml(), {{"{{body}}", parts.body}});
   return absl::StrReplaceAll(html, {{"{{policy}}", policy},

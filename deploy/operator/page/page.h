@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 #include "common/figures/json_number.h"
@@ -20,6 +21,9 @@ struct PageParts {
 // nothing. Text that is not UTF-8 is replaced; nothing in `json` can leave the <script> element it stands in. The title
 // is plain text.
 std::string RenderPage(const PageParts& parts, const Json& json);
+
+// That nothing has the name `path`, or a page that RenderPage made. Error: AlreadyExists.
+absl::Status CheckOwnPage(const std::string& path);
 
 // `json` as text that is safe inside a <script> element: '<', '>' and '&' are escaped, text that is not UTF-8 replaced.
 std::string ScriptSafe(const Json& json);

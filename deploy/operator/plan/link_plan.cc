@@ -7,7 +7,6 @@
 #include "absl/time/time.h"
 #include "deploy/operator/plan/privacy_plan.h"
 
-#include "common/schedule/link_use.h"
 #include "common/schedule/schedule.h"
 
 namespace splitveil {
@@ -15,7 +14,8 @@ namespace {
 
 constexpr double kBitsPerByte = 8, kBitsPerMegabit = 1e6;
 
-// In the largest unit of which there are at least two.
+}  // namespace
+
 std::string TimeText(double seconds) {
   constexpr double kMinute = 60, kHour = 3600;
   if (seconds < 2 * kMinute) {
@@ -24,8 +24,6 @@ std::string TimeText(double seconds) {
   return seconds < 2 * kHour ? absl::StrFormat("%.3g min", seconds / kMinute)
                              : absl::StrFormat("%.3g h", seconds / kHour);
 }
-
-}  // namespace
 
 LinkPlan MakeLinkPlan(const LinkPlanOptions& options) {
   LinkPlan plan;

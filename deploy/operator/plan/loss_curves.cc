@@ -27,6 +27,11 @@ constexpr absl::string_view kHeader =
     "rows,epochs,max_run_auc_bound,seeds,none_test_auc,frozen_test_auc,loss,loss_min,loss_max";
 constexpr size_t kColumns = 9;
 constexpr double kPositivesTolerance = 0.2;  // Relative.
+// What is answered by information: how near a point must be (decades), of how many at least; and where.
+constexpr double kWindow = 0.35;  // So wide that runs of other tables lie in the interval (README.md).
+constexpr size_t kFewestPoints = 4;
+constexpr double kLeastPositives = 0.001, kMostEpochs = 30, kFewestRows = 1000;
+constexpr double kSettledEpochs = 4;
 
 absl::StatusOr<std::vector<double>> Numbers(absl::string_view line, size_t columns, size_t number) {
   std::vector<double> numbers;
@@ -55,6 +60,12 @@ void AddTo(std::vector<double>& axis, double value) {
 // What the axes are linear in.
 double LogMu(double auc_bound) { return std::log(NormalQuantile(auc_bound)); }
 
+// Of the Fisher information about the logit that noised labels of so many rows keep.
+double LogInformation(double rows, double positives, double auc_bound) {
+  const double sigma = 1 / (std::sqrt(2.0) * NormalQuantile(auc_bound));
+  return std::log10(rows * positives * (1 - positives) * LabelInformationKept(sigma, positives));
+}
+
 std::string Grouped(double value) {
   std::string digits = absl::StrCat(static_cast<int64_t>(std::llround(value)));
   for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
@@ -74,6 +85,36 @@ absl::Status Outside(const char* what, const std::string& measured, const std::s
 }
 
 }  // namespace
+
+double LabelInformationKept(double sigma, double p) {
+  if (!(p > 0 && p < 1 && sigma >= 0 && std::isfinite(sigma))) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  if (sigma == 0) {
+    return 1;
+  }
+  // In units of sigma, with the labels at 0 and mu: the trapezoid rule converges exponentially for a smooth integrand
+  // that vanishes at both ends; its nearest poles, where the mixture vanishes, are pi / mu off the real line, so that
+  // the error is of order e^(-2 pi^2 / (mu step)). Beyond 12 nothing is left.
+  const double mu = 1 / sigma;
+  constexpr double kEnd = 12;
+  const double step = std::min(1. / 64, 0.5 / mu);
+  const auto steps = static_cast<int64_t>((2 * kEnd + mu) / step);
+  double sum = 0;
+  for (int64_t i = 0; i <= steps; ++i) {
+    const double x = -kEnd + step * static_cast<double>(i);
+    const double phi0 = std::exp(-x * x / 2), phi1 = std::exp(-(x - mu) * (x - mu) / 2);
+    const double mixture = p * phi1 + (1 - p) * phi0;
+    if (mixture > 0) {
+      // expm1 keeps the difference of two densities that nearly agree.
+      const double difference =
+          phi0 > 0 && std::abs(mu * (x - mu / 2)) < 1 ? phi0 * std::expm1(mu * (x - mu / 2)) : phi1 - phi0;
+      sum += difference * difference / mixture;
+    }
+  }
+  constexpr double kInverseRootTwoPi = 0.39894228040143267794;
+  return p * (1 - p) * kInverseRootTwoPi * step * sum;
+}
 
 // Between the entries `low` and `low` + 1 of an axis, this share of the way.
 struct LossCurves::Place {
@@ -106,12 +147,24 @@ absl::StatusOr<LossCurves> LossCurves::Parse(absl::string_view csv) {
   LossCurves curves;
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<double> positives, Numbers(lines[0].substr(10), 1, 1));
   curves.positives_ = positives[0];
+  double share = curves.positives_;
   for (size_t i = 2; i < lines.size(); ++i) {
+    if (absl::StartsWith(lines[i], "positives,")) {
+      SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<double> other, Numbers(lines[i].substr(10), 1, i + 1));
+      share = other[0];
+      continue;
+    }
     SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<double> cells, Numbers(lines[i], kColumns, i + 1));
     if (!(cells[0] >= 1 && cells[1] >= 1 && cells[2] > 0.5 && cells[2] < 1)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "loss curves: line ", i + 1,
           ": expected rows and epochs of at least 1 and a bound above 0.5 and below 1, found \"", lines[i], "\""));
+    }
+    const double gain = cells[4] - 0.5;
+    curves.losses_.push_back({LogInformation(cells[0], share, cells[2]), cells[6] / gain, cells[7] / gain,
+                              cells[8] / gain, cells[4], cells[3], cells[1]});
+    if (share != curves.positives_) {
+      continue;
     }
     AddTo(curves.rows_, cells[0]);
     AddTo(curves.epochs_, cells[1]);
@@ -125,10 +178,70 @@ absl::StatusOr<LossCurves> LossCurves::Parse(absl::string_view csv) {
     return absl::InvalidArgumentError(absl::StrCat("loss curves: expected at least 2 rows and bounds, found ",
                                                    curves.rows_.size(), " and ", curves.bounds_.size()));
   }
+  std::sort(curves.losses_.begin(), curves.losses_.end(),
+            [](const Loss& a, const Loss& b) { return a.log_information < b.log_information; });
   return curves;
 }
 
 absl::StatusOr<ExpectedLoss> LossCurves::At(const LossQuestion& question) const {
+  absl::StatusOr<ExpectedLoss> on_grid = OnGrid(question);
+  const double rarer = std::min(question.positives, 1 - question.positives);
+  const bool answers = rarer >= kLeastPositives && question.epochs >= 1 && question.epochs <= kMostEpochs &&
+                       question.rows >= kFewestRows && question.rows <= rows_.back() &&
+                       question.max_run_auc_bound >= bounds_.front() && question.max_run_auc_bound <= bounds_.back();
+  if (on_grid.ok() || !answers) {
+    return on_grid;
+  }
+  ExpectedLoss expected = ByInformation(question);
+  for (const double stronger : bounds_) {  // A weaker bound costs no more; points of several tables scatter.
+    if (stronger < question.max_run_auc_bound) {
+      LossQuestion other = question;
+      other.max_run_auc_bound = stronger;
+      expected.loss = std::min(expected.loss, ByInformation(other).loss);
+    }
+  }
+  expected.loss_min = std::min(expected.loss_min, expected.loss);
+  return expected;
+}
+
+ExpectedLoss LossCurves::ByInformation(const LossQuestion& question) const {
+  // Beyond the points measured there is either nothing left to learn from, or nothing left to lose.
+  const double at = std::clamp(LogInformation(question.rows, question.positives, question.max_run_auc_bound),
+                               losses_.front().log_information, losses_.back().log_information);
+  std::vector<Loss> nearest;
+  for (const Loss& loss : losses_) {  // The first epochs have not learned yet what there is to lose.
+    if ((loss.epochs < kSettledEpochs) == (question.epochs < kSettledEpochs)) {
+      nearest.push_back(loss);
+    }
+  }
+  nearest = nearest.empty() ? losses_ : nearest;
+  std::sort(nearest.begin(), nearest.end(), [&](const Loss& a, const Loss& b) {
+    return std::abs(a.log_information - at) < std::abs(b.log_information - at);
+  });
+  size_t taken = std::min(kFewestPoints, nearest.size());
+  while (taken < nearest.size() && std::abs(nearest[taken].log_information - at) <= kWindow) {
+    ++taken;
+  }
+  ExpectedLoss sum;
+  double share = 0, least = nearest[0].least, most = nearest[0].most;
+  for (size_t i = 0; i < taken; ++i) {
+    share += nearest[i].share / static_cast<double>(taken);
+    sum.none_test_auc += nearest[i].none_test_auc / static_cast<double>(taken);
+    sum.seeds += nearest[i].seeds;
+    least = std::min(least, nearest[i].least);
+    most = std::max(most, nearest[i].most);
+  }
+  const double gain = sum.none_test_auc - 0.5;
+  sum.loss = share * gain;
+  sum.loss_min = std::max(0.0, least * gain);
+  sum.loss_max = most * gain;
+  sum.positives = question.positives;
+  sum.between = true;
+  sum.by_information = static_cast<int>(taken);
+  return sum;
+}
+
+absl::StatusOr<ExpectedLoss> LossCurves::OnGrid(const LossQuestion& question) const {
   // Written so that NaN is outside.
   const auto within = [](const Axis& axis, double value) { return value >= axis.front() && value <= axis.back(); };
   if (!within(rows_, question.rows)) {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
 #include "common/crypto/label_noise.h"
 #include "common/privacy/gaussian_privacy.h"
-#include "common/privacy/label_noise_plan.h"
+#include "common/privacy/label_privacy.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -60,6 +60,22 @@ absl::Status CheckOptions(const PlanOptions& options) {
   return absl::OkStatus();
 }
 
+// The curves were measured without columns at the label party: there all of the AUC above 0.5 was to be lost.
+absl::Status TakeOwnModel(const PlanOptions& options, ExpectedLoss& loss) {
+  const double own = options.own_features_auc > 0 ? options.own_features_auc : 0.5;
+  const double unprotected = options.unprotected_auc > 0 ? options.unprotected_auc : loss.none_test_auc;
+  if (!(own < unprotected)) {
+    return Unfit("own_features_auc",
+                 absl::StrFormat("less than the %.3f of both parties' columns", unprotected).c_str(), own);
+  }
+  const double scale = (unprotected - own) / (loss.none_test_auc - 0.5);
+  for (double* const figure : {&loss.loss, &loss.loss_min, &loss.loss_max}) {
+    *figure *= scale;
+  }
+  loss.none_test_auc = unprotected;
+  return absl::OkStatus();
+}
+
 // Of the rows that a test at the bound flags, the share that is positive.
 double Precision(double tpr, double fpr, double positives) {
   return tpr * positives / (tpr * positives + fpr * (1 - positives));
@@ -82,8 +98,23 @@ int64_t Rounded(double count) {
 void LossLines(const PrivacyPlan& plan, const LossCurves& curves, std::string& text) {
   if (!plan.loss.ok()) {
     Line("expected loss of best test AUC", absl::StrCat("not known: ", plan.loss.status().message()), text);
+  } else if (const ExpectedLoss& loss = *plan.loss;
+             loss.by_information > 0 || plan.options.own_features_auc > 0 || plan.options.unprotected_auc > 0) {
+    const std::string where =
+        loss.by_information > 0
+            ? absl::StrFormat("at %d points measured whose labels kept about as much information", loss.by_information)
+            : absl::StrFormat("over %g seeds or more", loss.seeds);
+    Line("expected loss of best test AUC",
+         absl::StrFormat("%.3f (%.3f to %.3f %s) of about %.3f without protection", loss.loss, loss.loss_min,
+                         loss.loss_max, where, loss.none_test_auc),
+         text);
+    // They are trained with the true labels, whatever the protection.
+    Line("own columns of the label party",
+         plan.options.own_features_auc > 0
+             ? absl::StrFormat("AUC %.3f alone, trained with the true labels", plan.options.own_features_auc)
+             : "none assumed; if it has some, less is lost: set --own_features_auc",
+         text);
   } else {
-    const ExpectedLoss& loss = *plan.loss;
     const std::string where = absl::StrCat(loss.between ? "; read between points measured" : "",
                                            loss.positives != plan.options.positives
                                                ? absl::StrFormat("; measured at %g%% positive", 100 * loss.positives)
@@ -92,7 +123,7 @@ void LossLines(const PrivacyPlan& plan, const LossCurves& curves, std::string& t
          absl::StrFormat("%.3f (%s) of %.3f without protection; %.3f with the bottom model frozen%s", loss.loss,
                          loss.seeds > 1 ? absl::StrFormat("%.3f to %.3f over %g seeds or more", loss.loss_min,
                                                           loss.loss_max, loss.seeds)
-                                        : "in part of one seed alone",
+                                        : "partly measured with one seed only",
                          loss.none_test_auc, loss.frozen_test_auc, where),
          text);
   }
@@ -103,36 +134,6 @@ void LossLines(const PrivacyPlan& plan, const LossCurves& curves, std::string& t
 
 }  // namespace
 
-double LabelInformationKept(double sigma, double p) {
-  if (!(p > 0 && p < 1 && sigma >= 0 && std::isfinite(sigma))) {
-    return std::numeric_limits<double>::quiet_NaN();
-  }
-  if (sigma == 0) {
-    return 1;
-  }
-  // In units of sigma, with the labels at 0 and mu: the trapezoid rule converges exponentially for a smooth integrand
-  // that vanishes at both ends; its nearest poles, where the mixture vanishes, are pi / mu off the real line, so that
-  // the error is of order e^(-2 pi^2 / (mu step)). Beyond 12 nothing is left.
-  const double mu = 1 / sigma;
-  constexpr double kEnd = 12;
-  const double step = std::min(1. / 64, 0.5 / mu);
-  const auto steps = static_cast<int64_t>((2 * kEnd + mu) / step);
-  double sum = 0;
-  for (int64_t i = 0; i <= steps; ++i) {
-    const double x = -kEnd + step * static_cast<double>(i);
-    const double phi0 = std::exp(-x * x / 2), phi1 = std::exp(-(x - mu) * (x - mu) / 2);
-    const double mixture = p * phi1 + (1 - p) * phi0;
-    if (mixture > 0) {
-      // expm1 keeps the difference of two densities that nearly agree.
-      const double difference =
-          phi0 > 0 && std::abs(mu * (x - mu / 2)) < 1 ? phi0 * std::expm1(mu * (x - mu / 2)) : phi1 - phi0;
-      sum += difference * difference / mixture;
-    }
-  }
-  constexpr double kInverseRootTwoPi = 0.39894228040143267794;
-  return p * (1 - p) * kInverseRootTwoPi * step * sum;
-}
-
 absl::StatusOr<PrivacyPlan> MakePrivacyPlan(const PlanOptions& options, const LossCurves& curves) {
   SPLITVEIL_RETURN_IF_ERROR(CheckOptions(options));
   SPLITVEIL_ASSIGN_OR_RETURN(const LabelNoisePlan once, PlanNoise(options.max_run_auc_bound, 1));
@@ -142,9 +143,12 @@ absl::StatusOr<PrivacyPlan> MakePrivacyPlan(const PlanOptions& options, const Lo
   if (filled.delta == 0) {
     filled.delta = options.rows > 1 ? 1 / static_cast<double>(options.rows) : 0.5;
   }
-  return PrivacyPlan{filled, sigma, once.run, LabelInformationKept(sigma, options.positives),
-                     curves.At({static_cast<double>(options.rows), options.positives,
-                                static_cast<double>(options.epochs), options.max_run_auc_bound})};
+  absl::StatusOr<ExpectedLoss> loss = curves.At({static_cast<double>(options.rows), options.positives,
+                                                 static_cast<double>(options.epochs), options.max_run_auc_bound});
+  if (loss.ok() && (options.own_features_auc > 0 || options.unprotected_auc > 0)) {
+    SPLITVEIL_RETURN_IF_ERROR(TakeOwnModel(options, *loss));
+  }
+  return PrivacyPlan{filled, sigma, once.run, LabelInformationKept(sigma, options.positives), std::move(loss)};
 }
 
 std::string PrivacyPlanText(const PrivacyPlan& plan, const LossCurves& curves) {

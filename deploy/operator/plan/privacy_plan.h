@@ -10,6 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "deploy/operator/plan/loss_curves.h"
 
+#include "common/alignment/buckets.h"
+#include "common/operations/dry_run.h"
 #include "common/privacy/label_privacy.h"
 
 #include "splitveil/v1/tensor.pb.h"
@@ -21,23 +23,15 @@ inline void Line(absl::string_view name, const std::string& figure, std::string&
   absl::StrAppendFormat(&text, "  %-34s %s\n", name, figure);
 }
 
-// Share of the label's Fisher information that y + sigma xi keeps, y in {0, 1} with P(y = 1) = p and xi normal:
-//
-//   Var(P(y = 1 | y + sigma xi)) / Var(y)  =  p (1 - p) int (phi_1 - phi_0)^2 / (p phi_1 + (1 - p) phi_0) dx
-//
-// with phi_k the density of N(k, sigma^2). The left side is the ratio of the informations about the logit of p, since
-// the score of the noised label is the expectation of that of the label given it. N rows with such labels tell a model
-// about as much as this share of N rows with true labels would, where predictions stay near p. In (0, 1]: 1 for sigma =
-// 0, about p (1 - p) / sigma^2 for a large one. NaN unless 0 < p < 1 and sigma >= 0 is finite. Relative error below
-// 1e-9.
-double LabelInformationKept(double sigma, double p);
-
 struct PlanOptions {
   int64_t rows = 0;
   double positives = 0;  // Share of the rows, in (0, 1).
   int64_t epochs = 0;
   double max_run_auc_bound = 0;  // In (0.5, 0.999999].
   double delta = 0;              // In (0, 1); 0: one over the rows.
+  // Test AUC that the label party's own columns reach alone, trained as they are with true labels, and of both parties'
+  // without protection: noise can cost only the difference. 0: no own columns; as in the runs that were measured.
+  double own_features_auc = 0, unprotected_auc = 0;
 };
 
 // Every figure is of the noise as it is drawn: sigma rounded up to the grid, bounds with the slack of discrete noise
@@ -72,7 +66,7 @@ struct LinkPlanOptions {
   int64_t epochs = 0;
 };
 
-// By the formulas that parties choose by (common/schedule/link_use.h), without what messages, TLS and TCP add. What is
+// By the formulas that parties choose by (common/schedule/schedule.h), without what messages, TLS and TCP add. What is
 // expected is the most that a link lets through: lost packets, and a connection that slows down where it waits, take
 // away from it.
 struct LinkPlan {
@@ -88,6 +82,33 @@ LinkPlan MakeLinkPlan(const LinkPlanOptions& options);
 
 // For people, one figure a line.
 std::string LinkPlanText(const LinkPlan& plan);
+
+struct AlignmentPlanOptions {
+  uint64_t ids = 0, peer_ids = 0;    // Of this party and of its peer; at least 1.
+  int cores = 1;                     // Of either party's machine.
+  double bandwidth_mbps = 0;         // As LinkPlanOptions; 0: not asked for.
+  uint64_t chunk_ids = 4096;         // AlignmentAgreement.chunk_ids.
+  uint64_t bucket_ids = kBucketIds;  // AlignmentAgreement.bucket_ids.
+};
+
+struct AlignmentPlan {
+  AlignmentPlanOptions options;
+  double bytes_sent = 0, bytes_received = 0;  // Of messages, without what TLS and TCP add.
+  double own_core_seconds = 0;                // What this party computes, on one core.
+  double compute_seconds = 0;                 // Of the slower party, on all cores.
+  double transfer_seconds = 0;                // Of the fuller direction.
+  double memory_bytes = 0;
+  double disk_bytes = 0;  // At most; 0: none.
+};
+
+// What an alignment takes, if the peer's machine is like the one of `speed`.
+AlignmentPlan MakeAlignmentPlan(const AlignmentPlanOptions& options, const MaskingSpeed& speed);
+
+// For people, one figure a line.
+std::string AlignmentPlanText(const AlignmentPlan& plan);
+
+// In the largest unit of which there are at least two: "3.07 min".
+std::string TimeText(double seconds);
 
 }  // namespace splitveil
 

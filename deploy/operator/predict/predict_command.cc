@@ -15,15 +15,15 @@
 #include "absl/time/time.h"
 #include "deploy/operator/commands.h"
 #include "deploy/operator/drift/drift_table.h"
-#include "deploy/operator/local_run/local_programs.h"
 #include "deploy/operator/local_run/party_process.h"
+#include "deploy/operator/local_run/two_party_run.h"
 #include "deploy/operator/party_config/party_config.h"
 #include "deploy/operator/preparation/column_drift.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/text_format.h"
 
 #include "common/config/agreement.h"
-#include "common/config/config_paths.h"
+#include "common/config/text_config.h"
 #include "common/crypto/digest.h"
 #include "common/operations/operator_server.h"
 #include "common/operations/run_summary.h"
@@ -47,7 +47,7 @@ struct PredictOptions {
   std::string role;                         // LoadPartyConfig's.
   std::string data_path;                    // Prepared, and fitted as the training's; empty: the configuration's.
   std::string checkpoint_path;              // Empty: the configuration's checkpoint_path.
-  std::string out_path;                     // Of the label party alone, which needs one.
+  std::string out_path, store_path;         // Of the label party alone, which needs one of them.
   std::vector<std::string> allowed_changes;
 };
 
@@ -79,6 +79,9 @@ std::string DriftPath(const v1::PartyCommon& party) {
 // That the predictions replace nothing that the training, or this run, reads or writes: what is there is no table, but
 // what is to be written may not be there yet. That nothing else is replaced, the party's program checks.
 absl::Status CheckOut(const PredictOptions& options, const v1::LabelPartyConfig& training) {
+  if (options.out_path.empty()) {
+    return absl::OkStatus();
+  }
   std::vector<std::string> paths;
   v1::LabelPartyConfig others = training;
   others.clear_predictions_path();  // Where earlier predictions went: they may be replaced.
@@ -99,7 +102,7 @@ absl::Status CheckOut(const PredictOptions& options, const v1::LabelPartyConfig&
   for (const std::string& path : paths) {
     if (NameSameFile(options.out_path, path)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "command line: --out: expected another file than those that the run reads or writes, found ", path));
+          "command line: --out: expected a different file than those that the run reads or writes, found ", path));
     }
   }
   return absl::OkStatus();
@@ -126,9 +129,10 @@ absl::Status PointParty(const PredictOptions& options, v1::PartyCommon& party) {
 }
 
 absl::Status Point(const PredictOptions& options, v1::LabelPartyConfig& config) {
-  if (options.out_path.empty()) {
+  if (options.out_path.empty() && options.store_path.empty()) {
     return absl::InvalidArgumentError(
-        "command line: --out: expected the file for the predictions, which the label party gets, found none");
+        "command line: --out: expected the file for the predictions, which the label party gets, or --store, found "
+        "none");
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckOut(options, config));
   SPLITVEIL_RETURN_IF_ERROR(PointParty(options, *config.mutable_party()));
@@ -137,7 +141,13 @@ absl::Status Point(const PredictOptions& options, v1::LabelPartyConfig& config) 
   config.mutable_protection()->mutable_none();
   config.clear_privacy_account();  // Nothing is released, and nothing counted.
   config.clear_clip_cut_gradients();
-  config.set_predictions_path(AbsolutePath(options.out_path));
+  config.clear_predictions_path();
+  if (!options.out_path.empty()) {
+    config.set_predictions_path(AbsolutePath(options.out_path));
+  }
+  if (!options.store_path.empty()) {
+    config.set_versions_path(AbsolutePath(options.store_path));
+  }
   config.clear_result_path();
   config.clear_release();
   config.clear_label_side_audit();
@@ -148,10 +158,10 @@ absl::Status Point(const PredictOptions& options, v1::LabelPartyConfig& config) 
 }
 
 absl::Status Point(const PredictOptions& options, v1::NonLabelPartyConfig& config) {
-  if (!options.out_path.empty()) {
-    return absl::InvalidArgumentError(
-        "command line: --out: has no effect at the non-label party, because the label party gets the predictions: "
-        "remove it");
+  if (!options.out_path.empty() || !options.store_path.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "command line: ", options.out_path.empty() ? "--store" : "--out",
+        ": has no effect at the non-label party, because the label party gets the predictions: remove it"));
   }
   return PointParty(options, *config.mutable_party());
 }
@@ -203,13 +213,6 @@ class PrivateFolder {
 
   const std::string path_;
 };
-
-absl::Status WriteText(const std::string& path, const google::protobuf::Message& message) {
-  std::string text;
-  return google::protobuf::TextFormat::PrintToString(message, &text)
-             ? WriteFile(path, text)
-             : absl::InternalError(absl::StrCat(path, ": cannot be written as text"));
-}
 
 // The exit code of the party's program, which speaks for itself.
 absl::StatusOr<ExitCode> RunParty(const PredictPlan& plan, const std::string& folder) {
@@ -303,11 +306,14 @@ absl::Status CompareWithTraining(const PredictOptions& options, const PredictPla
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckColumnsAreThere(party.dataset().path(), data->preprocessing));
   const std::vector<ColumnDrift> drifts = CompareColumns(data->preprocessing);
+  const std::string warnings = ReadingWarnings(data->preprocessing);  // Who predicts may not have encoded them.
   if (drifts.empty()) {
+    std::fputs(warnings.c_str(), stdout);
     return absl::OkStatus();  // Encoded again, and alike.
   }
-  std::printf("%s: %lld rows, compared with the training\n%s  as a table: %s\n", party.dataset().path().c_str(),
-              static_cast<long long>(data->preprocessing.rows()), DriftText(drifts).c_str(), DriftPath(party).c_str());
+  std::printf("%s: %lld rows, compared with the training\n%s%s  as a table: %s\n", party.dataset().path().c_str(),
+              static_cast<long long>(data->preprocessing.rows()), DriftText(drifts).c_str(), warnings.c_str(),
+              DriftPath(party).c_str());
   std::fflush(stdout);  // Before the party's program writes to the same output.
   return WriteDriftTable(DriftPath(party), drifts);
 }
@@ -341,11 +347,14 @@ void AddPredictCommand(CommandLine& line) {
   AddValue(command, "--checkpoint=FILE", options->checkpoint_path,
            "This party's checkpoint to predict with; both must be of the same run and epoch.")
       ->default_str("party.checkpoint_path of the configuration");
-  AddValue(command, "--allow_changed=COLUMN", options->allowed_changes,
-           "Column that may have nothing that the training knows, besides those allowed to splitveil transform.");
+  AddValue(
+      command, "--allow_changed=COLUMN", options->allowed_changes,
+      "Column that may have only values that the training never saw, besides those allowed to splitveil transform.");
   AddValue(command, "--out=FILE", options->out_path,
            "At the label party: CSV file for ids and predictions, readable only by its owner. Overwrites only "
            "earlier predictions.");
+  AddValue(command, "--store=FOLDER", options->store_path,
+           "At the label party: folder that gets the next version for label_party serve, beside or instead of --out.");
 }
 
 }  // namespace splitveil

@@ -12,7 +12,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
+#include <map>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -239,7 +242,9 @@ constexpr Foreign kForeign[] = {
     {"ARROW1", "expected text, found an Arrow file"},
     {"FEA1", "expected text, found an Arrow (Feather) file"},
     {"\xff\xff\xff\xff", "expected text, found what looks like an Arrow stream"},
-    {"PK\x03\x04", "expected text, found a zip archive; unpack it first"},
+    {"PK\x03\x04",
+     "expected text, found a zip archive; unpack it first, or save the sheet as CSV (UTF-8) if it is a workbook "
+     "(xlsx)"},
     {"\xd0\xcf\x11\xe0", "expected text, found an Excel workbook (xls); save the sheet as CSV (UTF-8) first"},
     {"BZh", "expected text, found a bzip2 file; unpack it with bunzip2 first, or pack it as .gz, .zst or .xz"},
     {"%PDF", "expected text, found a PDF; export the table as CSV first"},
@@ -284,9 +289,9 @@ absl::StatusOr<std::unique_ptr<ByteSource>> Unpacked(std::unique_ptr<PlainSource
   return std::make_unique<PackedSource>(std::move(plain), std::move(decoder));
 }
 
-// A copy of standard input, in a file without a name that ends with this process: a table is read several times.
-absl::StatusOr<int> CopyStandardInput() {
-  if (isatty(STDIN_FILENO) == 1) {
+// A copy of a pipe, in a file without a name that ends with this process: a table is read several times.
+absl::StatusOr<int> Copy(int pipe) {
+  if (isatty(pipe) == 1) {
     return absl::InvalidArgumentError("expected a table on standard input, found a terminal");
   }
   const char* const given = std::getenv("TMPDIR");
@@ -298,7 +303,7 @@ absl::StatusOr<int> CopyStandardInput() {
   }
   std::vector<char> chunk(kChunkBytes);
   while (copy >= 0) {
-    const ssize_t count = read(STDIN_FILENO, chunk.data(), chunk.size());
+    const ssize_t count = read(pipe, chunk.data(), chunk.size());
     if (count == 0) {
       return copy;
     }
@@ -306,7 +311,7 @@ absl::StatusOr<int> CopyStandardInput() {
       break;
     }
   }
-  return absl::InvalidArgumentError(absl::StrCat("standard input cannot be copied to ", folder,
+  return absl::InvalidArgumentError(absl::StrCat("standard input or a pipe cannot be copied to ", folder,
                                                  " (TMPDIR names another folder): ", std::strerror(errno)));
 }
 
@@ -314,10 +319,14 @@ absl::StatusOr<int> CopyStandardInput() {
 
 absl::StatusOr<std::unique_ptr<ByteSource>> ByteSource::Open(const std::string& path, Contents contents) {
   std::string file_path = path;
-  if (path == kStandardInput) {
-    static const auto* const copy = new absl::StatusOr<int>(CopyStandardInput());  // Once in a process.
-    SPLITVEIL_RETURN_IF_ERROR(copy->status());
-    file_path = absl::StrCat("/proc/self/fd/", **copy);  // Opened again, it is read from its start.
+  std::error_code ignored;
+  if (path == kStandardInput || std::filesystem::is_fifo(path, ignored)) {
+    static auto* const copies = new std::map<std::string, int>();  // Each pipe is copied once in a process.
+    if (copies->find(path) == copies->end()) {
+      const int pipe = path == kStandardInput ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+      SPLITVEIL_ASSIGN_OR_RETURN((*copies)[path], Copy(pipe));
+    }
+    file_path = absl::StrCat("/proc/self/fd/", copies->at(path));  // Opened again, it is read from its start.
   }
   std::FILE* file = std::fopen(file_path.c_str(), "rbe");
   if (file == nullptr) {

@@ -10,8 +10,8 @@
 
 namespace splitveil {
 
-// Standard input as a path. It is copied to a file without a name when it is first opened, so that it can be opened
-// again.
+// Standard input as a path. Like a pipe that has a path, it is copied to a file without a name when it is first opened,
+// so that it can be opened again.
 inline constexpr absl::string_view kStandardInput = "-";
 
 // A stream read once. gzip, zstd and xz are recognised by their magic bytes, not by the file's name; several members in

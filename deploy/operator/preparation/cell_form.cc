@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/charconv.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
 namespace splitveil {
@@ -58,7 +59,8 @@ bool TakeBlank(absl::string_view& text) {
     text.remove_prefix(1);
     return true;
   }
-  return std::any_of(std::begin(kWideBlanks), std::end(kWideBlanks),
+  return !text.empty() && !absl::ascii_isascii(text.front()) &&
+         std::any_of(std::begin(kWideBlanks), std::end(kWideBlanks),
                      [&](absl::string_view blank) { return absl::ConsumePrefix(&text, blank); });
 }
 
@@ -68,7 +70,8 @@ absl::string_view StripBlanks(absl::string_view text) {
   while (true) {
     if (absl::EndsWith(text, " ") || absl::EndsWith(text, "\t")) {
       text.remove_suffix(1);
-    } else if (!std::any_of(std::begin(kWideBlanks), std::end(kWideBlanks),
+    } else if (text.empty() || absl::ascii_isascii(text.back()) ||
+               !std::any_of(std::begin(kWideBlanks), std::end(kWideBlanks),
                             [&](absl::string_view blank) { return absl::ConsumeSuffix(&text, blank); })) {
       return text;
     }
@@ -165,9 +168,12 @@ double ReadWith(const Parts& parts, char decimal, char& thousands) {
   return (result.ec == std::errc() || tiny) && std::isfinite(number) ? number : none;
 }
 
-// Digits with at most one point, few enough that the quotient of two exact doubles is the nearest one (Clinger, "How to
-// read floating point numbers accurately", PLDI 1990): nearly all cells, at a fraction of the time.
+// Digits with at most one point, behind a minus or not, few enough that the quotient of two exact doubles is the
+// nearest one (Clinger, "How to read floating point numbers accurately", PLDI 1990): nearly all cells, at a fraction of
+// the time.
 bool ScanPlain(absl::string_view text, CellScan& scan) {
+  const bool negative = !text.empty() && text.front() == '-';
+  text.remove_prefix(negative ? 1 : 0);
   int64_t mantissa = 0;
   int digits = 0, fraction = -1;
   for (const char c : text) {
@@ -188,12 +194,16 @@ bool ScanPlain(absl::string_view text, CellScan& scan) {
   }
   scan.as_point = static_cast<double>(mantissa) / kPowersOfTen[std::max(fraction, 0)];
   scan.form = fraction < 0 ? CellForm::kInteger : CellForm::kDecimalPoint;
-  scan.padded = fraction < 0 && digits > 1 && text.front() == '0';
+  scan.padded = fraction < 0 && digits > 1 && text.front() == '0' && !negative;
   if (fraction < 0) {
     scan.as_comma = scan.as_point;
   } else if (fraction == 3 && digits > 3 && digits <= 6 && text.front() != '0') {
     scan.as_comma = static_cast<double>(mantissa);
     scan.comma_thousands = '.';
+  }
+  if (negative) {
+    scan.as_point = -scan.as_point;
+    scan.as_comma = -scan.as_comma;
   }
   return true;
 }
@@ -215,7 +225,8 @@ CellForm FormOf(const Parts& parts, const CellScan& scan) {
 // A number without blanks, sign and unit.
 void ScanUnsigned(absl::string_view text, CellScan& scan) {
   Parts parts;
-  if (text.empty() || text.size() > kMaxNumberBytes || ScanPlain(text, scan) || !Cut(text, parts)) {
+  if (text.empty() || text.front() == '-' || text.size() > kMaxNumberBytes || ScanPlain(text, scan) ||
+      !Cut(text, parts)) {
     return;
   }
   scan.as_point = ReadWith(parts, '.', scan.point_thousands);
@@ -229,14 +240,54 @@ void Negate(CellScan& scan) {
   scan.padded = false;
 }
 
+bool BeginsWithCurrency(absl::string_view text) {
+  return std::any_of(std::begin(kCurrencies), std::end(kCurrencies), [&](absl::string_view currency) {
+    return text.front() == currency.front() && absl::StartsWith(text, currency);
+  });
+}
+
+// Sets what the scan says of numbers with / or : between them.
+void FindParts(absl::string_view text, CellScan& scan) {
+  const size_t separator = text.find_first_of(":/");
+  if (separator == absl::string_view::npos || !IsDigit(text.front())) {
+    return;
+  }
+  const bool clock = text[separator] == ':';
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, text[separator]);
+  if (parts.size() > (clock ? 3 : 2) || !std::all_of(parts.begin(), parts.end(), [](absl::string_view part) {
+        return !part.empty() && std::all_of(part.begin(), part.end(), IsDigit);
+      })) {
+    return;
+  }
+  scan.time_of_day = clock && (parts[0].size() == 1 || (parts[0].size() == 2 && parts[0] < "24")) &&
+                     std::all_of(parts.begin() + 1, parts.end(),
+                                 [](absl::string_view part) { return part.size() == 2 && part < "60"; });
+  scan.parts = !scan.time_of_day;
+}
+
+// "/100" of 51/100; "" if there is no denominator.
+absl::string_view DenominatorOf(absl::string_view text) {
+  const absl::string_view denominator = text.substr(std::min(text.find('/'), text.size()));
+  return denominator.size() > 1 && std::all_of(denominator.begin() + 1, denominator.end(), IsDigit)
+             ? denominator
+             : absl::string_view();
+}
+
 // A currency in front, or a unit behind, taken off; "" if there is none.
 absl::string_view TakeUnit(absl::string_view& text) {
-  const bool may_have_one = !IsDigit(text.front());
+  const bool has_one = !IsDigit(text.front()) && BeginsWithCurrency(text);
   for (const absl::string_view unit : kCurrencies) {
-    if (may_have_one && absl::ConsumePrefix(&text, unit)) {
+    if (has_one && absl::ConsumePrefix(&text, unit)) {
       text = StripBlanks(text);
       return unit;
     }
+  }
+  if (!MayBeNumber(text.front())) {
+    return "";
+  }
+  if (const absl::string_view denominator = DenominatorOf(text); !denominator.empty()) {
+    text.remove_suffix(denominator.size());
+    return denominator.size() <= kMaxUnitBytes ? denominator : "";
   }
   const auto last = std::find_if(text.rbegin(), text.rend(), IsDigit);
   const size_t end = text.rend() - last;  // Behind the last digit.
@@ -251,13 +302,51 @@ absl::string_view TakeUnit(absl::string_view& text) {
   return unit;
 }
 
+// A number between signs that are no letters, as ="12.34", '12, <5 and 12.3‰, or one with a fraction and a letter or
+// two behind it: 12.34k. Codes have letters in front.
+bool HasNumberInside(absl::string_view text) {
+  const auto is_inside = [](char c) { return IsDigit(c) || c == '.' || c == ','; };
+  const size_t begin = std::find_if(text.begin(), text.end(), IsDigit) - text.begin();
+  const size_t end = std::find_if_not(text.begin() + static_cast<int64_t>(begin), text.end(), is_inside) - text.begin();
+  const absl::string_view front = text.substr(0, begin), number = text.substr(begin, end - begin);
+  const absl::string_view behind = text.substr(end);
+  const auto has_letter = [](absl::string_view affix) {
+    return std::any_of(affix.begin(), affix.end(), absl::ascii_isalpha);
+  };
+  return !number.empty() && front.size() <= 3 && behind.size() <= 3 && !has_letter(front) && !HasDigit(behind) &&
+         std::count_if(number.begin(), number.end(), [](char c) { return !IsDigit(c); }) <= 1 &&
+         (number.find_first_of(".,") != absl::string_view::npos || !has_letter(behind));
+}
+
 // Digits with commas, brackets or a sign behind, or hexadecimal ones.
 bool HasOddDigits(absl::string_view text) {
   if (absl::ConsumePrefix(&text, "0x") || absl::ConsumePrefix(&text, "0X")) {
     return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isxdigit);
   }
-  return HasDigit(text) && text.find_first_not_of("0123456789.,'_ ()-+") == absl::string_view::npos &&
-         (text.find_first_of(",(") != absl::string_view::npos || text.back() == '-');
+  return HasNumberInside(text) || (text.find_first_not_of("0123456789.,'_ ()-+") == absl::string_view::npos &&
+                                   (text.find_first_of(",(") != absl::string_view::npos || text.back() == '-'));
+}
+
+// Arabic-Indic digits, those of Persian and Urdu, Devanagari and full-width ones, and signs of numbers alone.
+bool IsNumberOfOtherDigits(absl::string_view text) {
+  constexpr std::pair<absl::string_view, char> kZeros[] = {
+      {"\xd9", '\xa0'}, {"\xdb", '\xb0'}, {"\xe0\xa5", '\xa6'}, {"\xef\xbc", '\x90'}};
+  bool any = false;
+  while (!text.empty()) {
+    const auto* const zero = std::find_if(std::begin(kZeros), std::end(kZeros), [&](const auto& candidate) {
+      return absl::StartsWith(text, candidate.first) && text.size() > candidate.first.size() &&
+             static_cast<unsigned char>(text[candidate.first.size()] - candidate.second) < 10;
+    });
+    const bool is_digit = zero != std::end(kZeros);
+    // With the Arabic decimal and thousands separators.
+    const bool is_separator = absl::StartsWith(text, "\xd9\xab") || absl::StartsWith(text, "\xd9\xac");
+    if (!is_digit && !is_separator && !absl::StrContains("+-., ", text.front())) {
+      return false;
+    }
+    any = any || is_digit;
+    text.remove_prefix(is_digit ? zero->first.size() + 1 : is_separator ? 2 : 1);
+  }
+  return any;
 }
 
 }  // namespace
@@ -265,6 +354,15 @@ bool HasOddDigits(absl::string_view text) {
 CellScan ScanCell(absl::string_view cell) {
   CellScan scan;
   if (ScanPlain(cell, scan)) {
+    return scan;
+  }
+  // Texts that begin with a letter are no numbers, unless it is that of a currency.
+  if (!cell.empty() && absl::ascii_isalpha(cell.front()) && !BeginsWithCurrency(cell)) {
+    scan.form = CellForm::kText;
+    return scan;
+  }
+  if (!HasDigit(cell)) {
+    scan.form = IsNumberOfOtherDigits(cell) ? CellForm::kOddDigits : CellForm::kText;
     return scan;
   }
   absl::string_view text = StripBlanks(cell);
@@ -284,7 +382,10 @@ CellScan ScanCell(absl::string_view cell) {
   if (sign < 0) {
     Negate(scan);
   }
-  if (scan.form == CellForm::kText && !text.empty() && MayBeNumber(text.front())) {
+  if (scan.form >= CellForm::kUnit) {
+    FindParts(StripBlanks(cell), scan);
+  }
+  if (scan.form == CellForm::kText && !text.empty() && !absl::ascii_isalpha(text.front())) {
     scan.form = IsDate(cell) ? CellForm::kDate : HasOddDigits(text) ? CellForm::kOddDigits : CellForm::kText;
   }
   return scan;
@@ -339,11 +440,6 @@ const char* ReadingHint(absl::string_view cell) {
     default:
       return ", found one written otherwise: decimal and thousands in the schema say how to read it";
   }
-}
-
-bool IsNumber(absl::string_view cell) {
-  double number = 0;
-  return ReadNumber(cell, {}, number);
 }
 
 bool IsDate(absl::string_view cell) {

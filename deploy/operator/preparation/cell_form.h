@@ -23,7 +23,7 @@ enum class CellForm : uint8_t {
   kUnit,
   kPercent,
   kDate,
-  kOddDigits,  // No number that is known, but meant as one: 1,23,456, (12.50), 12.50-, 0x1F.
+  kOddDigits,  // No number that is known, but meant as one: 1,23,456, (12.50), ="12.50", 0x1F.
   kText,
 };
 // For people, by number.
@@ -41,10 +41,13 @@ struct CellScan {
   char point_thousands = 0, comma_thousands = 0;
   absl::string_view unit;  // In front or behind, such as "EUR" or "%"; borrows the cell.
   bool padded = false;     // An integer with zeros in front: 007.
+  // Numbers with / or : between them: 51/100, 53:07, 101:30:00. Not as a time of day has them, 23:07, which says so.
+  bool parts = false, time_of_day = false;
 };
 
 // A cell is a number with an optional sign (+, -, U+2212) and exponent, blanks around it, and a unit: % or a currency
-// (€, EUR) in front or behind, a unit of measure behind, or any word behind a blank ("12 rooms"). Constant time and
+// (€, EUR) in front or behind, a unit of measure or a denominator behind ("51/100"), or any word behind a blank ("12
+// rooms"). Constant time and
 // memory beyond the cell's length.
 CellScan ScanCell(absl::string_view cell);
 
@@ -65,9 +68,6 @@ bool ReadNumber(absl::string_view cell, const NumberFormat& format, double& numb
 // For an error about a cell that is no number in its column's format: what it seems to be and the schema's line that
 // reads it. Never what stands there.
 const char* ReadingHint(absl::string_view cell);
-
-// A finite number in C++'s form, with a decimal point.
-bool IsNumber(absl::string_view cell);
 
 // Whether it has the form of a date, with or without a time of day: yyyy-mm-dd, dd.mm.yyyy, mm/dd/yyyy, ....
 bool IsDate(absl::string_view cell);

@@ -19,6 +19,7 @@ constexpr size_t kBucketValues = 18;
 constexpr double kModerateIndex = 0.1, kLargeIndex = 0.25, kLargeMove = 0.05;
 // Of a column that is gone: the most that is left, and how much more training had.
 constexpr double kLeft = 0.0101, kTimesMore = 10;
+constexpr double kNewNumberShare = 0.01;
 // Once in a million: with a hundred columns, one false warning in ten thousand predictions.
 constexpr double kChance = 1e-6, kChanceDeviations = 4.75;
 
@@ -161,10 +162,12 @@ void CountCategories(absl::Span<const uint32_t> rows, int64_t first_new_row, v1:
   for (const v1::CategoryIndex::Block& block : index.blocks()) {
     for (int64_t row = block.first_row(); row < block.first_row() + block.rows(); ++row) {
       const int64_t count = rows[static_cast<size_t>(row)];
-      const bool is_new = first_new_row > 0 ? row == index.blocks(0).first_row() || row >= first_new_row : count == 1;
-      // A bucket of a hash is no value: nothing is new there.
-      (is_new && index.hash_buckets() == 0 ? fresh : others) += count;
-      if (count > 1) {
+      // The first row has what training does not know, or pools as too rare. A bucket of a hash is no value: nothing is
+      // new there.
+      const bool is_new = index.hash_buckets() == 0 && (row == index.blocks(0).first_row() ||
+                                                        (first_new_row > 0 ? row >= first_new_row : count == 1));
+      (is_new ? fresh : others) += count;
+      if (count > 1 && !is_new) {
         frequent.emplace_back(-count, static_cast<int32_t>(row));
       }
     }
@@ -220,6 +223,48 @@ std::vector<ColumnDrift> CompareColumns(const v1::Preprocessing& preprocessing) 
     drifts.push_back(Compare(column, {0}, false));
   }
   return drifts;
+}
+
+std::string ReadingWarnings(const v1::Preprocessing& preprocessing) {
+  std::string text;
+  for (const std::string& warning : preprocessing.warnings()) {
+    absl::StrAppend(&text, "  WARNING: ", warning, "\n");
+  }
+  return text;
+}
+
+std::vector<std::string> DescribeNewNumbers(const v1::TableSchema& schema, const TableProfile& profile,
+                                            const v1::Preprocessing& preprocessing) {
+  std::vector<std::string> warnings;
+  for (int i = 0; i < schema.columns_size() && preprocessing.has_extends_sha256(); ++i) {
+    const auto scaling = std::find_if(preprocessing.numeric().begin(), preprocessing.numeric().end(),
+                                      [&](const auto& one) { return one.name() == schema.columns(i).name(); });
+    if (scaling == preprocessing.numeric().end() || !scaling->has_least() || !scaling->has_earlier_counts() ||
+        IsMissingIndicator(*scaling)) {
+      continue;
+    }
+    const ColumnProfile& column = profile.columns[static_cast<size_t>(i)];
+    const int64_t training_rows = Sum(WithMissing(scaling->earlier_counts()));
+    const auto judge = [&](bool is_beyond, double number, int64_t rows) {
+      const double share = Share(rows, column.rows());
+      if (is_beyond && share >= kNewNumberShare && HasMoved(0, share, training_rows, column.rows())) {
+        const std::string text = NumberText(number);
+        warnings.push_back(
+            absl::StrFormat("column \"%s\": %s in %.2g%% of the rows, beyond all numbers of the training: if it stands "
+                            "for a number that "
+                            "is not known, add missing: \"%s\" to the column in the schema",
+                            OneLine(scaling->name()), text, 100 * share, text));
+      }
+    };
+    // Of a declared format the profile has one reading.
+    for (const Extremes::Extreme& end : column.extremes(/*decimal_comma=*/false).least()) {
+      judge(end.number < scaling->least(), end.number, end.rows);
+    }
+    for (const Extremes::Extreme& end : column.extremes(/*decimal_comma=*/false).negated_greatest()) {
+      judge(-end.number > scaling->greatest(), -end.number, end.rows);
+    }
+  }
+  return warnings;
 }
 
 absl::Status CheckColumnsAreThere(const std::string& source, const v1::Preprocessing& preprocessing) {

@@ -8,8 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "deploy/operator/preparation/column_profile.h"
 
 #include "splitveil/v1/preprocessing.pb.h"
+#include "splitveil/v1/table_schema.pb.h"
 
 namespace splitveil {
 
@@ -59,6 +61,15 @@ struct ColumnDrift {
 
 // One for each numeric and categorical column; none if the data do not extend any.
 std::vector<ColumnDrift> CompareColumns(const v1::Preprocessing& preprocessing);
+
+// One warning for each column of numbers of which a single one stands in at least 1% of the rows of `profile` and
+// beyond all that the training had, if chance does not explain it: 999, -1 or 0 for a number that is not known.
+// `profile`: of the rows that are compared; its columns are the schema's. None if the data do not extend any.
+std::vector<std::string> DescribeNewNumbers(const v1::TableSchema& schema, const TableProfile& profile,
+                                            const v1::Preprocessing& preprocessing);
+
+// Preprocessing.warnings, one a line; "" if there are none.
+std::string ReadingWarnings(const v1::Preprocessing& preprocessing);
 
 // Error: InvalidArgument that names the columns that are gone and not among preprocessing.allowed_changes(), and what
 // to do. `source`: the table or the data, for the message.

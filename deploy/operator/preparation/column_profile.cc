@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace splitveil {
 namespace {
@@ -18,18 +19,7 @@ constexpr double kFewRows = 0.0005;   // Share of the rows from which on a numbe
 constexpr int64_t kMinRows = 3;       // ...and the least.
 constexpr double kFarForNines = 0.5;  // In ranges of all other numbers.
 constexpr double kFar = 1;
-
-// The shortest text that reads back as the number.
-std::string NumberText(double number) {
-  for (const int digits : {6, 15, 17}) {
-    std::string text = absl::StrFormat("%.*g", digits, number);
-    double read = 0;
-    if ((digits > 6 || !absl::StrContains(text, 'e')) && ReadNumber(text, {}, read) && read == number) {
-      return text;
-    }
-  }
-  return absl::StrFormat("%.17g", number);
-}
+constexpr double kMuchClipped = 0.01, kWideRange = 20;  // Of targets.
 
 // At least so many digits, and none but 9.
 bool IsNines(double number, size_t digits) {
@@ -59,6 +49,15 @@ size_t CountUnknowns(const End& end, const char*& why) {
     nines = nines && IsNines(last.number, 2);
     minus_one = count == 1 && last.number == -1;
     const double next = end.numbers[count].number;
+    // Prices: 9.99, 99.99, 999.99.
+    if (nines && IsNines(next, 2) && last.number != std::floor(last.number) && next != std::floor(next)) {
+      return 0;
+    }
+    // A scale from -1 on has each of its numbers, and -1 about as often as the next.
+    if (minus_one && next == 0 && end.farthest - last.number + 1 == static_cast<double>(end.distinct) &&
+        last.rows <= 2 * end.numbers[count].rows && end.numbers[count].rows <= 2 * last.rows) {
+      return 0;
+    }
     const double gap = next / 2 - last.number / 2, range = end.farthest / 2 - next / 2;
     if (!end.negated && next >= 0 && (minus_one || nines)) {
       why = minus_one ? "-1 among numbers from 0 on" : "nines among numbers from 0 on";
@@ -75,6 +74,17 @@ size_t CountUnknowns(const End& end, const char*& why) {
 }
 
 }  // namespace
+
+std::string NumberText(double number) {
+  for (const int digits : {6, 15, 17}) {
+    std::string text = absl::StrFormat("%.*g", digits, number);
+    double read = 0;
+    if ((digits > 6 || !absl::StrContains(text, 'e')) && ReadNumber(text, {}, read) && read == number) {
+      return text;
+    }
+  }
+  return absl::StrFormat("%.17g", number);
+}
 
 CellScan ColumnProfile::Scan(absl::string_view cell) const {
   CellScan scan = ScanCell(cell);
@@ -94,12 +104,15 @@ bool ColumnProfile::IsMissing(absl::string_view cell, const CellScan& scan) cons
   const auto has = [](const auto& list, const auto& item) {
     return std::find(list.begin(), list.end(), item) != list.end();
   };
+  if (declared_.missing.empty() && declared_.missing_numbers.empty() && scan.form != CellForm::kText) {
+    return false;  // Nearly every number.
+  }
   return has(declared_.missing, cell) || has(declared_.missing_numbers, scan.as_point) ||
          (!declared_.format.has_value() && scan.form == CellForm::kText && MeansMissing(cell));
 }
 
 void ColumnProfile::AddId(absl::string_view cell, int64_t line) {
-  if (texts() <= kSurveyedTexts || distinct_.repeats() == 0 || ids_.HasLostDigits()) {
+  if (texts() <= kSurveyedTexts || (distinct_.repeats() == 0 && !ids_.AreMeasurements()) || ids_.HasLostDigits()) {
     ids_.Add(cell, line);
   }
 }
@@ -108,6 +121,7 @@ void ColumnProfile::Add(absl::string_view cell, int64_t line) {
   ++rows_;
   if (cell.empty()) {
     ++empty_;
+    gaps_.Add(line);
     return;
   }
   const uint64_t hash = HashText(cell);
@@ -115,6 +129,7 @@ void ColumnProfile::Add(absl::string_view cell, int64_t line) {
     if (const auto found = known_.find(hash); found != known_.end()) {
       if (!found->second.missing) {
         distinct_.AddRepeat();
+        repeated_.Add(line);
         AddId(cell, line);
       }
       AddKnown(line, found->second);
@@ -141,7 +156,11 @@ void ColumnProfile::Add(absl::string_view cell, int64_t line) {
     }
     return;
   }
+  const int64_t repeats = distinct_.repeats();
   distinct_.Add(hash);
+  if (distinct_.repeats() > repeats) {
+    repeated_.Add(line);
+  }
   AddScan(scan, line);
   if (scan.form == CellForm::kText && words_.has_value()) {
     (*words_)[std::string(cell)].Add(line);
@@ -152,6 +171,7 @@ void ColumnProfile::Add(absl::string_view cell, int64_t line) {
 void ColumnProfile::AddKnown(int64_t line, Known& known) {
   if (known.missing) {
     ++marked_;
+    gaps_.Add(line);
     ++markers_[known.text];
     return;
   }
@@ -181,6 +201,10 @@ std::optional<std::map<std::string, Occurrences>> ColumnProfile::words() const {
 
 void ColumnProfile::AddScan(const CellScan& scan, int64_t line) {
   forms_[static_cast<size_t>(scan.form)].Add(line);
+  times_of_day_ += scan.time_of_day ? 1 : 0;
+  if (scan.parts) {
+    parts_.Add(line);
+  }
   if (scan.form < CellForm::kDate) {
     AddNumber(scan, line);
   }
@@ -266,24 +290,20 @@ std::string At(const char* form, const Occurrences& found) {
   return absl::StrCat(form, " in ", found.rows, " rows, first in line ", found.first_line);
 }
 
-// More than one unit, or a percent sign at some numbers alone.
-std::string UnitProblem(const ColumnProfile& column) {
+}  // namespace
+
+std::string DescribeUnits(const ColumnProfile& column) {
   std::string list;
   for (const auto& [unit, found] : column.units()) {
     absl::StrAppend(&list, list.empty() ? "" : ", ", At(absl::StrCat("\"", unit, "\"").c_str(), found));
   }
-  if (column.units().size() > 1) {
-    return absl::StrCat("numbers with different units (", list,
-                        "); strip: \"UNIT\" in the schema, once for each, drops them");
-  }
-  const bool some_percent =
-      column.form(CellForm::kPercent).rows > 0 && column.form(CellForm::kPercent).rows < column.numbers();
-  return some_percent ? absl::StrCat("a percent sign at some numbers and none at others (", list,
-                                     "); strip: \"%\" in the schema drops it")
-                      : "";
+  const auto& units = column.units();
+  return units.size() > 1 ? absl::StrCat("numbers with different units (", list, ")")
+         : units.size() == 1 && units.begin()->second.rows < column.numbers()
+             ? absl::StrCat(units.count("%") > 0 ? "a percent sign" : "a unit", " at some numbers and none at others (",
+                            list, ")")
+             : "";
 }
-
-}  // namespace
 
 FormatFinding FindFormat(const ColumnProfile& column, char decimal, bool comma_elsewhere) {
   FormatFinding finding;
@@ -318,7 +338,10 @@ FormatFinding FindFormat(const ColumnProfile& column, char decimal, bool comma_e
     return finding;
   }
   finding.format.thousands = thousands.empty() ? '\0' : thousands.begin()->first;
-  finding.problem = UnitProblem(column);
+  if (column.units().size() > 1 || column.units().count("%") > 0) {
+    finding.problem = DescribeUnits(column);
+    absl::StrAppend(&finding.problem, finding.problem.empty() ? "" : "; convert them to one, or write them alike");
+  }
   for (const auto& [unit, found] : column.units()) {
     finding.format.strip.push_back(unit);
   }
@@ -326,25 +349,83 @@ FormatFinding FindFormat(const ColumnProfile& column, char decimal, bool comma_e
   return finding;
 }
 
-std::vector<std::string> ProfileWarnings(const v1::TableSchema& schema, const TableProfile& profile) {
+namespace {
+
+// What is said of numbers that seem to mean "unknown", up to how to go on; "" if there are none. `lines`: for the
+// schema.
+std::string UnknownNumbers(const ColumnProfile& column, bool decimal_comma, std::string& lines) {
+  std::string values;
+  for (const UnknownNumber& unknown : column.unknowns(decimal_comma)) {
+    absl::StrAppendFormat(&values, "%s%s in %.2g%% of the rows (%s)", values.empty() ? "" : ", ", unknown.text,
+                          100.0 * static_cast<double>(unknown.rows) / static_cast<double>(column.rows()), unknown.why);
+    absl::StrAppend(&lines, lines.empty() ? "" : " ", "missing: \"", unknown.text, "\"");
+  }
+  return values.empty() ? "" : absl::StrCat("column \"", column.name(), "\": ", values);
+}
+
+}  // namespace
+
+double ClippedShare(const ColumnProfile& column, bool decimal_comma, double minimum, double maximum) {
+  const std::vector<double>& numbers = column.sample(decimal_comma).numbers();
+  const auto beyond = std::count_if(numbers.begin(), numbers.end(),
+                                    [&](double number) { return number < minimum || number > maximum; });
+  return numbers.empty() ? 0 : static_cast<double>(beyond) / static_cast<double>(numbers.size());
+}
+
+std::vector<std::string> TargetWarnings(const ColumnProfile& column, bool decimal_comma, double minimum,
+                                        double maximum) {
   std::vector<std::string> warnings;
+  std::string lines;
+  if (const std::string unknown = UnknownNumbers(column, decimal_comma, lines); !unknown.empty()) {
+    warnings.push_back(absl::StrCat(unknown, ": if this stands for a target that is not known, add ", lines,
+                                    " to the column in the schema, and --skip_bad_rows leaves these rows out"));
+  }
+  const double clipped = ClippedShare(column, decimal_comma, minimum, maximum);
+  if (clipped > kMuchClipped) {
+    warnings.push_back(absl::StrFormat(
+        "column \"%s\": %.1f%% of the targets lie beyond the range from %g to %g and are clipped to it: "
+        "set target_minimum and target_maximum so that they fit",
+        column.name(), 100 * clipped, minimum, maximum));
+  }
+  const NumberSample& sample = column.sample(decimal_comma);
+  const double inner = sample.Quantile(0.99) - sample.Quantile(0.01);
+  if (inner > 0 && maximum - minimum >= kWideRange * inner) {
+    warnings.push_back(
+        absl::StrFormat("column \"%s\": all but 2%% of the targets lie in %.2g%% of the range from %g to %g: the model "
+                        "learns little of "
+                        "how they differ. Set target_minimum and target_maximum closer to them",
+                        column.name(), 100 * inner / (maximum - minimum), minimum, maximum));
+  }
+  return warnings;
+}
+
+std::vector<std::string> ProfileWarnings(const v1::TableSchema& schema, const TableProfile& profile) {
+  std::vector<std::string> warnings, unknowns;
+  std::string first_lines;
   for (int i = 0; i < schema.columns_size(); ++i) {
     const ColumnProfile& column = profile.columns[static_cast<size_t>(i)];
+    if (schema.columns(i).kind() == v1::TableSchema::TARGET) {
+      const std::vector<std::string> of_target =
+          TargetWarnings(column, /*decimal_comma=*/false, schema.target_minimum(), schema.target_maximum());
+      warnings.insert(warnings.end(), of_target.begin(), of_target.end());
+    }
     if (schema.columns(i).kind() != v1::TableSchema::NUMERIC) {
       continue;
     }
-    std::string values, lines;
-    for (const UnknownNumber& unknown : column.unknowns(/*decimal_comma=*/false)) {
-      absl::StrAppendFormat(&values, "%s%s in %.2g%% of the rows (%s)", values.empty() ? "" : ", ", unknown.text,
-                            100.0 * static_cast<double>(unknown.rows) / static_cast<double>(column.rows()),
-                            unknown.why);
-      absl::StrAppend(&lines, lines.empty() ? "" : " ", "missing: \"", unknown.text, "\"");
+    if (const std::string units = DescribeUnits(column); !units.empty()) {
+      warnings.push_back(absl::StrCat("column \"", column.name(), "\": ", units, ": all are read as the bare numbers"));
     }
-    if (!values.empty()) {
-      warnings.push_back(absl::StrCat("column \"", column.name(), "\": ", values,
-                                      ": if this stands for a number that is not known, add ", lines,
-                                      " to the column in the schema"));
+    std::string lines;
+    if (const std::string unknown = UnknownNumbers(column, /*decimal_comma=*/false, lines); !unknown.empty()) {
+      unknowns.push_back(unknown);
+      first_lines = unknowns.size() == 1 ? lines : first_lines;
     }
+  }
+  // One line: columns that were written together have the same codes.
+  if (!unknowns.empty()) {
+    warnings.push_back(absl::StrCat(absl::StrJoin(unknowns, "; "),
+                                    ": if this stands for a number that is not known, add ", first_lines, " to ",
+                                    unknowns.size() == 1 ? "the column" : "the first, and so on,", " in the schema"));
   }
   return warnings;
 }

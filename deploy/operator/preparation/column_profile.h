@@ -31,6 +31,9 @@ struct Occurrences {
   }
 };
 
+// The shortest text that reads back as the number.
+std::string NumberText(double number);
+
 // A number that seems to mean "unknown".
 struct UnknownNumber {
   std::string text;  // As a schema has it: "-999999".
@@ -83,12 +86,19 @@ class ColumnProfile {
   int64_t integers() const { return integers_; }
   // Integers with zeros in front, as in "007" and "01234": codes.
   int64_t padded() const { return padded_; }
+  // Cells of numbers with / or : between them; how many more are times of day.
+  const Occurrences& parts() const { return parts_; }
+  int64_t times_of_day() const { return times_of_day_; }
   // Distinct texts: DistinctSketch says how exactly. If none is known to repeat, all of them.
   int64_t distinct() const { return distinct_.repeats() == 0 ? texts() : distinct_.estimate(); }
   bool distinct_is_exact() const { return distinct_.exact(); }
   // Whether every row has a text of its own, as far as the sketch knows.
   bool names_rows() const { return rows_ > 1 && texts() == rows_ && distinct_.repeats() == 0; }
-  // How its texts are written as ids: all of them if names_rows(), else at least the first kSurveyedTexts.
+  // Cells that repeat a text of an earlier row, as far as the sketch knows, and cells without a text.
+  const Occurrences& repeated() const { return repeated_; }
+  const Occurrences& gaps() const { return gaps_; }
+  // How its texts are written as ids: all of them if names_rows() and they are no measurements, else at least the first
+  // kSurveyedTexts.
   const IdSurvey& ids() const { return ids_; }
   // Distinct texts and where each occurs; empty if there are more than kMaxTexts.
   std::map<std::string, Occurrences> counts() const;
@@ -151,17 +161,17 @@ class ColumnProfile {
   std::string name_;
   Declared declared_;
   bool has_long_integer_ = false, has_word_unit_ = false;
-  int64_t rows_ = 0, empty_ = 0, marked_ = 0, integers_ = 0, padded_ = 0;
+  int64_t rows_ = 0, empty_ = 0, marked_ = 0, integers_ = 0, padded_ = 0, times_of_day_ = 0;
   std::map<std::string, int64_t> markers_;
   std::array<Occurrences, kCellFormNames.size()> forms_;
-  Occurrences point_only_, comma_only_, comma_group_;
+  Occurrences point_only_, comma_only_, comma_group_, repeated_, gaps_, parts_;
   std::map<char, Occurrences> thousands_[2];
   std::map<std::string, Occurrences> units_;
   DistinctSketch distinct_;
   IdSurvey ids_;
   std::optional<std::map<std::string, Occurrences>> words_;  // Once texts are no longer kept.
   // By hash, so that a cell is hashed once; cleared for good beyond kMaxTexts.
-  absl::flat_hash_map<uint64_t, Known> known_;
+  absl::flat_hash_map<uint64_t, Known, AsHash> known_;
   bool keeps_texts_ = true;
   Values values_;
   std::shared_ptr<Values> comma_values_;  // From the first number on that reads differently with a decimal comma.
@@ -181,13 +191,23 @@ struct FormatFinding {
 // separator and no other column a decimal comma (`comma_elsewhere`).
 FormatFinding FindFormat(const ColumnProfile& column, char decimal, bool comma_elsewhere);
 
+// "numbers with different units ("g" in 9 rows, first in line 2, ...)", or a unit at some numbers alone; "" if neither.
+std::string DescribeUnits(const ColumnProfile& column);
+
 // Of each column of a table, in the order of its schema or its header line.
 struct TableProfile {
   std::vector<ColumnProfile> columns;
 };
 
-// One line for each NUMERIC column of `schema`, whose columns the profile has, with numbers that seem to mean
-// "unknown": column, values, share of the rows, and what to add to the schema.
+// Of a column of targets in this range: a line for numbers that seem to mean "unknown", for more than 1% beyond the
+// range, and for a range 20 times as wide as all but 2% of the targets or more. Shares are those of sample().
+std::vector<std::string> TargetWarnings(const ColumnProfile& column, bool decimal_comma, double minimum,
+                                        double maximum);
+// The share of the targets beyond the range.
+double ClippedShare(const ColumnProfile& column, bool decimal_comma, double minimum, double maximum);
+
+// Lines for each NUMERIC column of `schema`, whose columns the profile has, with numbers that seem to mean "unknown"
+// (column, values, share of the rows, and what to add to the schema) or with several units; and TargetWarnings.
 std::vector<std::string> ProfileWarnings(const v1::TableSchema& schema, const TableProfile& profile);
 
 }  // namespace splitveil

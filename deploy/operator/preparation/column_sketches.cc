@@ -43,7 +43,7 @@ void DistinctSketch::Keep(uint64_t hash) {
   }
   while (hashes_.size() > kMaxHashes) {
     mask_ = 2 * mask_ + 1;
-    absl::flat_hash_set<uint64_t> kept;
+    absl::flat_hash_set<uint64_t, AsHash> kept;
     for (const uint64_t known : hashes_) {
       if ((known & mask_) == 0) {
         kept.insert(known);
@@ -55,22 +55,21 @@ void DistinctSketch::Keep(uint64_t hash) {
 
 // Advances next_ to the number that replaces one of the sample.
 void NumberSample::Skip() {
-  const double size = kSize;
+  const auto size = static_cast<double>(size_);
   weight_ *= std::exp(std::log(1 - draws_.Uniform()) / size);
   const double gap = std::floor(std::log(1 - draws_.Uniform()) / std::log1p(-weight_));
   next_ += std::isfinite(gap) && gap < 1e18 ? static_cast<int64_t>(gap) + 1 : std::numeric_limits<int32_t>::max();
 }
 
-void NumberSample::Add(double number) {
-  ++count_;
-  if (numbers_.size() < kSize) {
-    numbers_.push_back(number);
-    if (numbers_.size() == kSize) {
-      next_ = count_;
-      Skip();
-    }
-  } else if (count_ == next_) {
-    numbers_[draws_.Below(kSize)] = number;
+void NumberSample::Take(double number) {
+  if (numbers_.size() == size_) {
+    numbers_[draws_.Below(size_)] = number;
+    Skip();
+    return;
+  }
+  numbers_.push_back(number);
+  if (numbers_.size() == size_) {
+    next_ = count_;
     Skip();
   }
 }
@@ -95,7 +94,7 @@ std::vector<int64_t> NumberSample::Histogram(size_t bins, double low, double hig
   return rows;
 }
 
-void Extremes::Count(double number, std::vector<Extreme>& kept) {
+void Extremes::Count(double number, std::vector<Extreme>& kept, double& limit) {
   const auto place = std::lower_bound(kept.begin(), kept.end(), number,
                                       [](const Extreme& extreme, double value) { return extreme.number < value; });
   if (place != kept.end() && place->number == number) {
@@ -106,6 +105,7 @@ void Extremes::Count(double number, std::vector<Extreme>& kept) {
   if (kept.size() > kKept) {
     kept.pop_back();
   }
+  limit = kept.size() < kKept ? limit : kept.back().number;
 }
 
 }  // namespace splitveil

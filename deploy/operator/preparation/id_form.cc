@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -18,11 +20,8 @@
 namespace splitveil {
 namespace {
 
-constexpr size_t kMaxPunctuation = 64;  // Bytes of a pattern; a longer text has none.
-constexpr size_t kMaxShapes = 8;
-constexpr int64_t kFewIds = 10;
 constexpr double kMostlyNumbers = 0.9;
-constexpr int kMainPercent = 5;  // A pattern that so many ids have must be known to the other party.
+constexpr double kFewOddCases = 0.1;
 
 // What no eye sees at the end of a cell: U+00A0, U+2000 to U+200B, U+202F, U+205F, U+2060, U+3000, U+FEFF.
 constexpr absl::string_view kBlanks[] = {"\xc2\xa0",     "\xe2\x80\x80", "\xe2\x80\x81", "\xe2\x80\x82", "\xe2\x80\x83",
@@ -30,10 +29,24 @@ constexpr absl::string_view kBlanks[] = {"\xc2\xa0",     "\xe2\x80\x80", "\xe2\x
                                          "\xe2\x80\x89", "\xe2\x80\x8a", "\xe2\x80\x8b", "\xe2\x80\xaf", "\xe2\x81\x9f",
                                          "\xe2\x81\xa0", "\xe3\x80\x80", "\xef\xbb\xbf"};
 
+// What no eye sees inside one either: U+00AD, U+200C, U+200D.
+constexpr absl::string_view kHiddenInside[] = {"\xc2\xad", "\xe2\x80\x8c", "\xe2\x80\x8d"};
+// U+2010 to U+2015, U+2212, U+FF0D.
+constexpr absl::string_view kDashes[] = {"\xe2\x80\x90", "\xe2\x80\x91", "\xe2\x80\x92", "\xe2\x80\x93",
+                                         "\xe2\x80\x94", "\xe2\x80\x95", "\xe2\x88\x92", "\xef\xbc\x8d"};
+
+template <typename Signs>
+bool HoldsOneOf(absl::string_view id, const Signs& signs) {
+  return absl::c_any_of(signs, [&](absl::string_view sign) { return absl::StrContains(id, sign); });
+}
+
 absl::string_view WithoutBlanks(absl::string_view id) {
   while (true) {
     const size_t before = id.size();
     id = absl::StripAsciiWhitespace(id);
+    if (id.empty() || (absl::ascii_isascii(id.front()) && absl::ascii_isascii(id.back()))) {
+      return id;
+    }
     for (const absl::string_view blank : kBlanks) {
       absl::ConsumePrefix(&id, blank);
       absl::ConsumeSuffix(&id, blank);
@@ -63,12 +76,9 @@ std::optional<std::string> Mapped(absl::string_view text, int options) {
 }
 
 absl::string_view TakeDigits(absl::string_view& text) {
-  size_t end = 0;
-  while (end < text.size() && absl::ascii_isdigit(text[end])) {
-    ++end;
-  }
-  const absl::string_view digits = text.substr(0, end);
-  text.remove_prefix(end);
+  const auto end = std::find_if_not(text.begin(), text.end(), absl::ascii_isdigit);
+  const absl::string_view digits = text.substr(0, static_cast<size_t>(end - text.begin()));
+  text.remove_prefix(digits.size());
   return digits;
 }
 
@@ -95,71 +105,44 @@ std::optional<Number> NumberIn(absl::string_view text) {
 
 bool IsZero(absl::string_view digits) { return digits.find_first_not_of('0') == absl::string_view::npos; }
 
-// Kinds of characters in a run, by bit.
-constexpr char kKindMarks[] = "Aae~90";
-constexpr unsigned kCapital = 1, kSmall = 2, kBeyondAscii = 4, kAccentBehind = 8, kDigit = 16, kZeroInFront = 32;
+// How the letters of a word are written, by bit.
+constexpr unsigned kSmallWord = 1, kCapitalWord = 2, kTitledWord = 4, kOddWord = 8;
 
-unsigned KindOf(char byte) {
-  return absl::ascii_isdigit(byte)   ? kDigit
-         : absl::ascii_isupper(byte) ? kCapital
-         : absl::ascii_islower(byte) ? kSmall
-         : absl::ascii_isascii(byte) ? 0  // Punctuation.
-                                     : kBeyondAscii;
-}
-
-struct Shape {
-  int percent = 0;
-  std::string structure;                             // The pattern without lengths.
-  std::vector<std::pair<int64_t, int64_t>> lengths;  // Shortest and longest, of each run.
-};
-
-// "67% Aa{3-6}-9{4}" from the other party; a text of a different form is a pattern of its own.
-Shape ParseShape(absl::string_view text) {
-  Shape shape;
-  const size_t end = text.find("% ");
-  if (end == absl::string_view::npos || !absl::SimpleAtoi(text.substr(0, end), &shape.percent)) {
-    shape.percent = 100;
-  } else {
-    text.remove_prefix(end + 2);
-  }
+// Takes the next word off `text`: letters of an alphabet with capitals, with their accents. Returns how it is written,
+// or 0 if there is none; `hash` is that of its letters, be they capitals or not.
+unsigned TakeWord(absl::string_view& text, uint64_t& hash) {
+  size_t letters = 0, capitals = 0;
+  bool capital_in_front = false;
+  hash = 0;
   while (!text.empty()) {
-    const size_t brace = text.find('{');
-    absl::StrAppend(&shape.structure, text.substr(0, brace));
-    if (brace == absl::string_view::npos) {
+    // Nearly all ids are ASCII, of which no table needs to be asked.
+    const char byte = text.front();
+    const bool is_ascii = absl::ascii_isascii(byte);
+    utf8proc_int32_t letter = static_cast<unsigned char>(byte);
+    const utf8proc_ssize_t size = is_ascii ? 1
+                                           : utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                                              static_cast<utf8proc_ssize_t>(text.size()), &letter);
+    const utf8proc_category_t category = !is_ascii                   ? utf8proc_category(letter)
+                                         : absl::ascii_isupper(byte) ? UTF8PROC_CATEGORY_LU
+                                         : absl::ascii_islower(byte) ? UTF8PROC_CATEGORY_LL
+                                                                     : UTF8PROC_CATEGORY_CN;
+    const bool capital = category == UTF8PROC_CATEGORY_LU;
+    if (capital || category == UTF8PROC_CATEGORY_LL) {
+      capital_in_front = letters == 0 ? capital : capital_in_front;
+      ++letters;
+      capitals += capital ? 1 : 0;
+      hash = (hash ^ static_cast<uint64_t>(is_ascii ? absl::ascii_tolower(byte) : utf8proc_tolower(letter))) *
+                 0x9e3779b97f4a7c15 +
+             letters;
+    } else if (letters > 0 && category != UTF8PROC_CATEGORY_MN) {
       break;
     }
-    text.remove_prefix(brace);
-    const size_t close = text.find('}');
-    const absl::string_view inside = text.substr(1, close == absl::string_view::npos ? close : close - 1);
-    const size_t dash = inside.find('-');
-    std::pair<int64_t, int64_t> length;
-    if (close == absl::string_view::npos || !absl::SimpleAtoi(inside.substr(0, dash), &length.first)) {
-      shape.structure += '{';  // An id has the brace.
-      text.remove_prefix(1);
-      continue;
-    }
-    if (dash == absl::string_view::npos || !absl::SimpleAtoi(inside.substr(dash + 1), &length.second)) {
-      length.second = length.first;
-    }
-    shape.lengths.push_back(length);
-    text.remove_prefix(close + 1);
+    text.remove_prefix(static_cast<size_t>(std::max<utf8proc_ssize_t>(size, 1)));
   }
-  return shape;
-}
-
-bool LooksLike(const Shape& a, const Shape& b) {
-  return a.structure == b.structure && std::equal(a.lengths.begin(), a.lengths.end(), b.lengths.begin(),
-                                                  b.lengths.end(), [](const auto& one, const auto& other) {
-                                                    return one.first <= other.second && other.first <= one.second;
-                                                  });
-}
-
-// Whether every pattern that many ids have is in `others`.
-bool AllIn(const std::vector<Shape>& others, const std::vector<Shape>& shapes) {
-  return std::all_of(shapes.begin(), shapes.end(), [&](const Shape& shape) {
-    return shape.percent < kMainPercent ||
-           std::any_of(others.begin(), others.end(), [&](const Shape& other) { return LooksLike(shape, other); });
-  });
+  if (capitals == 0) {
+    return letters == 0 ? 0 : kSmallWord;
+  }
+  return capitals == letters ? kCapitalWord : capitals == 1 && capital_in_front ? kTitledWord : kOddWord;
 }
 
 }  // namespace
@@ -179,10 +162,14 @@ std::optional<absl::string_view> IdNormalForm::Of(absl::string_view id) {
     const std::optional<Number> number = NumberIn(id);
     if (number.has_value() && !number->scientific && IsZero(number->fraction)) {
       id = number->digits;
-      while (id.size() > 1 && id.front() == '0') {
-        id.remove_prefix(1);
-      }
+      id.remove_prefix(std::min(id.find_first_not_of('0'), id.size() - 1));
     }
+  }
+  if (forms_.count(v1::DIGITS) > 0 && !absl::c_all_of(id, absl::ascii_isdigit)) {
+    std::string digits;
+    absl::c_copy_if(id, std::back_inserter(digits), absl::ascii_isdigit);
+    text_ = std::move(digits);
+    id = text_;
   }
   return id;
 }
@@ -197,6 +184,8 @@ void IdSurvey::Add(absl::string_view id, int64_t line) {
   id = WithoutBlanks(id);
   ++ids_;
   AddNumber(id, line);
+  AddCase(id, line);
+  AddSigns(id, line);
   bool decomposed = false;
   if (!IsAscii(id)) {
     const std::optional<std::string> composed = Mapped(id, UTF8PROC_COMPOSE);
@@ -207,12 +196,28 @@ void IdSurvey::Add(absl::string_view id, int64_t line) {
       Count(Kind::kComposed, line);
     }
   }
-  AddPattern(id, decomposed);
+  shapes_.Add(id, decomposed);
+}
+
+void IdSurvey::AddSigns(absl::string_view id, int64_t line) {
+  if (absl::StrContains(id, '-')) {
+    Count(Kind::kHyphen, line);
+  }
+  if (IsAscii(id)) {
+    return;
+  }
+  if (HoldsOneOf(id, kDashes)) {
+    Count(Kind::kDash, line);
+  }
+  if (HoldsOneOf(id, kBlanks) || HoldsOneOf(id, kHiddenInside)) {
+    Count(Kind::kHidden, line);
+  }
 }
 
 void IdSurvey::AddNumber(absl::string_view id, int64_t line) {
   const std::optional<Number> number = NumberIn(id);
   if (!number.has_value() || (!number->scientific && !IsZero(number->fraction))) {
+    measured_ += number.has_value() ? 1 : 0;
     return;
   }
   const absl::string_view digits = number->digits;
@@ -231,51 +236,36 @@ void IdSurvey::AddNumber(absl::string_view id, int64_t line) {
   }
   int64_t value = 0;
   if (absl::SimpleAtoi(digits, &value)) {
+    rises_ += small_ > 0 && value > latest_ ? 1 : 0;
+    latest_ = value;
     least_ = small_ == 0 ? value : std::min(least_, value);
     greatest_ = small_ == 0 ? value : std::max(greatest_, value);
     ++small_;
   }
 }
 
-void IdSurvey::AddPattern(absl::string_view id, bool decomposed) {
-  std::string key;
-  std::vector<Run> runs;
-  unsigned letters = 0;
-  for (size_t i = 0; i < id.size();) {
-    Run run;
-    const size_t begin = i;
-    for (; i < id.size() && KindOf(id[i]) != 0; ++i) {
-      run.kinds |= KindOf(id[i]);
-      // Bytes behind the first of a letter are no characters of their own.
-      run.longest += (static_cast<unsigned char>(id[i]) & 0xc0U) == 0x80U ? 0 : 1;
-    }
-    if (i > begin) {
-      run.kinds |= run.kinds == kDigit && run.longest > 1 && id[begin] == '0' ? kZeroInFront : 0;
-      run.kinds |= decomposed && (run.kinds & kBeyondAscii) != 0 ? kAccentBehind : 0;
-      run.shortest = run.longest;
-      letters |= run.kinds & (kCapital | kSmall);
-      runs.push_back(run);
-      key += '\1';
-    } else {
-      key += id[i++];
+void IdSurvey::AddCase(absl::string_view id, int64_t line) {
+  unsigned ways = 0;
+  uint64_t word = 0;
+  while (const unsigned way = TakeWord(id, word)) {
+    ways |= way;
+    const auto found = words_.find(word);
+    if (found != words_.end()) {
+      found->second |= way;
+      mixes_case_ = mixes_case_ || (found->second & (found->second - 1)) != 0;
+    } else if (words_.size() < IdShapes::kMaxPatterns) {
+      words_.emplace(word, way);
     }
   }
-  // Ids in capitals and others are two patterns: one party may have them in capitals alone.
-  key += static_cast<char>(letters);
-  const bool is_new = patterns_.find(key) == patterns_.end();
-  if (key.size() > kMaxPunctuation || (is_new && patterns_.size() == kMaxPatterns)) {
-    return;
+  // Small letters beside capitals that are no title: every letter may count, as in Base64.
+  if ((ways & kOddWord) != 0 || ways == (kSmallWord | kCapitalWord)) {
+    Count(Kind::kOddCase, line);
+  } else if (ways != 0) {
+    Count((ways & kTitledWord) != 0    ? Kind::kTitled
+          : (ways & kCapitalWord) != 0 ? Kind::kCapitals
+                                       : Kind::kSmall,
+          line);
   }
-  Pattern& pattern = patterns_[key];
-  for (size_t run = 0; run < runs.size() && !is_new; ++run) {
-    pattern.runs[run].kinds |= runs[run].kinds;
-    pattern.runs[run].shortest = std::min(pattern.runs[run].shortest, runs[run].shortest);
-    pattern.runs[run].longest = std::max(pattern.runs[run].longest, runs[run].longest);
-  }
-  if (is_new) {
-    pattern.runs = std::move(runs);
-  }
-  ++pattern.ids;
 }
 
 std::string IdSurvey::Counted(Kind kind, absl::string_view words) const {
@@ -300,9 +290,24 @@ absl::Status IdSurvey::Check(const std::string& table, const std::string& column
         place, "expected ids, found ", Counted(Kind::kScientific, "of numbers in scientific notation such as 3.1E+17"),
         ", as spreadsheets write long numbers: digits are lost. Export the column as text from where it is whole"));
   }
+  const bool keeps_signs = forms.count(v1::DIGITS) == 0;
+  if (keeps_signs && count(Kind::kHidden) > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(place, "expected ids of characters that are seen, found ",
+                     Counted(Kind::kHidden, "with a no-break or a zero-width one inside"),
+                     ". They would match no id without it. Write them without; id_form: AS_WRITTEN says that they are "
+                     "meant so"));
+  }
+  if (keeps_signs && count(Kind::kHyphen) > 0 && count(Kind::kDash) > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(place, "expected ids that are written in one way, found ", Counted(Kind::kHyphen, "with a hyphen"),
+                     "; ", Counted(Kind::kDash, "with a dash that looks like it"),
+                     ". They would not match the other party's. Write them alike; id_form: AS_WRITTEN says that they "
+                     "differ on purpose"));
+  }
   std::vector<std::string> found;
   const bool as_integers = forms.count(v1::INTEGER) > 0;
-  const bool composed = forms.count(v1::UNICODE_NFC) + forms.count(v1::CASE_FOLD) > 0;
+  const bool composed = !keeps_signs || forms.count(v1::UNICODE_NFC) + forms.count(v1::CASE_FOLD) > 0;
   if (!as_integers && are_numbers && count(Kind::kWithFraction) > 0 && numbers() > count(Kind::kWithFraction)) {
     found = {Counted(Kind::kInteger, "without a fraction"), Counted(Kind::kPadded, "with zeros in front"),
              Counted(Kind::kWithFraction, "with .0 behind them")};
@@ -315,6 +320,12 @@ absl::Status IdSurvey::Check(const std::string& table, const std::string& column
     form = "UNICODE_NFC";
     found = {Counted(Kind::kComposed, "with letters that have their accents"),
              Counted(Kind::kDecomposed, "with accents behind their letters")};
+  }
+  if (found.empty() && mixes_case_ && keeps_signs && forms.count(v1::CASE_FOLD) == 0 &&
+      static_cast<double>(count(Kind::kOddCase)) < kFewOddCases * static_cast<double>(ids_)) {
+    form = "CASE_FOLD";
+    found = {Counted(Kind::kCapitals, "in capitals"), Counted(Kind::kTitled, "with capitals in front of words"),
+             Counted(Kind::kSmall, "in small letters"), "the same words among them"};
   }
   if (found.empty()) {
     return absl::OkStatus();
@@ -332,62 +343,18 @@ bool IdSurvey::NumbersRows() const {
   return ids_ > 1 && small_ == ids_ && count(Kind::kPadded) == 0 && least_ <= 1 && greatest_ - least_ + 1 == ids_;
 }
 
-std::vector<std::string> IdSurvey::Shape() const {
-  // By rank, then by pattern, so that the same ids always have the same shape.
-  std::map<std::pair<int64_t, std::string>, std::string> shapes;
-  for (const auto& [key, pattern] : patterns_) {
-    if (pattern.ids < kFewIds || 100 * pattern.ids < ids_) {
-      continue;  // A rare pattern could be that of a single person.
-    }
-    std::string text;
-    size_t next = 0;
-    for (const char byte : absl::string_view(key).substr(0, key.size() - 1)) {
-      if (byte != '\1') {
-        text += byte;
-        continue;
-      }
-      const Run& run = pattern.runs[next++];
-      for (size_t bit = 0; kKindMarks[bit] != '\0'; ++bit) {
-        text.append((run.kinds >> bit & 1U) != 0 ? 1 : 0, kKindMarks[bit]);
-      }
-      absl::StrAppend(&text, "{", run.shortest, run.shortest == run.longest ? "" : absl::StrCat("-", run.longest), "}");
-    }
-    const double percent = 100 * static_cast<double>(pattern.ids) / static_cast<double>(ids_);
-    shapes[{-pattern.ids, key}] = absl::StrFormat("%.0f%% %s", percent, text);
-  }
-  std::vector<std::string> most;
-  for (auto& [rank, text] : shapes) {
-    if (most.size() < kMaxShapes) {
-      most.push_back(std::move(text));
-    }
-  }
-  return most;
+bool IdSurvey::Ascends() const {
+  const int64_t steps = ids_ - 1;
+  // Each part of a table may count from the start.
+  return AreSmall() && (100 * rises_ >= 99 * steps || 100 * rises_ <= steps);
 }
 
-std::string DescribeIdDifference(const v1::AlignmentAgreement& alignment, const std::string& column,
-                                 const std::vector<std::string>& shape) {
-  std::vector<Shape> theirs, own;
-  for (const std::string& text : alignment.id_shape()) {
-    theirs.push_back(ParseShape(text));
+bool IdSurvey::LooksLikeTimes() const {
+  bool are_times = false;
+  for (int64_t second = 1; second <= 1'000'000'000; second *= 1000) {
+    are_times = are_times || (least_ >= 1'000'000'000 * second && greatest_ / second < 2'000'000'000);
   }
-  for (const std::string& text : shape) {
-    own.push_back(ParseShape(text));
-  }
-  const bool other_shape = !theirs.empty() && !own.empty() && !(AllIn(own, theirs) && AllIn(theirs, own));
-  const bool other_column = !alignment.id_column().empty() && alignment.id_column() != column;
-  std::string text;
-  if (other_column) {
-    absl::StrAppend(&text, "the other party's ids are in its column \"", alignment.id_column(),
-                    "\", this table's in \"", column, "\"");
-  }
-  if (other_shape) {
-    absl::StrAppend(&text, text.empty() ? "" : "; ", "the other party's ids look like ",
-                    absl::StrJoin(alignment.id_shape(), ", "), "; this table's like ", absl::StrJoin(shape, ", "),
-                    " (9: digits, 0: zeros in front, A, a: letters, e: letters with accents, ~: accents behind their "
-                    "letters, in braces how many). Ids match only if they are the same text: --id=COLUMN names a "
-                    "different column, id_form in the agreement's alignment a form for both");
-  }
-  return text;
+  return AreSmall() && are_times;
 }
 
 }  // namespace splitveil

@@ -12,8 +12,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "deploy/operator/preparation/id_shape.h"
 
-#include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/id_form.pb.h"
 
 namespace splitveil {
@@ -42,65 +42,83 @@ std::set<v1::IdForm> FormsIn(const Repeated& field) {
   return forms;
 }
 
-// Counts how a table's ids are written. Holds no id, but patterns and lengths of ids: at most kMaxPatterns. Not
-// thread-safe.
+// Counts how a table's ids are written. Holds no id, but patterns and lengths of ids and hashes of words in them: at
+// most IdShapes::kMaxPatterns each. Not thread-safe.
 class IdSurvey {
  public:
-  static constexpr size_t kMaxPatterns = 256;
-
   // `id`: not empty; blanks around it do not count. `line`: of its file, from 1.
   void Add(absl::string_view id, int64_t line);
 
   // Whether one id can be written in one way only. Error: InvalidArgument "TABLE: column "COLUMN": ..." with the number
   // of ids of each form and the first line of each, if numbers are written in several ways or have lost digits, or
-  // accents are, and none of `forms` makes them alike or is AS_WRITTEN.
+  // accents, hyphens or the capitals of a word are, if a character is hidden inside some, and none of `forms` makes
+  // them alike or is AS_WRITTEN.
   absl::Status Check(const std::string& table, const std::string& column, const std::set<v1::IdForm>& forms) const;
 
   // Whether the ids, if they are distinct, are 0, 1, 2, ... or 1, 2, 3, ..., in any order.
   bool NumbersRows() const;
+  // Whether the ids are whole numbers that rise from row to row, or fall, in 99% of the rows: row numbers and times of
+  // writing do, and those of another table belong to other rows.
+  bool Ascends() const;
+  // Whether all are whole numbers that seconds since 1970, or thousandths of them and so on, have from 2001 to 2033.
+  bool LooksLikeTimes() const;
+  // Whether all are whole numbers of which a quarter or more between the least and the greatest occurs, as of the row
+  // numbers of a filtered table.
+  bool IsDense() const { return AreSmall() && greatest_ - least_ < 4 * ids_; }
   // Whether all are whole numbers, be it with ".0" behind or zeros in front.
   bool AreWholeNumbers() const { return ids_ > 0 && numbers() - count(Kind::kScientific) == ids_; }
+  // Whether most are numbers with fractions, which name nobody.
+  bool AreMeasurements() const { return 2 * measured_ > ids_; }
+  // Whether there are letters, and none is a capital.
+  bool HasNoCapitals() const {
+    return count(Kind::kSmall) > 0 && count(Kind::kCapitals) + count(Kind::kTitled) + count(Kind::kOddCase) == 0;
+  }
   // Whether all are numbers, and some in scientific notation.
-  bool HasLostDigits() const { return ids_ > 0 && numbers() == ids_ && count(Kind::kScientific) > 0; }
+  bool HasLostDigits() const { return count(Kind::kScientific) > 0 && numbers() == ids_; }
 
   // AlignmentAgreement.id_shape.
-  std::vector<std::string> Shape() const;
+  std::vector<std::string> Shape() const { return shapes_.Of(ids_); }
 
  private:
-  enum class Kind { kInteger, kPadded, kWithFraction, kScientific, kComposed, kDecomposed };
+  static constexpr int64_t kFewIds = 10;
+  enum class Kind {
+    kInteger,
+    kPadded,
+    kWithFraction,
+    kScientific,
+    kComposed,
+    kDecomposed,
+    kSmall,     // No capitals.
+    kCapitals,  // No small letters.
+    kTitled,    // A capital in front of the small letters of a word at least.
+    kOddCase,   // Otherwise, as random letters are.
+    kHidden,    // A character inside that nobody sees: a no-break or a zero-width one.
+    kHyphen,    // On every keyboard.
+    kDash,      // One that looks like it: an en dash, a minus.
+  };
   struct Found {
     int64_t ids = 0, first_line = 0;
   };
-  // Consecutive letters and digits.
-  struct Run {
-    unsigned kinds = 0;  // Bits of kKindMarks.
-    size_t shortest = 0, longest = 0;
-  };
-  struct Pattern {
-    int64_t ids = 0;
-    std::vector<Run> runs;
-  };
-
   void AddNumber(absl::string_view id, int64_t line);
-  void AddPattern(absl::string_view id, bool decomposed);
+  void AddCase(absl::string_view id, int64_t line);
+  void AddSigns(absl::string_view id, int64_t line);
   void Count(Kind kind, int64_t line);
   int64_t count(Kind kind) const { return found_[static_cast<size_t>(kind)].ids; }
   // "600 with a fraction (.0), first in line 7".
   std::string Counted(Kind kind, absl::string_view words) const;
   int64_t numbers() const;
+  bool AreSmall() const { return ids_ >= kFewIds && small_ == ids_ && count(Kind::kPadded) == 0; }
 
-  int64_t ids_ = 0;
-  std::array<Found, 6> found_ = {};
+  int64_t ids_ = 0, measured_ = 0;
+  std::array<Found, 13> found_ = {};
   size_t shortest_integer_ = 0, longest_padded_ = 0;
-  int64_t least_ = 0, greatest_ = 0;                    // Of whole numbers of at most 18 digits.
-  int64_t small_ = 0;                                   // How many these are.
-  absl::flat_hash_map<std::string, Pattern> patterns_;  // By punctuation and case of the letters.
+  int64_t least_ = 0, greatest_ = 0;               // Of whole numbers of at most 18 digits.
+  int64_t small_ = 0;                              // How many these are.
+  int64_t latest_ = 0, rises_ = 0;                 // The latest of them; how many are above the one before.
+  absl::flat_hash_map<uint64_t, unsigned> words_;  // Ways in which a word's letters are written, by its hash.
+  bool mixes_case_ = false;                        // A word is written in several.
+  IdShapes shapes_;
 };
-
-// What the proposal in `alignment` says of its party's ids, against this party's own: a warning for people, or "" if
-// they look alike or nothing is stated. Shows columns' names and shapes.
-std::string DescribeIdDifference(const v1::AlignmentAgreement& alignment, const std::string& column,
-                                 const std::vector<std::string>& shape);
 
 }  // namespace splitveil
 

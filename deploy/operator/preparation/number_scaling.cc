@@ -25,22 +25,16 @@ Range InnerRange(const std::vector<double>& sorted) {
 
 }  // namespace
 
-ColumnSample::ColumnSample(uint64_t column) : draws_(kSampleSeed, column) {}
+ColumnSample::ColumnSample(uint64_t column) : sample_(kSize, SeededDraws(kSampleSeed, column)) {}
 
 void ColumnSample::Add(double number) {
-  least_ = count_ == 0 ? number : std::min(least_, number);
-  greatest_ = count_ == 0 ? number : std::max(greatest_, number);
-  ++count_;
-  if (sample_.size() < kSize) {
-    sample_.push_back(number);
-    // Algorithm R: the n-th number takes a random place with probability kSize / n.
-  } else if (const uint64_t place = draws_.Below(count_); place < kSize) {
-    sample_[place] = number;
-  }
+  least_ = empty() ? number : std::min(least_, number);
+  greatest_ = empty() ? number : std::max(greatest_, number);
+  sample_.Add(number);
 }
 
 NumberSummary ColumnSample::Summarize() const {
-  std::vector<double> sorted = sample_;
+  std::vector<double> sorted = sample_.numbers();
   std::sort(sorted.begin(), sorted.end());
   const Range inner = InnerRange(sorted);
   NumberSummary summary{least_, inner.from, sorted[(sorted.size() - 1) / 2], inner.to, greatest_, inner.from, inner.to};
@@ -56,7 +50,7 @@ NumberSummary ColumnSample::Summarize() const {
 }
 
 std::vector<double> ColumnSample::Percentiles() const {
-  std::vector<double> sorted = sample_;
+  std::vector<double> sorted = sample_.numbers();
   std::sort(sorted.begin(), sorted.end());
   std::vector<double> percentiles(kPercentiles + 1);
   for (size_t i = 0; i <= kPercentiles; ++i) {
@@ -74,7 +68,7 @@ std::vector<double> ColumnSample::Percentiles() const {
 
 double ColumnSample::MedianBetween(double from, double to) const {
   std::vector<double> inside;
-  std::copy_if(sample_.begin(), sample_.end(), std::back_inserter(inside),
+  std::copy_if(sample_.numbers().begin(), sample_.numbers().end(), std::back_inserter(inside),
                [&](double number) { return from < number && number < to; });
   const auto middle = inside.begin() + static_cast<ptrdiff_t>(inside.size() / 2);
   std::nth_element(inside.begin(), middle, inside.end());
@@ -144,15 +138,6 @@ v1::TableSchema::Scaling ProposedScaling(absl::FunctionRef<double(double)> quant
                             ? LogPlace(place(0.75), middle) - LogPlace(place(0.25), middle)
                             : place(0.75) - place(0.25);
   return spread < kLeastSpread ? v1::TableSchema::QUANTILE : skewed ? v1::TableSchema::LOG : v1::TableSchema::ROBUST;
-}
-
-v1::TableSchema::Scaling ProposedScaling(const ColumnSample& sample) {
-  if (sample.empty()) {
-    return v1::TableSchema::ROBUST;
-  }
-  const std::vector<double> percentiles = sample.Percentiles();
-  return ProposedScaling(
-      [&](double share) { return percentiles[static_cast<size_t>(std::lround(share * kPercentiles))]; });
 }
 
 void FitScaling(const ColumnSample& sample, v1::TableSchema::Scaling kind, v1::NumericScaling& scaling) {

@@ -20,6 +20,7 @@
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
 #include "common/storage/section_file.h"
+#include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {
@@ -98,6 +99,8 @@ class Preparation {
   absl::Status Fit();
   absl::Status OpenOutputs();
   absl::Status Encode();
+  // Preprocessing.warnings.
+  std::vector<std::string> WarningsOf(const Party& party) const;
   absl::Status Publish();
   // Reads all rows from the start and gives each to the parties that hold it. Also counts them.
   absl::Status ForEachRow(absl::FunctionRef<absl::Status(const TableRow&, Party&)> visit);
@@ -206,6 +209,7 @@ absl::Status Preparation::OpenParties() {
     preprocessing.only_applies = options_.only_applies;
     preprocessing.allowed_changes = options_.rows.allowed_changes.value_or(std::vector<std::string>());
     preprocessing.hash_buckets = options_.hash_buckets;
+    preprocessing.rare_below = options_.rows.schema.rare_below();
     preprocessing.scaling = options_.scaling;
     if (!options_.extend_dir.empty()) {
       const std::string earlier = std::filesystem::path(options_.extend_dir) / FileName(role);
@@ -231,8 +235,10 @@ absl::Status Preparation::ForEachRow(absl::FunctionRef<absl::Status(const TableR
     const absl::StatusOr<bool> more = rows->Next(row);
     if (!more.ok() || !*more) {
       result_.skipped = rows->skipped();
+      result_.files = rows->files();
       SPLITVEIL_RETURN_IF_ERROR(more.status());
       const std::string& table = options_.rows.input_paths.front();
+      SPLITVEIL_RETURN_IF_ERROR(rows->pattern().Check(table));
       // The halves of one table have the same ids, however they are written.
       SPLITVEIL_RETURN_IF_ERROR(options_.parties == Schema::BOTH
                                     ? absl::OkStatus()
@@ -384,11 +390,32 @@ absl::Status Preparation::Encode() {
   for (Party& party : parties_) {
     party.preprocessor.FinishCounts();
     // Nothing is written that the model cannot do anything with.
-    status.Update(options_.only_applies && status.ok()
+    status.Update(status.ok()
                       ? CheckColumnsAreThere(options_.rows.input_paths.front(), party.preprocessor.preprocessing())
                       : absl::OkStatus());
   }
   return status;
+}
+
+std::vector<std::string> Preparation::WarningsOf(const Party& party) const {
+  std::vector<std::string> warnings = party.preprocessor.writing_warnings();
+  const Schema& schema = options_.rows.schema;
+  if (options_.rows.profile == nullptr) {
+    return warnings;
+  }
+  const TableProfile& profile = *options_.rows.profile;
+  for (std::string& warning : DescribeNewNumbers(schema, profile, party.preprocessor.preprocessing())) {
+    warnings.push_back(std::move(warning));
+  }
+  // Where scales are fitted, the profile of all columns has them.
+  for (int i = 0; i < schema.columns_size() && options_.only_applies; ++i) {
+    const ColumnProfile& column = profile.columns[static_cast<size_t>(i)];
+    const std::string units = schema.columns(i).kind() == Schema::NUMERIC ? DescribeUnits(column) : "";
+    if (!units.empty()) {
+      warnings.push_back(absl::StrCat("column \"", OneLine(column.name()), "\": ", units));
+    }
+  }
+  return warnings;
 }
 
 absl::Status Preparation::Publish() {
@@ -399,6 +426,8 @@ absl::Status Preparation::Publish() {
     for (const v1::IdForm form : IdFormsOf(options_.rows.schema)) {
       preprocessing.add_id_form(form);
     }
+    const std::vector<std::string> warnings = WarningsOf(party);
+    preprocessing.mutable_warnings()->Assign(warnings.begin(), warnings.end());
     absl::Status status = party.rows->Flush();
     status.Update(party.writer->Finish(preprocessing, party.preprocessor.vocabularies()));
     if (!status.ok()) {

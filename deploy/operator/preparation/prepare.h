@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_PREPARATION_PREPARE_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_PREPARATION_PREPARE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -78,6 +79,7 @@ struct PrepareResult {
   int64_t clipped_targets = 0;
   int64_t common_rows = 0;
   FaultCounts skipped = {};
+  size_t files = 0;  // That the inputs stand for.
 };
 
 // Writes OUT_DIR/label_party.data and OUT_DIR/nonlabel_party.data (dataset.h), or the one of `parties`. A split gives

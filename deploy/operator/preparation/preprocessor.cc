@@ -5,13 +5,13 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "absl/strings/str_format.h"
 #include "deploy/operator/preparation/column_drift.h"
 
 #include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {
@@ -27,25 +27,6 @@ uint64_t HashOf(absl::string_view value) {
     hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
   }
   return MixBits(hash);
-}
-
-// The plainest writing of a decimal number: "3" of "3.0", "-1.5" of "-1.50"; "" of any other text. Zeros in front make
-// another code of it, not another writing.
-std::string PlainestWriting(absl::string_view text) {
-  absl::string_view digits = absl::StripPrefix(text, "-");
-  const size_t point = std::min(digits.find('.'), digits.size());
-  const auto are_digits = [](absl::string_view part) {
-    return std::all_of(part.begin(), part.end(), [](char c) { return absl::ascii_isdigit(c); });
-  };
-  if (point == 0 || (point > 1 && digits[0] == '0') || !are_digits(digits.substr(0, point)) ||
-      (point < digits.size() && !are_digits(digits.substr(point + 1)))) {
-    return "";
-  }
-  if (point < digits.size()) {
-    digits = digits.substr(0, digits.find_last_not_of('0') + 1);
-    digits = absl::StripSuffix(digits, ".");
-  }
-  return absl::StrCat(digits != "0" && absl::StartsWith(text, "-") ? "-" : "", digits);
 }
 
 // Whether `party` has what the schema gives to `holder`.
@@ -67,17 +48,13 @@ std::vector<size_t> Held(const std::vector<Column>& features, v1::TableSchema::H
 }
 
 int64_t RowsOf(const v1::CategoryIndex& index) {
-  int64_t rows = 0;
-  for (const v1::CategoryIndex::Block& block : index.blocks()) {
-    rows += block.rows();
-  }
-  return rows;
+  return absl::c_accumulate(index.blocks(), int64_t{0},
+                            [](int64_t rows, const auto& block) { return rows + block.rows(); });
 }
 
-template <typename Columns>
-bool SameNames(const Columns& a, const Columns& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const auto& left, const auto& right) { return left.name() == right.name(); });
+// The error of data that cannot be extended by these rows.
+absl::Status Differs(const Dataset& old, absl::string_view how) {
+  return absl::InvalidArgumentError(absl::StrCat(old.path(), ": ", how));
 }
 
 }  // namespace
@@ -125,6 +102,8 @@ absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, c
     target.set_clipped(0);
   }
   result.vocabularies_.resize(result.categorical_.size());
+  result.rare_below_ = options.only_applies || options.hash_buckets > 0 ? 1 : options.rare_below;
+  result.value_rows_.resize(result.categorical_.size());
   result.only_applies_ = options.only_applies;
   result.preprocessing_.mutable_allowed_changes()->Assign(options.allowed_changes.begin(),
                                                           options.allowed_changes.end());
@@ -137,68 +116,54 @@ absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, c
 absl::Status Preprocessor::CheckSameTask(const Dataset& old) const {
   const v1::Preprocessing& theirs = old.preprocessing();
   if (label_.has_value() != old.has_labels() || (label_.has_value() && label_->task.kind != old.task().kind)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(old.path(),
-                     ": expected data of the same kind of label (LABEL, CLASS_LABEL, TARGET, none) to "
-                     "extend, found a different kind"));
+    return Differs(old,
+                   "expected data of the same kind of label (LABEL, CLASS_LABEL, TARGET, none) to extend, found a "
+                   "different kind");
   }
-  if (!std::equal(theirs.classes().begin(), theirs.classes().end(), preprocessing_.classes().begin(),
-                  preprocessing_.classes().end())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        old.path(), ": the classes differ from those of the data to extend: use the same ones in the same order"));
+  if (!absl::c_equal(theirs.classes(), preprocessing_.classes())) {
+    return Differs(old, "the classes differ from those of the data to extend: use the same ones in the same order");
   }
   if (theirs.target().minimum() != preprocessing_.target().minimum() ||
       theirs.target().maximum() != preprocessing_.target().maximum()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(old.path(), ": target_minimum, target_maximum: expected ", theirs.target().minimum(), " and ",
-                     theirs.target().maximum(), " as in the data to extend, found ", preprocessing_.target().minimum(),
-                     " and ", preprocessing_.target().maximum()));
+    return Differs(old, absl::StrCat("target_minimum, target_maximum: expected ", theirs.target().minimum(), " and ",
+                                     theirs.target().maximum(), " as in the data to extend, found ",
+                                     preprocessing_.target().minimum(), " and ", preprocessing_.target().maximum()));
   }
   return absl::OkStatus();
 }
 
 absl::Status Preprocessor::CheckSameAttributes(const Dataset& old) const {
   const auto same = [](const v1::AttributeValues& a, const v1::AttributeValues& b) {
-    return a.name() == b.name() &&
-           std::equal(a.values().begin(), a.values().end(), b.values().begin(), b.values().end());
+    return a.name() == b.name() && absl::c_equal(a.values(), b.values());
   };
-  const auto &ours = preprocessing_.attributes(), &theirs = old.preprocessing().attributes();
-  return std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(), same)
+  return absl::c_equal(preprocessing_.attributes(), old.preprocessing().attributes(), same)
              ? absl::OkStatus()
-             : absl::InvalidArgumentError(absl::StrCat(old.path(),
-                                                       ": the attributes or their values differ from those of the data "
-                                                       "to extend: use the same ones in the same order"));
-}
-
-void Preprocessor::TakeTask(const v1::Preprocessing& theirs) {
-  preprocessing_.set_unlabelled(true);
-  *preprocessing_.mutable_classes() = theirs.classes();
-  if (theirs.has_target()) {
-    *preprocessing_.mutable_target() = theirs.target();
-    preprocessing_.mutable_target()->clear_clipped();
-  }
+             : Differs(old,
+                       "the attributes or their values differ from those of the data to extend: use the same ones "
+                       "in the same order");
 }
 
 absl::Status Preprocessor::Extend(const Dataset& old) {
-  if (only_applies_ && !label_.has_value() && old.has_labels()) {
-    TakeTask(old.preprocessing());
+  const v1::Preprocessing& theirs = old.preprocessing();
+  if (only_applies_ && !label_.has_value() && old.has_labels()) {  // Rows to predict: the task is theirs.
+    preprocessing_.set_unlabelled(true);
+    *preprocessing_.mutable_classes() = theirs.classes();
+    if (theirs.has_target()) {
+      *preprocessing_.mutable_target() = theirs.target();
+      preprocessing_.mutable_target()->clear_clipped();
+    }
   } else {
     SPLITVEIL_RETURN_IF_ERROR(CheckSameTask(old));
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckSameAttributes(old));
-  const v1::Preprocessing& theirs = old.preprocessing();
-  const auto same_buckets = [](const v1::CategoryIndex& a, const v1::CategoryIndex& b) {
-    return a.hash_buckets() == b.hash_buckets();
-  };
-  if (!TakeNumeric(theirs) || !SameNames(theirs.categorical(), preprocessing_.categorical()) ||
+  const auto same_name = [](const auto& a, const auto& b) { return a.name() == b.name(); };
+  const auto same_buckets = [](const auto& a, const auto& b) { return a.hash_buckets() == b.hash_buckets(); };
+  if (!TakeNumeric(theirs) || !absl::c_equal(theirs.categorical(), preprocessing_.categorical(), same_name) ||
       theirs.image().SerializeAsString() != preprocessing_.image().SerializeAsString()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(old.path(), ": columns or image size differ from those of the data to extend"));
+    return Differs(old, "columns or image size differ from those of the data to extend");
   }
-  if (!std::equal(theirs.categorical().begin(), theirs.categorical().end(), preprocessing_.categorical().begin(),
-                  same_buckets)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(old.path(), ": hash_buckets differs from that of the data to extend"));
+  if (!absl::c_equal(theirs.categorical(), preprocessing_.categorical(), same_buckets)) {
+    return Differs(old, "hash_buckets differs from that of the data to extend");
   }
   SPLITVEIL_ASSIGN_OR_RETURN(vocabularies_, old.ReadVocabularies());
   *preprocessing_.mutable_categorical() = theirs.categorical();
@@ -221,6 +186,10 @@ absl::Status Preprocessor::Extend(const Dataset& old) {
   }
   for (const Vocabulary& vocabulary : vocabularies_) {
     absl::flat_hash_map<std::string, int32_t>& rewritten = rewritten_.emplace_back();
+    if (only_applies_) {
+      known_writings_.emplace_back(vocabulary);
+      lookalikes_.push_back(0);
+    }
     for (int32_t number = 1; only_applies_ && number <= vocabulary.size(); ++number) {
       const std::string plainest = PlainestWriting(vocabulary.value(number));
       if (!plainest.empty() && plainest != vocabulary.value(number)) {
@@ -261,12 +230,32 @@ absl::Status Preprocessor::Fit(const TableRow& row, bool training) {
     if (training && !only_applies_ && index.hash_buckets() == 0 && !vocabularies_[i].Add(value)) {
       return absl::InvalidArgumentError(absl::StrCat(index.name(), ": more than 2^31 - 1 distinct values in training"));
     }
+    if (training && rare_below_ > 1) {
+      value_rows_[i].resize(static_cast<size_t>(vocabularies_[i].size()) + 1);
+      ++value_rows_[i][static_cast<size_t>(vocabularies_[i].Find(value))];
+    }
   }
   for (size_t i = 0; i < attributes_.size(); ++i) {
     v1::AttributeValues& attribute = *preprocessing_.mutable_attributes(static_cast<int>(i));
     attribute.set_missing(attribute.missing() + (row.attributes[attributes_[i]] == kUnknownAttribute ? 1 : 0));
   }
   return absl::OkStatus();
+}
+
+void Preprocessor::DropRare(size_t column, int64_t kept) {
+  std::vector<int64_t>& rows = value_rows_[column];
+  if (rare_below_ == 1 || rows.empty()) {
+    return;
+  }
+  Vocabulary& all = vocabularies_[column];
+  Vocabulary frequent;
+  for (int32_t number = 1; number <= all.size(); ++number) {
+    if (number <= kept || rows[static_cast<size_t>(number)] >= rare_below_) {
+      frequent.Add(all.value(number));
+    }
+  }
+  all = std::move(frequent);
+  rows.clear();
 }
 
 absl::Status Preprocessor::AddBlock(int64_t rows, v1::CategoryIndex& index) {
@@ -286,8 +275,6 @@ absl::Status Preprocessor::FinishFit() {
   }
   for (size_t i = 0; i < samples_.size(); ++i) {
     FitScaling(samples_[i], scalings_[i], *preprocessing_.mutable_numeric(static_cast<int>(i)));
-  }
-  for (size_t i = 0; i < samples_.size(); ++i) {
     if (scalings_[i] != v1::TableSchema::MIN_MAX && lacks_some_[i]) {
       AddIndicator(i);
     }
@@ -295,6 +282,7 @@ absl::Status Preprocessor::FinishFit() {
   samples_.clear();
   for (size_t i = 0; i < vocabularies_.size(); ++i) {
     v1::CategoryIndex& index = *preprocessing_.mutable_categorical(static_cast<int>(i));
+    DropRare(i, std::max<int64_t>(RowsOf(index) - 1, 0));
     const int64_t rows = index.hash_buckets() > 0 ? index.hash_buckets() : 1 + vocabularies_[i].size();
     if (rows > RowsOf(index)) {
       SPLITVEIL_RETURN_IF_ERROR(AddBlock(rows - RowsOf(index), index));
@@ -363,9 +351,12 @@ int32_t Preprocessor::NumberOf(size_t column, absl::string_view value) const {
 
 int32_t Preprocessor::EmbeddingRow(size_t column, absl::string_view value) const {
   const v1::CategoryIndex& index = preprocessing_.categorical(static_cast<int>(column));
-  int64_t number = index.hash_buckets() > 0
-                       ? static_cast<int64_t>(HashOf(value) % static_cast<uint64_t>(index.hash_buckets()))
-                       : NumberOf(column, value);
+  return EmbeddingRow(index, index.hash_buckets() > 0
+                                 ? static_cast<int64_t>(HashOf(value) % static_cast<uint64_t>(index.hash_buckets()))
+                                 : NumberOf(column, value));
+}
+
+int32_t Preprocessor::EmbeddingRow(const v1::CategoryIndex& index, int64_t number) {
   auto block = index.blocks().begin();
   for (; number >= block->rows(); ++block) {
     number -= block->rows();
@@ -394,16 +385,41 @@ void Preprocessor::Count(const TableRow& row, const EncodedRow& encoded) {
       continue;
     }
     ++embedding_row_counts_[static_cast<size_t>(encoded.categories[i])];
-    const bool is_rewritten = only_applies_ && index.hash_buckets() == 0 &&
-                              encoded.categories[i] != index.blocks(0).first_row() &&
-                              vocabularies_[i].Find(value) == Vocabulary::kUnseen;
+    const bool may_be_other = only_applies_ && index.hash_buckets() == 0;
+    const bool is_unseen = encoded.categories[i] == index.blocks(0).first_row();
+    const bool is_rewritten = may_be_other && !is_unseen && vocabularies_[i].Find(value) == Vocabulary::kUnseen;
+    if (may_be_other && is_unseen && known_writings_[i].Has(value)) {
+      ++lookalikes_[i];
+    }
     index.mutable_counts()->set_rewritten(index.counts().rewritten() + (is_rewritten ? 1 : 0));
   }
 }
 
 void Preprocessor::FinishCounts() {
-  for (v1::CategoryIndex& index : *preprocessing_.mutable_categorical()) {
+  for (size_t i = 0; i < categorical_.size(); ++i) {
+    v1::CategoryIndex& index = *preprocessing_.mutable_categorical(static_cast<int>(i));
     CountCategories(embedding_row_counts_, preprocessing_.extended_embedding_rows(), index);
+    const int64_t rows = preprocessing_.training_rows() - index.counts().missing();
+    std::string warning;
+    if (only_applies_) {
+      warning = lookalikes_[i] == 0 ? ""
+                                    : absl::StrFormat(
+                                          "column \"%s\": %.2g%% of the rows have a value that the training knows in a "
+                                          "different writing (zeros in front, capitals, blanks): they count as unseen. "
+                                          "Write them as the training does",
+                                          OneLine(index.name()),
+                                          100.0 * static_cast<double>(lookalikes_[i]) / static_cast<double>(rows));
+    } else if (index.hash_buckets() == 0) {
+      warning = DescribeTwins(
+          index.name(), vocabularies_[i],
+          [&](int32_t number) {
+            return int64_t{embedding_row_counts_[static_cast<size_t>(EmbeddingRow(index, number))]};
+          },
+          rows);
+    }
+    if (!warning.empty()) {
+      writing_warnings_.push_back(std::move(warning));
+    }
   }
   embedding_row_counts_.clear();
 }
@@ -415,8 +431,7 @@ void Preprocessor::Encode(const TableRow& row, EncodedRow& encoded) const {
   encoded.categories.clear();
   for (int i = 0; i < preprocessing_.numeric_size(); ++i) {
     const v1::NumericScaling& scaling = preprocessing_.numeric(i);
-    const double number = row.numeric[SourceOf(static_cast<size_t>(i))];
-    encoded.numeric.push_back(ScaledNumber(scaling, number));
+    encoded.numeric.push_back(ScaledNumber(scaling, row.numeric[SourceOf(static_cast<size_t>(i))]));
   }
   for (size_t i = 0; i < categorical_.size(); ++i) {
     encoded.categories.push_back(EmbeddingRow(i, row.categories[categorical_[i]]));

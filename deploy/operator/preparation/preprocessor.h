@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "deploy/operator/preparation/category_writings.h"
 #include "deploy/operator/preparation/dataset_writer.h"
 #include "deploy/operator/preparation/number_scaling.h"
 #include "deploy/operator/preparation/table_row.h"
@@ -27,12 +28,12 @@ namespace splitveil {
 
 // The preprocessing of Li et al., ICLR 2022, A.6.1, fitted on the training part alone, but for the range of numbers
 // where the schema leaves it at ROBUST: numbers are scaled to [0, 1] and clipped (TableSchema.Scaling); every category
-// seen in training gets an index of its own, all others share one of their column; no value at all is a category like
-// others. What each column has is counted, so that later data can be compared. Attributes stay the numbers they are.
-// Or, without a vocabulary, a category's index is a hash of it. A target is scaled from the range that the schema
-// names, and clipped. Fit every row, FinishFit, then Encode and Count each, FinishCounts. Costs the vocabularies
-// (vocabulary.h), 4 bytes for each embedding row, and a sample of each numeric column (number_scaling.h). Not
-// thread-safe.
+// seen often enough in training gets an index of its own, all others share one of their column; no value at all is a
+// category like others. What each column has is counted, so that later data can be compared. Attributes stay the
+// numbers they are. Or, without a vocabulary, a category's index is a hash of it. A target is scaled from the range
+// that the schema names, and clipped. Fit every row, FinishFit, then Encode and Count each, FinishCounts. Costs the
+// vocabularies (vocabulary.h), 4 bytes for each embedding row, and a sample of each numeric column (number_scaling.h).
+// Not thread-safe.
 class Preprocessor {
  public:
   struct Options {
@@ -41,6 +42,8 @@ class Preprocessor {
     v1::TableSchema::Holder holder = v1::TableSchema::BOTH;
     // Buckets per column; 0: a vocabulary. At most 2^31 - 1 over all columns.
     int64_t hash_buckets = 0;
+    // TableSchema.rare_below, of vocabularies; values of `extends` stay.
+    int64_t rare_below = 1;
     // Overrides the columns'; SCALING_UNSPECIFIED: theirs.
     v1::TableSchema::Scaling scaling = v1::TableSchema::SCALING_UNSPECIFIED;
     // Data whose scales and indices are kept; values new in these rows get rows at the end of the embedding table.
@@ -72,6 +75,8 @@ class Preprocessor {
   void FinishCounts();
   // After FinishFit: what was fitted, without the split.
   const v1::Preprocessing& preprocessing() const { return preprocessing_; }
+  // After FinishCounts: of categories that are one value in several writings, a line for each column.
+  const std::vector<std::string>& writing_warnings() const { return writing_warnings_; }
   // One per categorical column.
   absl::Span<const Vocabulary> vocabularies() const { return vocabularies_; }
 
@@ -79,8 +84,6 @@ class Preprocessor {
   Preprocessor() = default;
   absl::Status Extend(const Dataset& old);
   absl::Status CheckSameTask(const Dataset& old) const;
-  // Rows without labels, of data with some.
-  void TakeTask(const v1::Preprocessing& theirs);
   absl::Status CheckSameAttributes(const Dataset& old) const;
   bool IsRegression() const { return label_.has_value() && label_->task.kind == Task::Kind::kRegression; }
   // Adds the input that says where the numbers of this party's column `column` are missing.
@@ -90,9 +93,12 @@ class Preprocessor {
   bool TakeNumeric(const v1::Preprocessing& theirs);
   // Where numeric input `input` is found in a row.
   size_t SourceOf(size_t input) const;
+  // Takes the rare ones among the values after the first `kept` out of a column's vocabulary.
+  void DropRare(size_t column, int64_t kept);
   absl::Status AddBlock(int64_t rows, v1::CategoryIndex& index);
   int32_t NumberOf(size_t column, absl::string_view value) const;
   int32_t EmbeddingRow(size_t column, absl::string_view value) const;
+  static int32_t EmbeddingRow(const v1::CategoryIndex& index, int64_t number);
 
   std::vector<size_t> numeric_, categorical_, attributes_;  // Of the table, those of this party.
   std::optional<TableColumns::Label> label_;                // Nullopt: this party has none.
@@ -105,9 +111,15 @@ class Preprocessor {
   std::vector<size_t> indicated_;                   // Of each indicator: which of this party's columns.
   v1::Preprocessing preprocessing_;
   std::vector<Vocabulary> vocabularies_;
+  int64_t rare_below_ = 1;
+  std::vector<std::vector<int64_t>>
+      value_rows_;  // With rare_below: training rows of each vocabulary's values, by number.
   // Of each categorical column, with only_applies: the vocabulary's numbers that are not in their plainest writing, by
   // that.
   std::vector<absl::flat_hash_map<std::string, int32_t>> rewritten_;
+  std::vector<KnownWritings> known_writings_;  // The same of all writings.
+  std::vector<int64_t> lookalikes_;            // Rows with an unseen value that these have.
+  std::vector<std::string> writing_warnings_;
   std::vector<uint32_t> embedding_row_counts_;  // Of training rows with a value.
 };
 

@@ -42,6 +42,23 @@ absl::uint128 FirstHalfOfHash(absl::string_view id) {
 
 }  // namespace
 
+std::string LeftOutText(const FaultCounts& skipped, size_t files) {
+  std::string text;
+  for (size_t fault = 1; fault < skipped.size(); ++fault) {
+    if (skipped[fault] > 0) {
+      // Of a damaged file it is not known how many rows were behind the damage.
+      absl::StrAppend(
+          &text, "left out: ", kRowFaultNames[fault], ": ",
+          static_cast<RowFault>(fault) == RowFault::kFile
+              ? absl::StrCat("all from the damage on, in ", skipped[fault], " of ", files, " files\n")
+              : absl::StrCat(skipped[fault], " rows",
+                             static_cast<RowFault>(fault) == RowFault::kRepeatedId ? " (the first of each id is kept)\n"
+                                                                                   : "\n"));
+    }
+  }
+  return text;
+}
+
 absl::Status CheckUsableRows(const UsableRowsOptions& options, const std::string& table, int64_t usable,
                              const RowSource& source) {
   const FaultCounts& skipped = source.skipped();
@@ -92,6 +109,12 @@ RowSource::RowSource(std::unique_ptr<TableReader> table, std::unique_ptr<ImageRe
       columns_(table_->columns()),
       skip_bad_rows_(options.skip_bad_rows),
       id_key_(Sha256(absl::StrCat("splitveil.prepare.row_id.v1", LittleEndian(options.seed)))) {
+  for (const v1::TableSchema::Column& column : options.schema.columns()) {
+    const std::set<v1::IdForm> forms = FormsIn(column.id_form());
+    id_form_note_ += forms.count(v1::CASE_FOLD) + forms.count(v1::INTEGER) + forms.count(v1::DIGITS) > 0
+                         ? " in the form that id_form gives them"
+                         : "";
+  }
   if (images_ != nullptr) {
     columns_.image = images_->shape();
     columns_.image_holder = options.schema.images().holder();
@@ -102,6 +125,12 @@ absl::StatusOr<std::unique_ptr<RowSource>> RowSource::Open(const Options& option
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TableReader> table,
                              TableReader::Open(options.input_paths, options.schema, options.allowed_changes));
   table->set_profile(options.profile);
+  IdPattern pattern;
+  for (const v1::TableSchema::Column& column : options.schema.columns()) {
+    if (column.kind() == v1::TableSchema::ID) {
+      SPLITVEIL_ASSIGN_OR_RETURN(pattern, IdPattern::Create(column.id_pattern()));
+    }
+  }
   std::unique_ptr<ImageReader> images;
   if (options.schema.has_images()) {
     ImageReader::Options image_options{options.schema.images(), options.images_path, /*named=*/false,
@@ -113,7 +142,9 @@ absl::StatusOr<std::unique_ptr<RowSource>> RowSource::Open(const Options& option
   } else if (!options.images_path.empty()) {
     return absl::InvalidArgumentError("images: expected images in the table's schema, found none");
   }
-  return std::unique_ptr<RowSource>(new RowSource(std::move(table), std::move(images), options));
+  auto rows = std::unique_ptr<RowSource>(new RowSource(std::move(table), std::move(images), options));
+  rows->pattern_ = std::move(pattern);
+  return rows;
 }
 
 absl::StatusOr<bool> RowSource::Next(TableRow& row) {
@@ -155,11 +186,13 @@ void RowSource::SetId(TableRow& row) {
   const absl::uint128 half = FirstHalfOfHash(row.id);
   if (!seen_ids_.insert(half).second) {
     table_->SetFault(RowFault::kRepeatedId, table_->column_of(v1::TableSchema::ID),
-                     absl::StrCat("expected distinct ids, found one again", skip_bad_rows_ ? "" : FirstPlaceOf(half)),
+                     absl::StrCat("expected distinct ids", id_form_note_, ", found one again",
+                                  skip_bad_rows_ ? "" : FirstPlaceOf(half)),
                      row);
     return;
   }
   ids_.Add(row.id, table_->line_number());
+  pattern_.Add(row.id, table_->line_number());
 }
 
 std::string RowSource::FirstPlaceOf(absl::uint128 half) const {

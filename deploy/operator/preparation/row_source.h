@@ -19,6 +19,7 @@
 #include "deploy/operator/preparation/table_reader.h"
 #include "deploy/operator/preparation/table_row.h"
 
+#include "common/config/id_pattern.h"
 #include "common/config/row_time.h"
 #include "common/crypto/digest.h"
 #include "common/dataset/label_variety.h"
@@ -63,8 +64,11 @@ class RowSource {
 
   // How the ids of the usable rows so far are written; of none, if the table has no ids.
   const IdSurvey& ids() const { return ids_; }
+  // TableSchema.Column.id_pattern, with what it found in them.
+  const IdPattern& pattern() const { return pattern_; }
   // Number of the latest row among all, from 0.
   int64_t row_number() const { return table_->rows_read() - 1; }
+  size_t files() const { return table_->files(); }
   const FaultCounts& skipped() const { return skipped_; }
   // What was wrong with the first row that was left out for `fault`; OK if none was.
   const absl::Status& first_error(RowFault fault) const { return first_errors_[static_cast<size_t>(fault)]; }
@@ -80,12 +84,16 @@ class RowSource {
   TableColumns columns_;
   bool skip_bad_rows_;
   Digest id_key_;
-  std::string made_id_;
+  std::string made_id_, id_form_note_;
   IdSurvey ids_;
+  IdPattern pattern_;
   absl::flat_hash_set<absl::uint128> seen_ids_;  // The first half of each id's SHA-256.
   FaultCounts skipped_ = {};
   std::array<absl::Status, kRowFaultNames.size()> first_errors_;
 };
+
+// A line for each fault that left rows out of a table of so many files.
+std::string LeftOutText(const FaultCounts& skipped, size_t files);
 
 struct UsableRowsOptions {
   // Least share of the rows that must be usable, in [0, 1].

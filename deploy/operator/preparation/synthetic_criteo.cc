@@ -14,7 +14,7 @@
 #include "deploy/operator/preparation/table_schema.h"
 
 #include "common/status/status_macros.h"
-#include "common/storage/pending_file.h"
+#include "common/storage/file_system.h"
 
 namespace splitveil {
 namespace {

@@ -12,7 +12,7 @@
 #include "deploy/operator/preparation/synthetic_criteo.h"
 
 #include "common/status/status_macros.h"
-#include "common/storage/pending_file.h"
+#include "common/storage/file_system.h"
 
 namespace splitveil {
 namespace {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/preparation/byte_source.h"
 
@@ -14,14 +15,40 @@
 namespace splitveil {
 namespace {
 
+// That nothing of the folder is left out unsaid.
+absl::Status CheckPart(const std::filesystem::directory_entry& entry, bool is_folder) {
+  std::error_code ignored;
+  const std::string name = entry.path().filename().string();
+  if (is_folder && absl::StrContains(name, '=')) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        entry.path().string(), ": the rows' \"", name.substr(0, name.find('=')),
+        "\" is only in the name of this folder, which is not read: write the column into the files, or name these by a "
+        "pattern (",
+        (entry.path().parent_path() / name.substr(0, name.find('=') + 1)).string(), "*/*) to go without it"));
+  }
+  return is_folder || entry.is_regular_file(ignored)
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   absl::StrCat(entry.path().string(), ": expected a file or a folder, found neither: remove it"));
+}
+
 absl::StatusOr<std::vector<std::string>> FilesOfFolder(const std::string& folder) {
+  namespace fs = std::filesystem;
   std::vector<std::string> files;
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    // Marks of the programs that write parts, such as _SUCCESS and .part-0.crc.
-    const char first = entry->path().filename().native().front();
+  for (fs::recursive_directory_iterator entry(folder, fs::directory_options::follow_directory_symlink, error), end;
+       !error && entry != end; entry.increment(error)) {
     std::error_code ignored;
-    if (first != '.' && first != '_' && entry->is_regular_file(ignored)) {
+    const bool is_folder = entry->is_directory(ignored);
+    // Marks of the programs that write parts, such as _SUCCESS, .part-0.crc and _temporary/.
+    if (const char first = entry->path().filename().native().front(); first == '.' || first == '_') {
+      if (is_folder) {
+        entry.disable_recursion_pending();
+      }
+      continue;
+    }
+    SPLITVEIL_RETURN_IF_ERROR(CheckPart(*entry, is_folder));
+    if (!is_folder) {
       files.push_back(entry->path().string());
     }
   }
@@ -34,6 +61,12 @@ absl::StatusOr<std::vector<std::string>> FilesOfFolder(const std::string& folder
 }
 
 absl::StatusOr<std::vector<std::string>> FilesLike(const std::string& pattern) {
+  if (absl::StrContains(pattern, "**")) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        pattern,
+        ": expected one * for each folder's name, found **: name the folder, which stands for all files in it and "
+        "in the folders below, or use */*.csv"));
+  }
   glob_t found = {};
   const int code = glob(pattern.c_str(), GLOB_BRACE, nullptr, &found);
   std::vector<std::string> files(found.gl_pathv, found.gl_pathv + (code == 0 ? found.gl_pathc : 0));

@@ -9,10 +9,11 @@
 
 namespace splitveil {
 
-// The files that `inputs` name, in their order: a file; standard input ("-"); a folder, which stands for its files by
-// name without those that begin with "." or "_"; or a pattern ("parts/2024-*.csv", "{bank,shop}.csv"), which stands for
-// the files that match by name. Errors: NotFound if a pattern matches nothing; InvalidArgument for an empty folder, or
-// standard input twice. Whether a file that is named is there shows when it is opened.
+// The files that `inputs` name, in their order: a file; standard input ("-"); a folder, which stands for its files and
+// those of the folders in it, by name, without what begins with "." or "_"; or a pattern ("parts/2024-*.csv",
+// "{bank,shop}.csv"), which stands for the files that match by name. Errors: NotFound if a pattern matches nothing;
+// InvalidArgument for an empty folder, one with a folder such as "year=2024", whose name holds what the files lack, a
+// pattern with "**", or standard input twice. Whether a file that is named is there shows when it is opened.
 absl::StatusOr<std::vector<std::string>> TableFiles(const std::vector<std::string>& inputs);
 
 }  // namespace splitveil

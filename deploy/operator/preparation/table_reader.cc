@@ -97,6 +97,12 @@ TableReader::TableReader(std::vector<std::string> paths, v1::TableSchema schema,
   for (int label = 0; label < schema_.classes_size(); ++label) {
     classes_.emplace(schema_.classes(label), static_cast<uint8_t>(label));
   }
+  for (const Schema::Column& column : schema_.columns()) {
+    absl::TimeZone zone;
+    if (column.has_time_zone() && absl::LoadTimeZone(column.time_zone(), &zone)) {  // CheckTableSchema: it is one.
+      time_zone_ = zone;
+    }
+  }
 }
 
 absl::StatusOr<std::unique_ptr<TableReader>> TableReader::Open(std::vector<std::string> paths, v1::TableSchema schema,
@@ -111,9 +117,17 @@ absl::StatusOr<std::unique_ptr<TableReader>> TableReader::Open(std::vector<std::
   return reader;
 }
 
+void TableReader::set_profile(TableProfile* profile) {
+  profile_ = profile;
+  std::vector<size_t> places;
+  for (const Role& role : roles_) {
+    places.push_back(role.place);
+  }
+  queue_ = profile == nullptr ? nullptr : std::make_unique<ProfileQueue>(profile, std::move(places));
+}
+
 absl::Status TableReader::OpenFile() {
   SPLITVEIL_ASSIGN_OR_RETURN(lines_, LineReader::Open(paths_[next_path_++]));
-  // Each file may order its columns differently.
   roles_.clear();
   if (schema_.header()) {
     SPLITVEIL_RETURN_IF_ERROR(ReadHeader());
@@ -206,6 +220,7 @@ absl::Status TableReader::AssignRoles() {
     return lines_->ErrorAt(1, "expected the same columns as in the first file, found others");
   }
   columns_ = std::move(columns);
+  set_profile(profile_);  // Each file may order its columns differently.
   return absl::OkStatus();
 }
 
@@ -219,6 +234,9 @@ absl::StatusOr<bool> TableReader::Next(TableRow& row) {
       SPLITVEIL_RETURN_IF_ERROR(OpenFile());
     }
     const absl::StatusOr<bool> more = lines_->Next(&line);
+    if (!more.ok() || !*more) {
+      queue_ = nullptr;  // Which adds what waits.
+    }
     if (more.ok() && !*more) {
       lines_ = nullptr;
     } else if (!more.ok()) {
@@ -272,10 +290,8 @@ void TableReader::ReadRow(absl::string_view line, TableRow& row) {
                           RowSeparatorHint(schema_, line, roles_.size())),
              row);
   }
-  if (profile_ != nullptr && row.fault == RowFault::kNone) {
-    for (size_t column = 0; column < roles_.size(); ++column) {
-      profile_->columns[roles_[column].place].Add(cells_[column], lines_->line_number());
-    }
+  if (queue_ != nullptr && row.fault == RowFault::kNone) {
+    queue_->Add(cells_, lines_->line_number());
   }
   for (size_t column = 0; row.fault == RowFault::kNone && column < roles_.size(); ++column) {
     ReadCell(column, cells_[column], row);
@@ -339,25 +355,26 @@ void TableReader::ReadLabel(size_t column, absl::string_view cell, TableRow& row
       SetFault(RowFault::kTarget, number,
                absl::StrCat(role.name(), ": expected a finite number, found nothing or another text"), row);
     }
-  } else if (role.kind() == Schema::CLASS_LABEL) {
-    const auto found = classes_.find(cell);
-    if (found != classes_.end()) {
-      row.label = found->second;
+    return;
+  }
+  const bool is_missing = IsMissing(role, cell);
+  const char* const found = is_missing ? ", as the schema says, found none; --skip_bad_rows leaves such rows out"
+                                       : ", as the schema says, found a different text";
+  if (role.kind() == Schema::CLASS_LABEL) {
+    const auto label = classes_.find(cell);
+    if (label != classes_.end()) {
+      row.label = label->second;
     } else {
       SetFault(RowFault::kLabel, number,
-               absl::StrCat(role.name(), ": expected ", ListedTexts(schema_.classes()),
-                            ", as the schema says, found a different text"),
-               row);
+               absl::StrCat(role.name(), ": expected ", ListedTexts(schema_.classes()), found), row);
     }
   } else {
     row.label = IsOneOf(cell, positive_) ? 1 : 0;
     if (row.label == 0 && !IsOneOf(cell, negative_)) {
-      SetFault(
-          RowFault::kLabel, number,
-          absl::StrCat(
-              role.name(), ": expected ", Listed(positive_), " (positive) or ", Listed(negative_),
-              " (negative), as the schema says, found a different text; its `positive` and `negative` name others"),
-          row);
+      SetFault(RowFault::kLabel, number,
+               absl::StrCat(role.name(), ": expected ", Listed(positive_), " (positive) or ", Listed(negative_),
+                            " (negative)", found, is_missing ? "" : "; its `positive` and `negative` name others"),
+               row);
     }
   }
 }
@@ -371,7 +388,16 @@ void TableReader::ReadGroupOrTime(size_t column, absl::string_view cell, TableRo
     if (cell.empty()) {
       SetFault(RowFault::kGroup, number, absl::StrCat(role.name(), ": expected a group, found none"), row);
     }
-  } else if (const std::optional<RowTime> time = ParseRowTime(cell); time.has_value()) {
+  } else if (const std::optional<RowTime> time = ParseRowTime(cell, time_zone_.value_or(absl::UTCTimeZone()));
+             time.has_value() && time->needs_zone && !time_zone_.has_value()) {
+    // Two parties with different clocks would hold out different rows, and learn so only at the start of the run.
+    SetFault(RowFault::kTime, number,
+             absl::StrCat(role.name(),
+                          ": expected a time of day with its offset from UTC, such as 12:30:00Z or 12:30:00+02:00, "
+                          "found one without: say whose clock it shows by time_zone: \"UTC\" or \"Europe/Berlin\" of "
+                          "this column in the schema (init --time_zone)"),
+             row);
+  } else if (time.has_value()) {
     row.time = *time;
   } else {
     SetFault(

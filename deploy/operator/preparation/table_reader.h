@@ -12,11 +12,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "deploy/operator/preparation/cell_form.h"
 #include "deploy/operator/preparation/column_profile.h"
 #include "deploy/operator/preparation/id_form.h"
 #include "deploy/operator/preparation/line_reader.h"
+#include "deploy/operator/preparation/profile_queue.h"
 #include "deploy/operator/preparation/table_row.h"
 
 #include "splitveil/v1/table_schema.pb.h"
@@ -36,8 +38,8 @@ class TableReader {
 
   const TableColumns& columns() const { return columns_; }
   // From now on every row with the right number of cells goes into `profile`, whose columns are the schema's. Not
-  // owned; must outlive this or be reset to null.
-  void set_profile(TableProfile* profile) { profile_ = profile; }
+  // owned; must outlive this, and has all rows at the end of the last file.
+  void set_profile(TableProfile* profile);
 
   // The next row, usable or not; false at the end of the last file. The row borrows until the next call. A row that
   // cannot be used is a fault of the row and no error; a truncated file is one row of fault kFile, and the next
@@ -50,6 +52,8 @@ class TableReader {
   int64_t line_number() const { return lines_->line_number(); }
   // Where the latest row stands: "FILE:LINE".
   std::string place() const;
+  // Files that the inputs stand for.
+  size_t files() const { return paths_.size(); }
   // Rows so far in all files, those that cannot be used among them.
   int64_t rows_read() const { return rows_read_; }
   // Marks the latest row as one that cannot be used.
@@ -95,6 +99,7 @@ class TableReader {
   absl::flat_hash_map<std::string, uint8_t> classes_;  // Labels by their texts.
   CellSplitter splitter_;
   IdNormalForm id_form_;
+  std::optional<absl::TimeZone> time_zone_;  // Of times of day without an offset.
   TableColumns columns_;
   size_t next_path_ = 0;
   std::unique_ptr<LineReader> lines_;  // Null once the file under way has ended.
@@ -102,6 +107,7 @@ class TableReader {
   std::vector<absl::string_view> cells_;
   int64_t rows_read_ = 0;
   TableProfile* profile_ = nullptr;
+  std::unique_ptr<ProfileQueue> queue_;  // Into profile_, of the file under way; null: none.
 };
 
 // Profiles without a row of the schema's columns, as it says their cells are to be read.

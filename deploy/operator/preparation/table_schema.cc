@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "deploy/operator/preparation/id_form.h"
 #include "deploy/operator/preparation/line_reader.h"
 
@@ -93,6 +94,22 @@ absl::Status CheckAttribute(const Schema::Column& column) {
 }
 
 // How a column's cells are written.
+absl::Status CheckTimeZone(const Schema::Column& column) {
+  absl::TimeZone zone;
+  if (!column.has_time_zone() || (column.kind() == Schema::TIME && absl::LoadTimeZone(column.time_zone(), &zone))) {
+    return absl::OkStatus();
+  }
+  return SchemaError(column.kind() == Schema::TIME
+                         ? absl::StrCat("columns: ", column.name(),
+                                        ": time_zone: expected a zone that this machine knows "
+                                        "(/usr/share/zoneinfo), such as UTC or Europe/Berlin, found \"",
+                                        column.time_zone(), "\"")
+                         : absl::StrCat("columns: ", column.name(),
+                                        ": time_zone: only a TIME has it, this column is of "
+                                        "kind ",
+                                        Schema::Kind_Name(column.kind()), ": remove it"));
+}
+
 absl::Status CheckForms(const Schema::Column& column) {
   const std::string field = absl::StrCat("columns: ", column.name(), ": ");
   const bool is_number = column.kind() == Schema::NUMERIC || column.kind() == Schema::TARGET;
@@ -221,11 +238,12 @@ absl::Status CheckTableSchema(const v1::TableSchema& schema) {
     image_files += column.kind() == Schema::IMAGE_FILE ? 1 : 0;
     groups_or_times += column.kind() == Schema::GROUP || column.kind() == Schema::TIME ? 1 : 0;
     SPLITVEIL_RETURN_IF_ERROR(CheckAttribute(column));
-    if (!column.id_form().empty() && column.kind() != Schema::ID) {
-      return SchemaError(absl::StrCat("columns: ", column.name(),
-                                      ": id_form: only an ID has it, this column is of kind ",
-                                      Schema::Kind_Name(column.kind()), ": remove it"));
+    if ((!column.id_form().empty() || column.has_id_pattern()) && column.kind() != Schema::ID) {
+      return SchemaError(absl::StrCat(
+          "columns: ", column.name(), column.id_form().empty() ? ": id_pattern" : ": id_form",
+          ": only an ID has it, this column is of kind ", Schema::Kind_Name(column.kind()), ": remove it"));
     }
+    SPLITVEIL_RETURN_IF_ERROR(CheckTimeZone(column));
     SPLITVEIL_RETURN_IF_ERROR(CheckForms(column));
     if (column.optional() && !schema.header()) {
       return SchemaError("columns: expected no optional one without a header line, found one");

@@ -3,12 +3,14 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "deploy/operator/commands.h"
+#include "deploy/operator/drift/drift_table.h"
 #include "deploy/operator/preparation/number_scaling.h"
 #include "deploy/operator/preparation/prepare.h"
 #include "deploy/operator/preparation/table_schema.h"
@@ -122,6 +124,7 @@ struct PrepareFlags {
   std::string party = "both";
   std::string scaling;
   std::string profile;
+  std::vector<std::string> allowed_changes;
   PrepareOptions options;  // All but the schema and the parties.
 };
 
@@ -134,7 +137,7 @@ absl::StatusOr<v1::TableSchema> SchemaOf(const PrepareFlags& flags) {
     return flags.format == "criteo" ? CriteoSchema() : AvazuSchema();
   }
   if (flags.schema.empty()) {
-    return absl::InvalidArgumentError("command line: --schema: expected the schema of the table, found none");
+    return absl::InvalidArgumentError("command line: --schema: --format=table needs the schema of the table: set it");
   }
   v1::TableSchema schema;
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(flags.schema, schema));
@@ -185,41 +188,36 @@ void PrintLabels(const PrepareResult& result) {
   }
 }
 
-// Of a damaged file it is not known how many rows were behind the damage.
-void PrintLeftOut(const FaultCounts& skipped, size_t files) {
-  for (size_t fault = 1; fault < skipped.size(); ++fault) {
-    const auto count = static_cast<int64_t>(skipped[fault]);
-    if (count > 0 && static_cast<RowFault>(fault) == RowFault::kFile) {
-      std::printf("left out: %s: all from the damage on, in %lld of %zu files\n", kRowFaultNames[fault],
-                  static_cast<long long>(count), files);
-    } else if (count > 0) {
-      std::printf("left out: %s: %lld rows\n", kRowFaultNames[fault], static_cast<long long>(count));
-    }
-  }
-}
-
 void PrintResult(const PrepareOptions& options, const PrepareResult& result) {
   std::string inputs = options.rows.input_paths.front();
   for (size_t i = 1; i < options.rows.input_paths.size(); ++i) {
     absl::StrAppend(&inputs, ", ", options.rows.input_paths[i]);
   }
-  std::printf("%s: %lld rows", inputs.c_str(), static_cast<long long>(result.rows));
+  std::printf(
+      "%s: %lld rows%s", inputs.c_str(), static_cast<long long>(result.rows),
+      result.files > options.rows.input_paths.size() ? absl::StrCat(" in ", result.files, " files").c_str() : "");
   if (options.parties != v1::TableSchema::NONLABEL_PARTY) {
     PrintLabels(result);
   }
   std::printf("\n");
-  PrintLeftOut(result.skipped, options.rows.input_paths.size());
+  std::printf("%s", LeftOutText(result.skipped, result.files).c_str());
   for (const PreparedParty& party : result.parties) {
     std::printf("%s: %lld rows, %lld of them for training, %lld for validation, %lld for testing\n", party.path.c_str(),
                 static_cast<long long>(party.preprocessing.rows()),
                 static_cast<long long>(party.preprocessing.training_rows()),
                 static_cast<long long>(party.validation_rows), static_cast<long long>(party.test_rows));
+    if (!options.test_after.empty() && party.test_rows == 0) {
+      std::printf("  WARNING: no row is from test_after \"%s\" on: nothing is left for testing\n",
+                  options.test_after.c_str());
+    }
     if (party.replaced_others) {
       std::printf(
           "  NOTE: replaced other data; a model that was trained on those needs their scales and vocabularies "
           "(--keep leaves them, --extend takes them over)\n");
     }
     PrintColumns(party.preprocessing);
+    std::printf("%s%s", DriftText(CompareColumns(party.preprocessing)).c_str(),
+                ReadingWarnings(party.preprocessing).c_str());
   }
   PrintSplit(result.parties.front().preprocessing);
   if (result.parties.size() > 1) {
@@ -237,12 +235,16 @@ absl::Status InSchema(const std::string& schema, const absl::Status& status) {
 
 absl::StatusOr<ExitCode> Prepare(const PrepareFlags& flags) {
   PrepareOptions options = flags.options;
+  SPLITVEIL_RETURN_IF_ERROR(CheckProfilePath(flags.profile));
   SPLITVEIL_ASSIGN_OR_RETURN(options.rows.schema, SchemaOf(flags));
   options.parties = PartiesOf(flags.party);
   // SCALING_UNSPECIFIED without the flag.
   v1::TableSchema::Scaling_Parse(absl::AsciiStrToUpper(flags.scaling), &options.scaling);
   TableProfile profile = EmptyProfile(options.rows.schema);
   options.rows.profile = &profile;
+  if (!flags.allowed_changes.empty()) {
+    options.rows.allowed_changes = flags.allowed_changes;
+  }
   const absl::StatusOr<PrepareResult> result = splitveil::Prepare(options);
   const std::vector<std::string> warnings = ProfileWarnings(options.rows.schema, profile);
   const ProfileReport report = {options.rows.input_paths.front(), options.rows.schema, profile, warnings};
@@ -300,14 +302,14 @@ void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
            "As in the run agreement; vocabularies and scales are fitted on the training part.")
       ->check(NumberIn(0, kMaxPartFraction));
   AddValue(command, "--auxiliary_fraction=SHARE", flags.options.auxiliary_fraction,
-           "As in the run agreement's attribute_audit; these rows fit nothing either.")
+           "As in the run agreement's attribute_audit; nothing is fitted on these rows.")
       ->check(NumberIn(0, kMaxPartFraction));
   AddValue(command, "--validation_fraction=SHARE", flags.options.validation_fraction,
-           "As in the run agreement: share of rows that choose the best epoch; they fit nothing either.")
+           "As in the run agreement: share of rows that choose the best epoch; nothing is fitted on them.")
       ->check(NumberIn(0, kMaxPartFraction));
   AddValue(command, "--test_after=TIME", flags.options.test_after,
            "As in the run agreement, for a table with a column of kind TIME: rows from then on are for testing, "
-           "whatever --test_fraction.");
+           "instead of --test_fraction.");
   AddValue(command, "--split_salt=TEXT", flags.options.split_salt, "As in the run agreement.");
   AddValue(command, "--hash_buckets=N", flags.options.hash_buckets,
            "Hash the categories of each column into this many buckets; 0 keeps vocabularies.")
@@ -319,7 +321,9 @@ void AddEncodingFlags(PrepareFlags& flags, CLI::App& command) {
       ->default_str("the schema's")
       ->check(OneOf({"robust", "quantile", "log", "min_max"}));
   AddValue(command, "--extend=DIR", flags.options.extend_dir,
-           "Folder of earlier data; its vocabularies and scales are kept and extended.");
+           "Folder of earlier data; its vocabularies and scales are kept and extended, and its columns compared.");
+  AddValue(command, "--allow_changed=COLUMN", flags.allowed_changes,
+           "With --extend: column that may have only values that the earlier data lack.");
 }
 
 void AddSplitFlags(PrepareFlags& flags, CLI::App& command) {

@@ -1,7 +1,6 @@
 #include "deploy/operator/profile/profile_report.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -13,6 +12,8 @@
 
 #include "common/page/embedded.h"
 #include "common/process/file.h"
+#include "common/status/status_macros.h"
+#include "common/storage/file_system.h"
 #include "common/telemetry/log.h"
 
 namespace splitveil {
@@ -27,6 +28,7 @@ using Schema = v1::TableSchema;
 
 constexpr double kShares[] = {0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1};
 constexpr size_t kBars = 24;
+constexpr char kTableKey[] = "table";  // The first of the JSON.
 
 // A column of the schema with its profile.
 struct Shown {
@@ -152,10 +154,17 @@ Json ProfileJson(const ProfileReport& report) {
     columns.push_back(ColumnJson(column));
   }
   const int64_t rows = report.profile.columns.empty() ? 0 : report.profile.columns.front().rows();
-  return {{"table", report.table}, {"rows", rows}, {"columns", std::move(columns)}, {"warnings", report.warnings}};
+  return {{kTableKey, report.table}, {"rows", rows}, {"columns", std::move(columns)}, {"warnings", report.warnings}};
+}
+
+absl::Status CheckProfilePath(const std::string& path) {
+  return path.empty()                    ? absl::OkStatus()
+         : absl::EndsWith(path, ".html") ? CheckOwnPage(path)
+                                         : CheckOwnTable(path, absl::StrCat("{\n  \"", kTableKey, "\": \""));
 }
 
 absl::Status WriteProfile(const std::string& path, const ProfileReport& report) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckProfilePath(path));
   const Json json = ProfileJson(report);
   return WriteFile(path, absl::EndsWith(path, ".html")
                              ? RenderPage({EmbeddedProfileHtml(), "Splitveil: profile of a table", EmbeddedProfileCss(),

@@ -34,7 +34,11 @@ std::string ProfileText(const ProfileReport& report);
 // quantile, what is outside in the first and last bar.
 Json ProfileJson(const ProfileReport& report);
 
-// Writes the page to `path` if it ends with .html, else the JSON; for its owner alone. Errors: as WriteFile.
+// That WriteProfile replaces nothing but an earlier profile or, with .html, a page of this tool; an empty path is none.
+// Error: AlreadyExists.
+absl::Status CheckProfilePath(const std::string& path);
+// Writes the page to `path` if it ends with .html, else the JSON; for its owner alone. Errors: as CheckProfilePath,
+// WriteFile.
 absl::Status WriteProfile(const std::string& path, const ProfileReport& report);
 
 }  // namespace splitveil

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstdint>
 #include <set>
+#include <tuple>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -13,7 +15,9 @@
 #include "common/figures/attack_catalogue.h"
 #include "common/figures/figure_words.h"
 #include "common/figures/run_figures.h"
+#include "common/leakage/attribute_leak.h"
 #include "common/leakage/bounds.h"
+#include "common/leakage/summary.h"
 
 namespace splitveil {
 namespace {
@@ -55,6 +59,10 @@ std::optional<double> RunAucBound(const PartyRecords& party) {
       bound = row.gaussian_auc_bound;
     }
   }
+  // A run that ended before it wrote the last epoch's rows: they say too little. The account has counted all of it.
+  if (last_epoch < party.last_released_epoch()) {
+    bound = party.all_runs.has_value() ? std::optional(party.all_runs->auc_bound) : std::nullopt;
+  }
   if (party.claim_check.has_value()) {
     const double claimed = GaussianAucBound(party.claim_check->claimed_mu * party.claim_check->claimed_mu);
     bound = std::max(bound, std::optional(claimed));  // nullopt is less than any number.
@@ -80,6 +88,9 @@ void AddBounds(const PartyRecords& party, RunFigures& figures) {
       steps.push_back(StepAucBound(row.auc_bound, row.sum_kl));
       theorem_steps.push_back(row.auc_bound);
     }
+  }
+  if (party.sent_a_slice() && party.released_steps() == 0) {
+    ++figures.gate[v1::RELEASE];  // Of which no step tells.
   }
   figures.of_label_party = true;
   figures.step_auc_bound_p95 = StepAucBoundP95(std::move(steps));
@@ -208,7 +219,7 @@ std::vector<std::string> VerdictLines(const RunFigures& figures) {
   lines.push_back(absl::StrCat("with side information: ", DescribeAttack(figures.with_side_information())));
   if (figures.practical() != nullptr) {
     lines.push_back(
-        absl::StrCat("practical attack beside features alone: ", AdvantageWords(figures.practical(), figures)));
+        absl::StrCat("practical attack beside features alone: ", AdvantageWords(figures.practical_pooled(), figures)));
   }
   if (const ClaimCheckRow* const claim = figures.checked_claim(); claim != nullptr) {
     lines.push_back(DescribeClaimCheck(*claim));
@@ -243,6 +254,158 @@ std::vector<AttackLeak> AttackLeaks(const LedgerRun& run) {
   std::stable_partition(leaks.begin(), leaks.end(),
                         [&](const AttackLeak& leak) { return seen.emplace(leak.layer, leak.attack).second; });
   return leaks;
+}
+
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+constexpr ActivationMethod kMethods[] = {
+    {"none", "Activations not protected", "The activations leave as the bottom model makes them"},
+    {"adversarial", "Adversarial training", "The bottom model also learns to mislead a simulated adversary"},
+    {"adversarial_label_flip", "Adversarial training with label flip",
+     "The bottom model also learns to have a simulated adversary take the wrong value"},
+    {"infocensor", "InfoCensor",
+     "The bottom model also lowers a bound on the mutual information of activations and attribute, both "
+     "taken for Gaussian; Gaussian noise is added"},
+    {"linear", "Linear scalarisation",
+     "The bottom model also lowers, with a fixed weight, how far the activations of the attribute's values lie "
+     "apart; Gaussian noise is added"},
+    {"pareto", "Pareto search",
+     "The bottom model is trained along the Pareto front of utility and privacy loss, and no batch whose privacy "
+     "loss is above the threshold and its slack is sent; Gaussian noise is added"},
+    {"gaussian", "Clipping and Gaussian noise (proved)",
+     "Activations are clipped to a norm, and Gaussian noise is added to each"},
+};
+
+// The number behind "`name`=" in "pareto(threshold=0.005, slack=0.5)"; NaN where there is none.
+double ParameterOf(absl::string_view protection, absl::string_view name) {
+  const std::string key = absl::StrCat(name, "=");
+  const size_t at = protection.find(key);
+  if (at == absl::string_view::npos) {
+    return kNone;
+  }
+  const absl::string_view from = protection.substr(at + key.size());
+  double value = 0;
+  return absl::SimpleAtod(from.substr(0, from.find_first_of(",) ")), &value) ? value : kNone;
+}
+
+bool ReadsTraining(const std::string& attack) {
+  const auto known = AttributeAttackOfName(attack);
+  return known.has_value() && TraitsOf(*known).reads_training();
+}
+
+std::string Releases(const ActivationBoundRow& bound) {
+  return absl::StrCat(bound.releases, bound.releases == 1 ? " release" : " releases");
+}
+
+}  // namespace
+
+std::vector<const AttributeFigure*> AttributeRecords::strongest() const {
+  std::vector<const AttributeFigure*> first;
+  for (const AttributeFigure& figure : figures) {
+    if (first.empty() || first.back()->leak.attribute != figure.leak.attribute) {
+      first.push_back(&figure);
+    }
+  }
+  return first;
+}
+
+std::vector<AttributeFigure> AttributeFigures(const std::vector<AttributeLeakRow>& rows) {
+  const auto place = [](const AttributeLeakRow& row) { return std::tie(row.attribute, row.attack, row.examples); };
+  std::vector<AttributeFigure> figures;
+  for (const AttributeLeakRow& row : rows) {  // By epoch within an attack at an attribute.
+    if (row.rows == 0) {
+      continue;
+    }
+    const auto known = std::find_if(figures.begin(), figures.end(),
+                                    [&](const AttributeFigure& figure) { return place(figure.leak) == place(row); });
+    if (known == figures.end()) {
+      figures.push_back({row, ReadsTraining(row.attack)});
+      // Attacks during training are as strong as their best epoch; at inference the last model counts.
+    } else if (!known->is_highest || row.accuracy > known->leak.accuracy) {
+      known->leak = row;
+    }
+  }
+  std::stable_sort(figures.begin(), figures.end(), [](const AttributeFigure& a, const AttributeFigure& b) {
+    return std::make_tuple(a.leak.attribute, -a.leak.advantage()) <
+           std::make_tuple(b.leak.attribute, -b.leak.advantage());
+  });
+  return figures;
+}
+
+std::optional<AttributeRecords> AttributeRecordsOf(const LedgerRun& run) {
+  const PartyRecords* party = run.nonlabel_party();
+  if (party == nullptr) {
+    return std::nullopt;
+  }
+  AttributeRecords records;
+  const std::string protection = run.activation_protection();
+  records.protection = protection.empty() ? "none" : protection;
+  records.figures = AttributeFigures(party->attribute_leaks);
+  records.bound = party->activation_bound;
+  records.threshold = ParameterOf(records.protection, "threshold");
+  records.slack = ParameterOf(records.protection, "slack");
+  for (const PrivacyLossRow& row : party->privacy_losses) {
+    records.largest_privacy_loss =
+        std::fmax(records.largest_privacy_loss, row.privacy_loss);  // The one that is a number.
+  }
+  return records;
+}
+
+std::string DescribeWhen(const AttributeFigure& figure) {
+  return absl::StrCat(figure.is_highest ? "highest over training, in epoch " : "inference, after epoch ",
+                      figure.leak.epoch + 1);
+}
+
+absl::Span<const ActivationMethod> ActivationMethods() { return kMethods; }
+
+std::string DescribeActivationProtection(absl::string_view protection) {
+  const absl::string_view method = protection.substr(0, protection.find('('));
+  for (const ActivationMethod& known : kMethods) {
+    if (method == known.name) {
+      return method == protection ? absl::StrCat(known.words, ".") : absl::StrCat(known.words, ": ", protection, ".");
+    }
+  }
+  return absl::StrCat("The activations are protected by ", protection, ".");
+}
+
+std::string ProvedOfActivations(const AttributeRecords& records) {
+  if (records.bound.has_value()) {
+    return absl::StrFormat(
+        "Proved: of this run alone, %s of an example's activations are %.3f-GDP, whatever the attribute; nobody tells "
+        "its values apart with an AUC above %.3f from these. Further runs on the same examples, predictions among "
+        "them, "
+        "add to it and are not counted here; nor is what the bottom model has learnt from an example and shows in the "
+        "activations of others.",
+        Releases(*records.bound), records.bound->mu, records.bound->auc_bound);
+  }
+  return records.is_protected() ? "Measured only: a heuristic, which proves nothing; a stronger attack may read more."
+                                : "Measured only: nothing protects the activations.";
+}
+
+std::vector<std::string> AttributeLines(const AttributeRecords& records) {
+  std::vector<std::string> lines;
+  if (!records.has_any()) {
+    return lines;
+  }
+  lines.push_back(
+      records.bound.has_value()
+          ? absl::StrFormat(
+                "attributes: guaranteed, of this run alone, AUC at most %.3f for any attribute over %s of an example's "
+                "activations",
+                records.bound->auc_bound, Releases(*records.bound))
+          : absl::StrCat("attributes: measured only, ",
+                         records.is_protected() ? absl::StrCat("a heuristic: ", records.protection) : "not protected"));
+  for (const AttributeFigure* figure : records.strongest()) {
+    const AttributeLeakRow& leak = figure->leak;
+    lines.push_back(absl::StrFormat(
+        "attribute %s, the strongest attack measured: %s, accuracy %.3f (95%% interval %.3f to %.3f), floor %.3f, AUC "
+        "%.3f; %s examples, %s",
+        leak.attribute, AttributeAttackNamed(leak.attack), leak.accuracy, leak.accuracy_low, leak.accuracy_high,
+        leak.floor, InvertedAuc(leak.auc), leak.examples, DescribeWhen(*figure)));
+  }
+  return lines;
 }
 
 }  // namespace splitveil

@@ -19,40 +19,17 @@ constexpr char kUseProvedBound[] = "Set gaussian_label_dp { max_run_auc_bound: 0
 
 }  // namespace
 
+// Never a method whose bound is conditional: an adversary that is not as it assumes reads more.
 std::string RemedyForLeak(absl::string_view protection) {
-  if (IsOf(protection, "marvell")) {
-    return absl::StrContains(protection, "orthogonal_noise_ratio")
-               ? "Raise marvell's s or its orthogonal_noise_ratio, or train fewer epochs."
-               : "Raise marvell's s; against attacks that look across the class difference, set "
-                 "orthogonal_noise_ratio: 4.";
-  }
-  if (IsOf(protection, "iso")) {
-    return "Raise iso's t (the noise), or use marvell, which hides as much for less noise.";
-  }
   if (IsOf(protection, "gaussian_label_dp")) {
     return kMoreLabelNoise;
   }
   // Unknown: advice that fits no protection would be worse than general advice.
-  if (protection.empty()) {
-    return "More noise or fewer epochs; the label party's ledger says which protection served.";
-  }
-  return "Set a protection whose bound is proved, gaussian_label_dp { max_run_auc_bound: 0.7 }, or one that adds noise "
-         "to gradients, for example marvell { s: 4 orthogonal_noise_ratio: 4 }.";
+  return protection.empty() ? "More noise or fewer epochs; the label party's ledger says which protection served."
+                            : kUseProvedBound;
 }
 
 std::string RemedyForCumulativeLeak(absl::string_view protection) {
-  if (IsOf(protection, "marvell")) {
-    return absl::StrContains(protection, "max_run_auc_bound")
-               ? "Train fewer epochs, or lower the run_budget's max_run_auc_bound."
-               : "Train fewer epochs, raise marvell's s, or let run_budget { max_run_auc_bound: 0.7 } share the noise "
-                 "out over the run.";
-  }
-  if (IsOf(protection, "iso")) {
-    return "Train fewer epochs, or raise iso's t (the noise); marvell's run_budget shares the noise out over the run.";
-  }
-  if (IsOf(protection, "max_norm")) {
-    return absl::StrCat("Train fewer epochs: max_norm has no noise to raise. ", kUseProvedBound);
-  }
   if (IsOf(protection, "label_dp")) {
     return "Lower label_dp's epsilon. Training fewer epochs does not help: every epoch uses the same flipped labels.";
   }
@@ -66,19 +43,9 @@ std::string RemedyForCumulativeLeak(absl::string_view protection) {
 
 std::string RemedyForExceededBound(absl::string_view protection) {
   // No noise helps against a program that does not do what was proved.
-  if (IsBoundProved(protection)) {
-    return "The programs do not do what the proof assumes: stop using this run's model and gradients, and report it.";
-  }
-  if (IsOf(protection, "marvell")) {
-    return absl::StrContains(protection, "orthogonal_noise_ratio")
-               ? absl::StrCat(kUseProvedBound,
-                              " A higher orthogonal_noise_ratio helps against attacks on classes; more s alone does "
-                              "not.")
-               : absl::StrCat(kUseProvedBound,
-                              " Marvell's orthogonal_noise_ratio: 4 helps against attacks on classes; more s alone "
-                              "does not.");
-  }
-  return kUseProvedBound;
+  return IsBoundProved(protection) ? "The programs do not do what the proof assumes: stop using this run's model and "
+                                     "gradients, and report it."
+                                   : kUseProvedBound;
 }
 
 std::string RemedyForConditionalBound() { return kUseProvedBound; }

@@ -17,13 +17,6 @@ namespace {
 
 constexpr char kLabelParty[] = "label_party";
 
-// By the agreement that the party recorded.
-bool HasModePredict(const PartyRecords& party) {
-  const auto config = nlohmann::json::parse(party.record.run.config_json, nullptr, /*allow_exceptions=*/false);
-  const nlohmann::json::json_pointer mode("/agreement/mode");
-  return config.is_object() && config.contains(mode) && config[mode] == "PREDICT";
-}
-
 bool HasNoStep(const PartyRecords& party) {
   return party.steps.empty() && party.removed_steps.empty() && party.step_times.empty() && party.protections.empty() &&
          party.leaks.empty() && party.epoch_leaks.empty();
@@ -89,9 +82,8 @@ absl::Status AddParty(PartyRecords party, std::vector<LedgerRun>& runs) {
     }
     for (const PartyRecords& counterpart : known.parties) {
       if (counterpart.record.run.role == run.role) {
-        return absl::InvalidArgumentError(absl::StrCat("run \"", run.run_id, "\" of ", run.role,
-                                                       " stands in two ledgers: ", counterpart.ledger_name, " and ",
-                                                       party.ledger_name));
+        return absl::InvalidArgumentError(absl::StrCat("run \"", run.run_id, "\" of ", run.role, " is in two ledgers: ",
+                                                       counterpart.ledger_name, " and ", party.ledger_name));
       }
     }
     // Where both parties have rows, the label party's are exact: they are found first.
@@ -131,22 +123,28 @@ void NameRuns(std::vector<LedgerRun>& runs) {
   }
 }
 
-// The first party's rows that are not empty.
-template <typename Rows>
-const Rows& FirstRows(const std::vector<PartyRecords>& parties, Rows PartyRecords::*rows) {
-  for (const PartyRecords& party : parties) {
-    if (!(party.*rows).empty()) {
-      return party.*rows;
-    }
-  }
-  return parties.front().*rows;
-}
-
 }  // namespace
 
 bool IsReleased(const ProtectionRow& row) { return row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT; }
 bool IsReleased(const StepSummaryRow& row) {
   return !row.method.empty() && row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT;
+}
+
+Json PartyRecords::Agreed(const std::string& path) const {
+  const Json config = Json::parse(record.run.config_json, nullptr, /*allow_exceptions=*/false);
+  const Json::json_pointer pointer("/agreement" + path);
+  return config.is_object() && config.contains(pointer) ? config[pointer] : Json();
+}
+
+std::vector<std::string> PartyRecords::AgreedTexts(const std::string& path) const {
+  std::vector<std::string> texts;
+  const Json list = Agreed(path);
+  for (size_t i = 0; list.is_array() && i < list.size(); ++i) {
+    if (list[i].is_string()) {
+      texts.push_back(list[i].get<std::string>());
+    }
+  }
+  return texts;
 }
 
 int64_t PartyRecords::released_steps() const {
@@ -156,6 +154,10 @@ int64_t PartyRecords::released_steps() const {
     released += IsReleased(row) ? row.steps : 0;
   }
   return released;
+}
+
+bool PartyRecords::sent_a_slice() const {
+  return std::any_of(events.begin(), events.end(), [](const EventRow& event) { return event.kind == kFirstSliceSent; });
 }
 
 bool PartyRecords::knows_decisions() const {
@@ -196,7 +198,7 @@ const PartyRecords* LedgerRun::nonlabel_party() const {
 
 bool LedgerRun::only_predicts() const {
   return std::all_of(parties.begin(), parties.end(),
-                     [](const PartyRecords& party) { return HasModePredict(party) && HasNoStep(party); });
+                     [](const PartyRecords& party) { return party.Agreed("/mode") == "PREDICT" && HasNoStep(party); });
 }
 
 bool LedgerRun::released_nothing() const {
@@ -223,24 +225,6 @@ std::string LedgerRun::activation_protection() const {
     }
   }
   return protection;
-}
-
-const std::vector<StepRow>& LedgerRun::steps() const { return FirstRows(parties, &PartyRecords::steps); }
-
-const std::vector<StepSummaryRow>& LedgerRun::removed_steps() const {
-  return FirstRows(parties, &PartyRecords::removed_steps);
-}
-
-const std::vector<ProtectionRow>& LedgerRun::protections() const {
-  return FirstRows(parties, &PartyRecords::protections);
-}
-
-const std::vector<EvaluationRow>& LedgerRun::evaluations() const {
-  return FirstRows(parties, &PartyRecords::evaluations);
-}
-
-const std::vector<EpochLeakRow>& LedgerRun::epoch_leaks() const {
-  return FirstRows(parties, &PartyRecords::epoch_leaks);
 }
 
 std::vector<const LeakSeries*> LedgerRun::leaks() const {

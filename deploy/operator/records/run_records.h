@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "common/figures/json_number.h"
 #include "common/ledger/ledger_reader.h"
 
 namespace splitveil {
@@ -35,6 +36,10 @@ struct PartyRecords {
   std::optional<AllRunsRow> all_runs;
   std::optional<ActivationBoundRow> activation_bound;
 
+  // What the agreement that it recorded has at `path`, "/audit/layers"; null where that is missing: a ledger of another
+  // version may lack it, or hold anything in its place. And the texts of such a list.
+  Json Agreed(const std::string& path) const;
+  std::vector<std::string> AgreedTexts(const std::string& path) const;
   // Steps whose gradients were released: the gate neither halted nor kept them back. 0 where this party does not
   // know.
   int64_t released_steps() const;
@@ -43,7 +48,9 @@ struct PartyRecords {
   // Whether it knows the decisions of the release gate.
   bool knows_decisions() const;
   // And every one kept the gradients back: a bottom model frozen from the start.
-  bool released_nothing() const { return knows_decisions() && released_steps() == 0; }
+  bool released_nothing() const { return knows_decisions() && released_steps() == 0 && !sent_a_slice(); }
+  // Whether a part of the first batch was sent, of which no step may tell.
+  bool sent_a_slice() const;
   // "steps 1 to 750 are no longer in the ledger"; empty where none was removed.
   std::string missing_steps() const;
 };
@@ -72,13 +79,18 @@ struct LedgerRun {
   std::string activation_protection() const;
 
   // The rows of the party that has them, the label party's first: it alone knows losses and exact leak AUCs.
-  const std::vector<StepRow>& steps() const;
-  const std::vector<StepSummaryRow>& removed_steps() const;
-  const std::vector<ProtectionRow>& protections() const;
-  const std::vector<EvaluationRow>& evaluations() const;
+  template <typename Rows>
+  const Rows& RowsOf(Rows PartyRecords::*rows) const {
+    const PartyRecords& first = parties.front();
+    return (first.*rows).empty() ? parties.back().*rows : first.*rows;
+  }
+  const std::vector<StepRow>& steps() const { return RowsOf(&PartyRecords::steps); }
+  const std::vector<StepSummaryRow>& removed_steps() const { return RowsOf(&PartyRecords::removed_steps); }
+  const std::vector<ProtectionRow>& protections() const { return RowsOf(&PartyRecords::protections); }
+  const std::vector<EvaluationRow>& evaluations() const { return RowsOf(&PartyRecords::evaluations); }
+  const std::vector<EpochLeakRow>& epoch_leaks() const { return RowsOf(&PartyRecords::epoch_leaks); }
   // One series a layer, attack and observer; the cut layer and the adversary (the attack module) first.
   std::vector<const LeakSeries*> leaks() const;
-  const std::vector<EpochLeakRow>& epoch_leaks() const;
 };
 
 // In the order the runs started. Errors: InvalidArgument for no ledger, a file that

@@ -2,7 +2,6 @@
 #include <limits>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -10,10 +9,9 @@
 #include "absl/strings/str_join.h"
 #include "deploy/operator/records/ledger_figures.h"
 #include "deploy/operator/report/report_sections.h"
-#include "deploy/operator/report/report_text.h"
 
 #include "common/figures/attack_catalogue.h"
-#include "common/figures/promise.h"
+#include "common/figures/figure_words.h"
 #include "common/figures/run_figures.h"
 
 namespace splitveil {
@@ -62,7 +60,7 @@ std::string PriceWords(const LedgerRun& run, const ReferenceRuns& references) {
   }
   const double untrained = TestQuality(references.untrained);
   const double cost = Cost(run, references);
-  std::string beside = !std::isfinite(untrained) ? "no untrained model to compare"
+  std::string beside = !std::isfinite(untrained) ? "no run with an untrained model to compare"
                        : std::isfinite(cost)     ? ""
                                                  : absl::StrCat("untrained ", AucText(untrained));
   if (&run == references.unprotected || !std::isfinite(cost)) {
@@ -77,30 +75,43 @@ Json Figure(const std::string& name, const std::string& value, const std::string
   return {{"name", name}, {"value", value}, {"note", note}};
 }
 
-struct CertaintyInterval {
-  double low, high;
-};
-
-// Of the figure that AttackFigure::auc gives, at 95%, inverted with it. nullopt: that figure is of one batch in twenty.
-std::optional<CertaintyInterval> IntervalOf(const AttackFigure& attack) {
-  if (!attack.last_epoch.has_value()) {
-    return std::nullopt;
-  }
-  const EpochLeakRow& row = *attack.last_epoch;
-  const bool inverted = row.auc < 0.5;
-  const CertaintyInterval interval =
-      inverted ? CertaintyInterval{1 - row.auc_high, 1 - row.auc_low} : CertaintyInterval{row.auc_low, row.auc_high};
-  const bool is_its_own = std::abs((inverted ? 1 - row.auc : row.auc) - attack.auc()) < 1e-9;
-  return is_its_own && interval.low < interval.high ? std::optional(interval) : std::nullopt;  // Not if NaN.
+// Of the figure that AttackFigure::auc gives. nullopt: that figure is of one batch in twenty.
+std::optional<AucInterval> IntervalOf(const AttackFigure& attack) {
+  const AucInterval pooled = attack.pooled();
+  return pooled.known() && std::abs(pooled.auc - attack.auc()) < 1e-9 ? std::optional(pooled) : std::nullopt;
 }
+
+std::string IntervalWords(const AucInterval& interval) {
+  const std::string low = MeasuredCertainty(interval.low), high = MeasuredCertainty(interval.high);
+  return interval.known() && low != high ? absl::StrCat("95% interval ", low, " to ", high) : "";
+}
+
+std::string WithInterval(const AucInterval& certainty) {
+  const std::string words = IntervalWords(certainty);
+  return absl::StrCat(MeasuredCertainty(certainty.auc), words.empty() ? "" : absl::StrCat(" (", words, ")"));
+}
+
+// What the partner's own attacks on gradients reach beyond what it can tell from features alone, over all examples:
+// what the training itself has revealed.
+Json BeyondFeatures(const AttackFigure& attack, const AttackFigure& features) {
+  const AucInterval with = attack.pooled(), without = features.pooled();
+  const double points = std::round(1000 * with.auc) / 10 - std::round(1000 * without.auc) / 10;
+  const bool may_be_chance = points > 0 && with.known() && without.known() && with.low <= without.high;
+  return Figure("revealed beyond features", points > 0 ? absl::StrFormat("%.1f points", points) : "0 points",
+                absl::StrCat("as the strongest attack that the partner can run reaches ", WithInterval(with),
+                             ", and one without any gradient ", WithInterval(without),
+                             may_be_chance ? "; the difference may be chance" : ""));
+}
+
+// Only the worst case is held against a proved bound: an attack that ranks by features, too, may reach more.
+const char* WorstName(const RunFigures& figures) { return figures.is_proved() ? "worst case" : "worst attack"; }
 
 // How far chance may have moved a measurement, and what it is held against, so that neither has to be looked up.
 std::string MeasuredNote(const AttackFigure& attack, const RunFigures& figures) {
   std::vector<std::string> notes;
-  if (const std::optional<CertaintyInterval> interval = IntervalOf(attack); interval.has_value()) {
-    const std::string low = MeasuredCertainty(interval->low), high = MeasuredCertainty(interval->high);
-    if (low != high) {
-      notes.push_back(absl::StrCat("95% interval ", low, " to ", high));
+  if (const std::optional<AucInterval> interval = IntervalOf(attack); interval.has_value()) {
+    if (const std::string words = IntervalWords(*interval); !words.empty()) {
+      notes.push_back(words);
     }
   }
   if (StatesRunBound(figures) && !IsPromised(figures)) {  // A promised one stands beside it as that.
@@ -113,18 +124,23 @@ Json FiguresJson(const LedgerRun& run, const RunFigures& figures, const Referenc
   Json told = Json::array();
   // A run that sent nothing has nothing to promise and nothing to attack: its quality is all that is told.
   if (figures.verdict() != PrivacyVerdict::kNothingReleased) {
-    told.push_back(Figure("promised",
-                          IsPromised(figures) ? absl::StrCat("at most ", BoundCertainty(*figures.run_auc_bound))
-                          : figures.verdict() == PrivacyVerdict::kNotKnown ? "not known"
-                                                                           : "nothing",
-                          IsPromised(figures) && figures.own_features.has_value()
-                              ? absl::StrFormat("beyond what features tell: own features alone reach %s %s",
-                                                QualityName(run.evaluations()), AucText(*figures.own_features))
-                              : ""));
+    told.push_back(
+        Figure("promised",
+               IsPromised(figures) ? absl::StrCat("at most ", BoundCertainty(*figures.run_auc_bound))
+               : figures.verdict() == PrivacyVerdict::kNotKnown ? "not known"
+                                                                : "nothing",
+               IsPromised(figures) && figures.own_features.has_value()
+                   ? absl::StrFormat("beyond what features tell: the label party's own features alone reach test %s %s",
+                                     QualityName(run.evaluations()), AucText(*figures.own_features))
+                   : ""));
+    if (figures.practical_pooled() != nullptr && figures.baseline() != nullptr) {
+      told.push_back(BeyondFeatures(*figures.practical_pooled(), *figures.baseline()));
+    }
     const AttackFigure* const measured = HeldAgainstBound(figures);
-    told.push_back(measured == nullptr ? Figure("worst attack measured", "none")
-                                       : Figure("worst attack measured", MeasuredCertainty(measured->auc()),
-                                                MeasuredNote(*measured, figures)));
+    const std::string name = absl::StrCat(WorstName(figures), " measured");
+    told.push_back(measured == nullptr
+                       ? Figure(name, "none")
+                       : Figure(name, MeasuredCertainty(measured->auc()), MeasuredNote(*measured, figures)));
   }
   if (const double quality = TestQuality(&run); std::isfinite(quality)) {
     told.push_back(Figure(TestQualityName(run), AucText(quality), PriceWords(run, references)));
@@ -144,19 +160,26 @@ Json MarksJson(const RunFigures& figures) {
   const bool is_bounded = StatesRunBound(figures) && figures.run_auc_bound.has_value();
   const double bound = figures.run_auc_bound.value_or(1);
   if (figures.guessing.has_value()) {
-    marks.push_back(Mark("guessing", figures.guessing->p95,
-                         absl::StrCat("chance alone reaches ", MeasuredCertainty(figures.guessing->p95))));
+    marks.push_back(
+        Mark("guessing", figures.guessing->p95,
+             absl::StrCat("chance reaches ", MeasuredCertainty(figures.guessing->p95), " in one batch of 20")));
   }
-  // Beyond a proved bound it ranks by features, which that bound is not about: then it stands in FeaturesJson.
-  const AttackFigure* const practical = figures.practical();
-  if (practical != nullptr && !(figures.is_proved() && is_bounded && practical->auc() > bound)) {
-    marks.push_back(Mark("practical", practical->auc(),
-                         absl::StrCat("attack the partner can run ", MeasuredCertainty(practical->auc()))));
+  const AttackFigure* const practical = figures.practical_pooled();
+  const AttackFigure* const features = figures.baseline();
+  const double reached = practical == nullptr ? 0 : practical->pooled().auc;
+  // Beyond a proved bound it ranks by features, which that bound is not about: then it stands in FeaturesJson. Nor does
+  // an attack that reaches less than features alone show what such a run reveals.
+  const bool by_features =
+      figures.is_proved() && is_bounded &&
+      (reached > bound || (IsPromised(figures) && features != nullptr && reached <= features->pooled().auc));
+  if (practical != nullptr && !by_features) {
+    marks.push_back(
+        Mark("practical", reached, absl::StrCat("attack the partner can run ", MeasuredCertainty(reached))));
   }
   if (const AttackFigure* const measured = HeldAgainstBound(figures); measured != nullptr) {
     Json& mark = marks.emplace_back(
-        Mark("worst", measured->auc(), absl::StrCat("worst attack ", MeasuredCertainty(measured->auc()))));
-    if (const std::optional<CertaintyInterval> interval = IntervalOf(*measured); interval.has_value()) {
+        Mark("worst", measured->auc(), absl::StrCat(WorstName(figures), " ", MeasuredCertainty(measured->auc()))));
+    if (const std::optional<AucInterval> interval = IntervalOf(*measured); interval.has_value()) {
       mark["interval"] = {NumberJson(interval->low), NumberJson(interval->high)};
     }
   }
@@ -244,13 +267,13 @@ std::string AnswerSentence(const std::vector<LedgerRun>& runs, const std::vector
         runs[i].label, ", with at most ", BoundCertainty(*figures[i].run_auc_bound),
         " certainty about a label beyond what features tell",
         std::isfinite(cost)
-            ? absl::StrCat(", at a price of ", cost > 0 ? AucText(cost) : "nothing", " in ", TestQualityName(runs[i]),
-                           kept.empty() ? "" : absl::StrCat(", which ", kept, " from training"))
+            ? absl::StrCat(", at ", cost > 0 ? absl::StrCat("a cost of ", AucText(cost)) : "no cost", " in ",
+                           TestQualityName(runs[i]), kept.empty() ? "" : absl::StrCat(" (", kept, " from training)"))
             : ""));
   }
   const std::string of = asked == 1             ? "This run"
-                         : asked == runs.size() ? absl::StrCat("Of these ", asked, " runs ")
-                                                : absl::StrCat("Of the ", asked, " runs that sent gradients ");
+                         : asked == runs.size() ? absl::StrCat("Of these ", asked, " runs, ")
+                                                : absl::StrCat("Of the ", asked, " runs that sent gradients, ");
   if (asked == 0) {
     return "No gradient was sent: there is nothing to promise.";
   }

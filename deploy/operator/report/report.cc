@@ -1,5 +1,6 @@
 #include "deploy/operator/report/report.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "common/page/embedded.h"
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
 
 namespace splitveil {
 
@@ -32,13 +34,21 @@ absl::Status ReplaceFile(const std::string& path, const std::string& contents) {
   if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
     return absl::NotFoundError(absl::StrCat(path, ": its folder does not exist"));
   }
+  SPLITVEIL_RETURN_IF_ERROR(CheckOwnPage(path));
   return WriteFile(path, contents);
 }
 
 }  // namespace
 
 absl::Status WriteReport(const std::vector<std::string>& ledger_paths, const std::string& out_path) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<LedgerRun> runs, ReadRuns(ledger_paths));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<LedgerRun> runs, ReadRuns(ledger_paths));
+  // Predictions train nothing and send no gradient: beside runs that do, they would only be in the way.
+  const auto predictions =
+      std::stable_partition(runs.begin(), runs.end(), [](const LedgerRun& run) { return !run.only_predicts(); });
+  if (predictions != runs.begin() && predictions != runs.end()) {
+    LogInfo(runs.end() - predictions, " predictions are left out of the report: nothing was trained");
+    runs.erase(predictions, runs.end());
+  }
   return ReplaceFile(
       out_path, RenderPage({EmbeddedReportHtml(), "Splitveil leak report", EmbeddedReportCss(), EmbeddedReportJs()},
                            ReportJson(runs, nullptr)));

@@ -17,7 +17,6 @@
 #include "deploy/operator/records/remedies.h"
 #include "deploy/operator/report/report.h"
 #include "deploy/operator/report/report_sections.h"
-#include "deploy/operator/report/report_text.h"
 
 #include "common/figures/attack_catalogue.h"
 #include "common/figures/figure_words.h"
@@ -69,11 +68,8 @@ Json EvaluationsJson(const LedgerRun& run) {
 }
 
 int64_t AuxiliaryLabels(const LedgerRun& run) {
-  const Json config = Json::parse(run.parties.front().record.run.config_json, nullptr, /*allow_exceptions=*/false);
-  // A ledger of another version may lack it, or hold anything in its place: then the number is not told.
-  const Json::json_pointer path("/agreement/audit/auxiliary_labels");
-  const bool known = config.is_object() && config.contains(path) && config[path].is_number_integer();
-  return known ? config[path].get<int64_t>() : 0;
+  const Json labels = run.parties.front().Agreed("/audit/auxiliary_labels");
+  return labels.is_number_integer() ? labels.get<int64_t>() : 0;
 }
 
 // One sentence each, the strongest attack on gradients first as in the headline: those without and with side
@@ -116,10 +112,11 @@ Json AttackSentences(const LedgerRun& run, const std::vector<AttackLeak>& leaks,
     }
   }
   if (figures.worst_case.has_value() && figures.worst_case->tpr_1pct().has_value()) {
-    sentences.push_back(absl::StrFormat(
-        "Worst case, which knows all but the label and the noise: AUC %.3f; accusing 1%% of the negatives, it finds "
-        "%.1f%% of the positives.",
-        figures.worst_case->auc(), 100 * *figures.worst_case->tpr_1pct()));
+    sentences.push_back(
+        absl::StrFormat("Worst case, which knows all but the label and the noise: AUC %.3f; if it accuses 1%% of the "
+                        "negatives, it finds "
+                        "%.1f%% of the positives.",
+                        figures.worst_case->auc(), 100 * *figures.worst_case->tpr_1pct()));
   }
   tell_ranked("Without any gradient: ", figures.no_gradient());
   if (const std::string advantage = DescribeAdvantage(run.epoch_leaks(), AuxiliaryLabels(run)); !advantage.empty()) {
@@ -134,7 +131,9 @@ std::string RemedyForRun(const LedgerRun& run, const RunFigures& figures) {
     return RemedyForExceededBound(run.protection());
   }
   const AttackFigure* const strongest = figures.strongest();
-  if (strongest == nullptr || ExposureOf(strongest->auc()) == Exposure::kHidden) {
+  // What a kept promise leaves, features tell: more noise does not hide that.
+  if (strongest == nullptr || ExposureOf(strongest->auc()) == Exposure::kHidden ||
+      figures.verdict() == PrivacyVerdict::kGuaranteed) {
     return "";
   }
   return IsCumulativeAttack(strongest->attack) ? RemedyForCumulativeLeak(run.protection())

@@ -1,5 +1,3 @@
-#include "deploy/operator/report/report_text.h"
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "deploy/operator/records/run_records.h"
+#include "deploy/operator/report/report_sections.h"
 
 #include "common/figures/attack_catalogue.h"
 #include "common/figures/figure_words.h"
@@ -28,58 +27,40 @@ std::string Epochs(const std::vector<int64_t>& epochs) {
 }  // namespace
 
 Exposure ExposureOf(double leak_auc) {
-  if (leak_auc <= kPartlyFrom) {
-    return Exposure::kHidden;
-  }
-  if (leak_auc <= kLargelyFrom) {
-    return Exposure::kPartly;
-  }
-  return leak_auc <= kExposedFrom ? Exposure::kLargely : Exposure::kExposed;
+  return leak_auc <= kPartlyFrom    ? Exposure::kHidden
+         : leak_auc <= kLargelyFrom ? Exposure::kPartly
+         : leak_auc <= kExposedFrom ? Exposure::kLargely
+                                    : Exposure::kExposed;
 }
 
 std::string ExposureName(Exposure exposure) {
-  switch (exposure) {
-    case Exposure::kHidden:
-      return "hidden";
-    case Exposure::kPartly:
-      return "partly";
-    case Exposure::kLargely:
-      return "largely";
-    case Exposure::kExposed:
-      break;
-  }
-  return "exposed";
+  constexpr const char* kNames[] = {"hidden", "partly", "largely", "exposed"};
+  return kNames[static_cast<int>(exposure)];
 }
 
 std::string DescribeProtection(absl::string_view protection) {
+  static constexpr char kCoarser[] =
+      "the gradients were released coarser than they were computed, without noise; no theory bounds what they tell.";
+  constexpr std::pair<absl::string_view, const char*> kMethods[] = {
+      // By how their names begin.
+      {"marvell",
+       "every gradient was released with noise shaped to hide the label for the least disturbance of the training."},
+      {"max_norm", "every gradient was released with noise along its own direction, so that its length tells less."},
+      {"iso", "every gradient was released with the same amount of noise in every direction."},
+      {"gaussian_label_dp", "all that was released was computed from labels with noise."},
+      {"label_dp", "some labels were flipped at random, once for the whole run, before any gradient was made of them."},
+      {"sparsify", kCoarser},
+      {"discretize", kCoarser}};
   if (protection.empty()) {
     return "These ledgers do not say how the gradients were protected.";
   }
   if (protection == "none") {
     return "No protection: the gradients were released as they were computed.";
   }
-  const std::string named = absl::StrCat("Protection ", protection, ": every gradient was released with ");
-  if (absl::StartsWith(protection, "marvell")) {
-    return absl::StrCat(named, "noise shaped to hide the label for the least disturbance of the training.");
-  }
-  if (absl::StartsWith(protection, "max_norm")) {
-    return absl::StrCat(named, "noise along its own direction, so that its length tells less.");
-  }
-  if (absl::StartsWith(protection, "iso")) {
-    return absl::StrCat(named, "the same amount of noise in every direction.");
-  }
-  if (absl::StartsWith(protection, "gaussian_label_dp")) {
-    return absl::StrCat("Protection ", protection, ": all that was released was computed from labels with noise.");
-  }
-  if (absl::StartsWith(protection, "label_dp")) {
-    return absl::StrCat("Protection ", protection,
-                        ": some labels were flipped at random, once for the whole run, before any gradient was made of "
-                        "them.");
-  }
-  if (absl::StartsWith(protection, "sparsify") || absl::StartsWith(protection, "discretize")) {
-    return absl::StrCat("Protection ", protection,
-                        ": the gradients were released coarser than they were computed, without noise; no theory "
-                        "bounds what they tell.");
+  for (const auto& [method, words] : kMethods) {
+    if (absl::StartsWith(protection, method)) {
+      return absl::StrCat("Protection ", protection, ": ", words);
+    }
   }
   return absl::StrCat("Protection: ", protection, ".");
 }
@@ -125,14 +106,14 @@ std::string DescribeRole(absl::string_view role) {
 std::string DescribeReach(const AttackLeak& leak) {
   std::vector<std::string> figures;
   const bool batches = leak.has_batches();
-  const double last = leak.epochs.empty() ? 0 : InvertedAuc(leak.epochs.back()->auc);
   if (batches) {
     figures.push_back(absl::StrCat(AucText(leak.series->summary.p95), " in one batch of twenty"));
     figures.push_back(absl::StrCat(AucText(leak.series->summary.mean), " on average over the batches"));
   }
   if (!leak.epochs.empty()) {
+    const EpochLeakRow& last = *leak.epochs.back();
     const char* when = batches || leak.epochs.size() > 1 ? " over the last epoch" : " over all examples";
-    figures.insert(last >= leak.auc() ? figures.begin() : figures.end(), absl::StrCat(AucText(last), when));
+    figures.insert(figures.begin(), absl::StrCat(AucWithInterval(last.auc, last.auc_low, last.auc_high), when));
   }
   if (figures.empty()) {
     return "";
@@ -165,7 +146,7 @@ std::string DescribeExcess(const BoundExcess& excess) {
   }
   return absl::StrCat(place, " exceeds its bound in ", Epochs(excess.epochs),
                       excess.epochs.size() == 1 ? "" : absl::StrCat(", most in epoch ", excess.worst_epoch),
-                      ": lower 99.99% limit of its AUC ", AucText(*excess.auc_at_least), ", bound ",
+                      ": lower 99.99% limit of its AUC ", AucText(*excess.auc_at_least), ", bound there ",
                       AucText(*excess.auc_bound), ".");
 }
 
@@ -183,10 +164,10 @@ std::string DescribeAdvantage(const std::vector<EpochLeakRow>& rows, int64_t aux
   const double with = InvertedAuc(completed->auc), without = InvertedAuc(baseline->auc);
   const std::string labels = auxiliary_labels > 0 ? absl::StrCat(auxiliary_labels, " labels") : "a few labels";
   const std::string words =
-      absl::StrCat("Given ", labels, ", the bottom model trained here reaches AUC ", AucText(with),
-                   " on the other examples, a model from the features alone ", AucText(without), ": ");
+      absl::StrCat("With ", labels, ", an attack that uses the trained bottom model reaches AUC ", AucText(with),
+                   " on the other examples, and one that uses the features alone ", AucText(without), ": ");
   if (completed->auc_low <= baseline->auc_high) {
-    return absl::StrCat(words, "a difference that this sample cannot tell from none.");
+    return absl::StrCat(words, "the difference may be chance.");
   }
   return absl::StrCat(words, "the training adds ", AucText(with - without), ".");
 }
@@ -259,9 +240,9 @@ std::string DescribeBaseline(const RunFigures& figures) {
   if (figures.baseline() == nullptr) {
     return "What features alone reveal was not measured (features_only, activation_clusters).";
   }
-  return figures.practical() != nullptr
-             ? absl::StrCat("The practical attack is ", AdvantageWords(figures.practical(), figures), ".")
-             : "";
+  return figures.practical() != nullptr ? absl::StrCat("The AUC of the practical attack is ",
+                                                       AdvantageWords(figures.practical_pooled(), figures), ".")
+                                        : "";
 }
 
 namespace {

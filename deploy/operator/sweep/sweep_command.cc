@@ -1,26 +1,20 @@
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/commands.h"
-#include "deploy/operator/local_run/local_programs.h"
 #include "deploy/operator/local_run/two_party_run.h"
-#include "deploy/operator/records/attribute_records.h"
 #include "deploy/operator/records/ledger_figures.h"
 #include "deploy/operator/records/run_records.h"
 #include "deploy/operator/sweep/sweep_plan.h"
-#include "deploy/operator/sweep/sweep_table.h"
 #include "deploy/operator/sweep/tradeoff.h"
-#include "deploy/operator/sweep/tradeoff_page.h"
 
 #include "common/process/file.h"
 #include "common/status/status_macros.h"
@@ -49,16 +43,12 @@ struct Cell {
   bool outdated = false;              // A result is there, but not of this configuration.
 };
 
-std::string RunFolder(const SweepOptions& options, const SweepRun& run) {
-  return absl::StrCat(options.out, "/runs/", run.name);
-}
-
 // Finds the results of earlier sweeps in this folder.
 std::vector<Cell> FindFinished(std::vector<SweepRun> runs, const SweepOptions& options) {
   std::vector<Cell> cells;
   for (SweepRun& run : runs) {
     Cell& cell = cells.emplace_back();
-    absl::StatusOr<RunFigures> figures = FindResult(run, RunFolder(options, run));
+    absl::StatusOr<RunFigures> figures = FindResult(run, options.FolderOf(run));
     cell.outdated = !figures.ok() && !absl::IsNotFound(figures.status());
     if (figures.ok()) {
       cell.figures = *std::move(figures);
@@ -76,31 +66,18 @@ void RunUnfinished(std::vector<Cell>& cells, const SweepOptions& options, RunPro
       unfinished.push_back(&cell);
     }
   }
-  // Runs differ in length: each worker takes the next one as it becomes free.
-  std::atomic<size_t> next{0};
-  // Each cell is touched by the one thread that took it.
-  const auto work = [&] {
-    for (size_t i = next++; i < unfinished.size() && !options.stop_requested(); i = next++) {
-      Cell& cell = *unfinished[i];
-      const std::string what = absl::StrCat(cell.run.protection.name, ", seed ", cell.run.seed);
-      absl::StatusOr<RunFigures> figures =
-          RunToResult(cell.run, RunFolder(options, cell.run), options.programs, options.stop_requested);
-      if (figures.ok()) {
-        cell.figures = *std::move(figures);
-        progress.Finished(what, *cell.figures);
-      } else if (!absl::IsCancelled(figures.status())) {
-        progress.Failed(what, cell.run.name, figures.status());
-      }
+  ForEachRun(options, unfinished.size(), [&](size_t i) {
+    Cell& cell = *unfinished[i];
+    const std::string what = absl::StrCat(cell.run.protection.name, ", seed ", cell.run.seed);
+    absl::StatusOr<RunFigures> figures =
+        RunToResult(cell.run, options.FolderOf(cell.run), options.programs, options.stop_requested);
+    if (figures.ok()) {
+      cell.figures = *std::move(figures);
+      progress.Finished(what, *cell.figures);
+    } else if (!absl::IsCancelled(figures.status())) {
+      progress.Failed(what, cell.run.name, figures.status());
     }
-  };
-  std::vector<std::thread> workers;
-  const size_t count = std::min(static_cast<size_t>(options.jobs), unfinished.size());
-  for (size_t i = 0; i < count; ++i) {
-    workers.emplace_back(work);
-  }
-  for (std::thread& worker : workers) {
-    worker.join();
-  }
+  });
 }
 
 void PrintPlan(const std::vector<Cell>& cells) {
@@ -142,8 +119,7 @@ absl::Status AnnounceDebit(const std::vector<Cell>& cells, const SweepOptions& o
 // the figures of the RESULT line alone.
 SweptRun ReadSweptRun(const Cell& cell, const SweepOptions& options) {
   SweptRun swept = {cell.run, *cell.figures, {}};
-  const std::string ledger =
-      absl::StrCat(RunFolder(options, cell.run), "/", cell.run.label_config.party().ledger_path());
+  const std::string ledger = absl::StrCat(options.FolderOf(cell.run), "/", cell.run.label_config.party().ledger_path());
   const absl::StatusOr<std::vector<LedgerRun>> runs = ReadRuns({ledger});
   if (!runs.ok()) {
     std::fprintf(stderr, "%s: %s\n", cell.run.name.c_str(), std::string(runs.status().message()).c_str());
@@ -156,7 +132,7 @@ SweptRun ReadSweptRun(const Cell& cell, const SweepOptions& options) {
     swept.test_accuracy = kept->accuracy;
   }
   const std::string others =
-      absl::StrCat(RunFolder(options, cell.run), "/", cell.run.nonlabel_config.party().ledger_path());
+      absl::StrCat(options.FolderOf(cell.run), "/", cell.run.nonlabel_config.party().ledger_path());
   if (const absl::StatusOr<std::vector<LedgerRun>> nonlabel = ReadRuns({others}); nonlabel.ok()) {
     swept.attributes = AttributeRecordsOf(nonlabel->back());
   } else {
@@ -249,7 +225,8 @@ void AddSweepCommand(CommandLine& line) {
       line.AddCommand({"sweep", "Train a grid of protections and seeds, and chart leakage against model quality.",
                        "splitveil sweep --config=sweep.textproto --out=out/sweep", "Many runs on this machine"},
                       [options] { return Sweep(*options); });
-  AddValue(command, "--config=FILE", options->config_path, "The grid.")->required();
+  AddValue(command, "--config=FILE", options->config_path, "The grid: a SweepConfig of proto/splitveil/v1/sweep.proto.")
+      ->required();
   AddValue(command, "--out=DIR", options->out,
            "Folder for the runs, sweep.csv and tradeoff.html. Finished runs there are not repeated.")
       ->required();

@@ -4,17 +4,14 @@
 #include <map>
 #include <memory>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "deploy/operator/sweep/sweep_plan.h"
 
 #include "common/crypto/label_noise.h"
 #include "common/dataset/prepared_data.h"
 #include "common/privacy_account/privacy_account.h"
-#include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "label_party/label_privacy/label_targets.h"
 #include "label_party/label_privacy/noised_labels.h"
@@ -27,7 +24,7 @@ absl::StatusOr<std::vector<NoiseReleases>> ReleasesOf(const std::vector<const Sw
   std::map<uint32_t, uint32_t> most;
   for (const SweepRun* run : runs) {
     SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<NoiseReleases> planned,
-                               PlannedReleases(run->label_config.protection().gaussian_label_dp(), task));
+                               PlannedReleases(run->label_config.protection(), task));
     for (const NoiseReleases& of : planned) {
       most[of.sigma_units] = std::max(most[of.sigma_units], of.draws);
     }
@@ -39,28 +36,13 @@ absl::StatusOr<std::vector<NoiseReleases>> ReleasesOf(const std::vector<const Sw
   return releases;
 }
 
-// What the runs train on: examples that both parties have, but for those that are held out.
-absl::StatusOr<std::vector<NoiseRow>> TrainingExamples(const SweepRun& run, const Dataset& label_data) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> nonlabel_data,
-                             OpenPreparedData(run.nonlabel_config.party(), run.agreement, PreparedFor::kNonLabelParty));
-  absl::flat_hash_set<absl::string_view> nonlabel_ids;
-  for (size_t row = 0; row < nonlabel_data->ids().size(); ++row) {
-    nonlabel_ids.insert(nonlabel_data->ids()[row]);
-  }
-  const SplitRule split(run.agreement);
-  std::vector<NoiseRow> examples;
-  for (uint32_t row = 0; row < label_data.ids().size(); ++row) {
-    const absl::string_view id = label_data.ids()[row];
-    if (nonlabel_ids.contains(id) && split.PartOf(label_data, row) == SplitPart::kTraining) {
-      examples.push_back(NoiseRow::OfId(id));
-    }
-  }
-  return examples;
-}
-
 absl::StatusOr<ForeseenDebit> Foresee(const SweepRun& run, const Dataset& label_data,
                                       const std::vector<NoiseReleases>& releases) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<NoiseRow> examples, TrainingExamples(run, label_data));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<uint32_t> rows, SharedRows(run, label_data, SplitPart::kTraining));
+  std::vector<NoiseRow> examples;
+  for (const uint32_t row : rows) {
+    examples.push_back(NoiseRow::OfId(label_data.ids()[row]));
+  }
   const v1::PrivacyAccount& config = run.label_config.privacy_account();
   const LabelKind kind = LabelKindOf(label_data.task());
   SPLITVEIL_ASSIGN_OR_RETURN(

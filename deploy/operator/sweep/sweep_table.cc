@@ -1,6 +1,3 @@
-#include "deploy/operator/sweep/sweep_table.h"
-
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -12,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "deploy/operator/records/figure_cells.h"
+#include "deploy/operator/sweep/tradeoff.h"
 
 #include "common/figures/figure_words.h"
 #include "common/leakage/summary.h"
@@ -58,14 +56,9 @@ double AccuracyOf(const AttributeRecords& records, const std::string& attribute,
 }
 
 // "0.674 (0.669 to 0.680)"; of one seed, or of several that agree, the number alone.
-std::string RangeCell(const Spread& spread) {
-  const std::string mean = FixedCell(spread.mean, 3), min = FixedCell(spread.min, 3), max = FixedCell(spread.max, 3);
-  return min == max ? mean : absl::StrCat(mean, " (", min, " to ", max, ")");
-}
-
-// "0.83 (0.71 to 0.92)"; of one seed, or of several that agree, the number alone.
-std::string ShareCell(const Spread& share) {
-  const std::string mean = FixedCell(share.mean, 2), min = FixedCell(share.min, 2), max = FixedCell(share.max, 2);
+std::string RangeCell(const Spread& spread, int digits = 3) {
+  const std::string mean = FixedCell(spread.mean, digits), min = FixedCell(spread.min, digits);
+  const std::string max = FixedCell(spread.max, digits);
   return min == max ? mean : absl::StrCat(mean, " (", min, " to ", max, ")");
 }
 
@@ -196,7 +189,7 @@ std::string SweepSummary(const std::vector<SweptRun>& runs) {
     rows.push_back({point.name, absl::StrCat(point.seeds), FixedCell(point.strongest.auc.mean, 3),
                     absl::StrReplaceAll(BoundStateName(point.bound), {{"_", " "}}), point.verdict,
                     FixedCell(point.worst_case.auc.mean, 3), FixedCell(point.practical.auc.mean, 3),
-                    FixedCell(point.test_quality.mean, 3), ShareCell(point.kept.share)});
+                    FixedCell(point.test_quality.mean, 3), RangeCell(point.kept.share, 2)});
   }
   return absl::StrCat(AlignedTable(rows), GainWords(runs), "\n", AttributeSummary(runs));
 }

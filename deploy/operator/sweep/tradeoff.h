@@ -1,4 +1,5 @@
-// What leaks against model quality: the runs of a sweep, summarised over seeds, and which protections no other beats.
+// What leaks against model quality: the runs of a sweep, summarised over seeds, which protections no other beats, and
+// both as text and as one page.
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_SWEEP_TRADEOFF_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_SWEEP_TRADEOFF_H_
 
@@ -9,10 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "deploy/operator/records/attribute_records.h"
+#include "deploy/operator/records/ledger_figures.h"
 #include "deploy/operator/sweep/bottom_gain.h"
 #include "deploy/operator/sweep/sweep_plan.h"
 
+#include "common/figures/json_number.h"
 #include "common/figures/run_figures.h"
 
 namespace splitveil {
@@ -144,6 +146,45 @@ bool VariesCut(const std::vector<SweptRun>& runs);
 
 // Of all runs, by name.
 std::vector<std::string> AttributesOf(const std::vector<SweptRun>& runs);
+
+// sweep.csv: a header, then one line per run: run, protection (its family), parameter, seed, the columns of
+// RankingColumns, test_auc (of the best epoch), frozen_test_auc, none_test_auc (of the same seed), gain_kept
+// (BottomGain::ShareKept, a fraction), final_test_auc (of regressions test_r2 and so on), test_log_loss (test_rmse),
+// steps, LAYER_ATTACK_mean and LAYER_ATTACK_p95 for each layer and attack (LeakSummary, the strongest first),
+// run_auc_bound, auc_bound_p95, sum_kl_mean, seconds, AttributeColumns. An empty cell: not
+// measured, or of no meaning.
+std::string SweepCsv(const std::vector<SweptRun>& runs);
+
+// For a terminal: one line per protection, means over its seeds: the strongest attack on gradients and the bound's
+// worst state (BoundStateName), the worst verdict, the worst case measured, the practical attack, the model's quality,
+// the share of the gain kept. Then what the gain is, in a sentence (GainWords), and the other direction
+// (AttributeSummary).
+std::string SweepSummary(const std::vector<SweptRun>& runs);
+
+// activation_protection, cut_layer, cut_width, test_accuracy (at last: the utility), proved_attribute_auc_bound,
+// largest_privacy_loss; of each attribute ATTRIBUTE_attack (the strongest, as ATTACK@EXAMPLES), _accuracy, _floor,
+// _auc, _advantage, and of each attack ATTRIBUTE_ATTACK_EXAMPLES_accuracy. Attacks that read the training: their best
+// epoch. None where no run says anything of the other direction.
+std::vector<std::string> AttributeColumns(const std::vector<SweptRun>& runs);
+
+// Of one of `runs`, as many, quoted. An empty cell: not measured.
+std::vector<std::string> AttributeCells(const std::vector<SweptRun>& runs, const SweptRun& run);
+
+// One line per protection and attribute, means over the seeds, with the range where they differ; empty where there are
+// no AttributeColumns. Ends with a line end.
+std::string AttributeSummary(const std::vector<SweptRun>& runs);
+
+// The page's figures and words: page/tradeoff.js lays them out and computes none. Charts: the strongest attack against
+// best test AUC and against test log loss (of regressions R^2 and RMSE); then, under a fold, the strongest layers and
+// attacks one by one, with norm and cosine at the cut and the first layer as in Li et al., ICLR 2022, Figures 4 and 7
+// to 9. `planned`: runs of the sweep, finished or not.
+Json TradeoffJson(const std::vector<SweptRun>& runs, int64_t planned);
+
+// The whole document.
+std::string TradeoffPage(const std::vector<SweptRun>& runs, int64_t planned);
+
+// Null where no run says anything of it.
+Json AttributeTradeoffJson(const std::vector<SweptRun>& runs);
 
 }  // namespace splitveil
 

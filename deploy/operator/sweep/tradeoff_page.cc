@@ -1,5 +1,3 @@
-#include "deploy/operator/sweep/tradeoff_page.h"
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -10,7 +8,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "deploy/operator/page/page.h"
-#include "deploy/operator/records/attribute_records.h"
+#include "deploy/operator/records/ledger_figures.h"
+#include "deploy/operator/sweep/tradeoff.h"
 
 #include "common/figures/attack_catalogue.h"
 #include "common/figures/figure_words.h"
@@ -19,30 +18,11 @@
 namespace splitveil {
 namespace {
 
-// In the order of the paper's tables, so that a method looks the same on every page.
-struct MethodWords {
-  const char* method;
-  const char* label;
-};
-constexpr MethodWords kMethods[] = {
-    {"none", "Activations not protected"},
-    {"adversarial", "Adversarial training"},
-    {"adversarial_label_flip", "Adversarial training with label flip"},
-    {"infocensor", "InfoCensor"},
-    {"linear", "Linear scalarisation"},
-    {"pareto", "Pareto search"},
-    {"gaussian", "Clipping and Gaussian noise (proved)"},
-};
-
 int KindOf(const std::string& method) {
-  int kind = 0;
-  for (const MethodWords& words : kMethods) {
-    if (method == words.method) {
-      return kind;
-    }
-    ++kind;
-  }
-  return 0;
+  const absl::Span<const ActivationMethod> methods = ActivationMethods();
+  const auto* const found =
+      std::find_if(methods.begin(), methods.end(), [&](const ActivationMethod& known) { return method == known.name; });
+  return found == methods.end() ? 0 : static_cast<int>(found - methods.begin());
 }
 
 Json SpreadJson(const Spread& spread) {
@@ -89,12 +69,12 @@ Json PointJson(const AttributePoint& point) {
 
 Json MethodsJson(const std::vector<AttributePoint>& points) {
   Json methods = Json::array();
-  for (const MethodWords& words : kMethods) {
-    const int kind = KindOf(words.method);
+  for (const ActivationMethod& method : ActivationMethods()) {
+    const int kind = KindOf(method.name);
     if (std::any_of(points.begin(), points.end(), [&](const AttributePoint& point) {
           return KindOf(point.method) == kind && point.reference != Reference::kFrozen;
         })) {
-      methods.push_back({{"kind", kind}, {"label", words.label}});
+      methods.push_back({{"kind", kind}, {"label", method.label}});
     }
   }
   return methods;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -8,11 +9,15 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "deploy/operator/commands.h"
 #include "deploy/operator/drift/drift_table.h"
 #include "deploy/operator/party_config/party_config.h"
+#include "deploy/operator/preparation/column_drift.h"
 #include "deploy/operator/preparation/prepare.h"
 #include "deploy/operator/records/figure_cells.h"
 
@@ -21,7 +26,6 @@
 #include "common/dataset/features.h"
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
-#include "common/storage/pending_file.h"
 #include "common/telemetry/log.h"
 
 #include "splitveil/v1/preprocessing.pb.h"
@@ -52,10 +56,44 @@ void AppendLabel(const Dataset& data, uint32_t row, std::string& line) {
   }
 }
 
+// Whether the cells behind the id are numbers in [0, 1], or near if they are not clipped, and rows of the embedding
+// table.
+bool IsEncodedRow(absl::string_view line, const v1::Preprocessing& preprocessing, bool has_labels) {
+  std::vector<absl::string_view> cells = absl::StrSplit(line, ',');  // An id may have commas, too.
+  const auto numeric = static_cast<size_t>(preprocessing.numeric_size());
+  const size_t features = numeric + static_cast<size_t>(preprocessing.categorical_size());
+  if (cells.size() < features + (has_labels ? 2 : 1)) {
+    return false;
+  }
+  const size_t first = cells.size() - features - (has_labels ? 1 : 0);
+  for (size_t i = 0; i < features; ++i) {
+    double number = 0;
+    int64_t row = 0;
+    const double margin =
+        i < numeric && preprocessing.numeric(static_cast<int>(i)).scaling() == v1::TableSchema::MIN_MAX ? 1 : 0;
+    if (!absl::SimpleAtod(cells[first + i], &number) || (i < numeric && !(number >= -margin && number <= 1 + margin)) ||
+        (i >= numeric &&
+         !(absl::SimpleAtoi(cells[first + i], &row) && row >= 0 && row < preprocessing.embedding_rows()))) {
+      return false;
+    }
+  }
+  return true;
+}
+
 // Whether WriteDataTable may replace what `path` is of, if anything, with data of this preprocessing: an earlier table
 // of the same columns, with the same first line. Error: AlreadyExists.
 absl::Status CheckDataTablePath(const std::string& path, const v1::Preprocessing& preprocessing, bool has_labels) {
-  return CheckOwnTable(path, Header(preprocessing, has_labels));
+  const std::string header = Header(preprocessing, has_labels);
+  SPLITVEIL_RETURN_IF_ERROR(CheckOwnTable(path, header));
+  // A table that is still to be encoded may have the same columns: its rows tell.
+  std::ifstream file(path);
+  std::string row;
+  file.ignore(static_cast<std::streamsize>(header.size()));
+  return !std::getline(file, row) || IsEncodedRow(row, preprocessing, has_labels)
+             ? absl::OkStatus()
+             : absl::AlreadyExistsError(absl::StrCat(
+                   path,
+                   ": expected an earlier table of encoded rows, found other rows under the same columns; it stays"));
 }
 
 // Writes `path` as CSV (RFC 4180), readable by its owner alone, complete or not at all: "id", the numeric columns as
@@ -104,6 +142,7 @@ void DropUnused(v1::TableSchema& schema) {
   for (v1::TableSchema::Column& column : *schema.mutable_columns()) {
     if (column.kind() == v1::TableSchema::GROUP || column.kind() == v1::TableSchema::TIME) {
       column.set_kind(v1::TableSchema::IGNORE);
+      column.clear_time_zone();  // Only a TIME has it.
     }
     // Without a header line the place of each column counts.
     column.set_optional(column.optional() || (schema.header() && column.kind() == v1::TableSchema::IGNORE));
@@ -162,7 +201,7 @@ absl::Status CheckCsv(const TransformFlags& flags, const v1::TableSchema& schema
   for (const std::string& other : others) {
     if (NameSameFile(flags.csv, other)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "command line: --csv: expected another file than those that are read or written, found ", other));
+          "command line: --csv: expected a different file than those that are read or written, found ", other));
     }
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data, Dataset::Open(fitted));
@@ -185,6 +224,8 @@ absl::StatusOr<ExitCode> Transform(const TransformFlags& flags) {
   options.parties = flags.party == kLabelPartyRole ? v1::TableSchema::LABEL_PARTY : v1::TableSchema::NONLABEL_PARTY;
   options.only_applies = true;
   options.test_fraction = options.validation_fraction = 0;
+  TableProfile profile = EmptyProfile(options.rows.schema);
+  options.rows.profile = &profile;
   SPLITVEIL_ASSIGN_OR_RETURN(const PrepareResult result, Prepare(options));
   const PreparedParty& party = result.parties.front();
   if (!flags.csv.empty()) {
@@ -193,9 +234,12 @@ absl::StatusOr<ExitCode> Transform(const TransformFlags& flags) {
   }
   const std::vector<ColumnDrift> drifts = CompareColumns(party.preprocessing);
   SPLITVEIL_RETURN_IF_ERROR(WriteDriftTable(DriftPath(flags), drifts));
-  std::printf("%s: %lld rows%s\n", party.path.c_str(), static_cast<long long>(party.preprocessing.rows()),
+  std::printf("%s%s: %lld rows%s%s\n", LeftOutText(result.skipped, result.files).c_str(), party.path.c_str(),
+              static_cast<long long>(party.preprocessing.rows()),
+              result.files > 1 ? absl::StrCat(" of ", result.files, " files").c_str() : "",
               party.preprocessing.unlabelled() ? ", without labels" : "");
-  std::printf("%s  as a table: %s\n", DriftText(drifts).c_str(), DriftPath(flags).c_str());
+  std::printf("%s%s  as a table: %s\n", DriftText(drifts).c_str(), ReadingWarnings(party.preprocessing).c_str(),
+              DriftPath(flags).c_str());
   return ExitCode::kDone;
 }
 
@@ -204,7 +248,7 @@ absl::StatusOr<ExitCode> Transform(const TransformFlags& flags) {
 void AddTransformCommand(CommandLine& line) {
   const auto flags = std::make_shared<TransformFlags>();
   CLI::App& command = line.AddCommand(
-      {"transform", "Encode new rows as earlier data were, for predictions or for Python; nothing is fitted.",
+      {"transform", "Encode new rows with the scales and vocabularies of earlier data, for predictions or for Python.",
        "splitveil transform --fitted=bank --party=label_party --schema=bank.schema.textproto --unlabelled "
        "--input=new.csv --out=new",
        "After a run"},
@@ -226,10 +270,13 @@ void AddTransformCommand(CommandLine& line) {
            "For a schema with images: the folder of their files, or one array file with all of them.");
   command.add_flag("--skip_bad_rows", flags->options.rows.skip_bad_rows,
                    "Skip unusable rows instead of stopping at the first.");
+  AddValue(command, "--min_usable_share=SHARE", flags->options.min_usable_share,
+           "With --skip_bad_rows: minimum share of usable rows.")
+      ->check(NumberIn(0, 1));
   AddValue(command, "--allow_changed=COLUMN", flags->allowed_changes,
-           "Column that may be missing from the table, or have nothing that the training knows.");
+           "Column that may be missing from the table, or have only values that the training never saw.");
   AddValue(command, "--out=DIR", flags->options.out_dir,
-           "Folder for the party's data, and for PARTY.drift.csv: how each column differs from the training.")
+           "Folder for the party's data, and for PARTY.drift.csv: how each column differs from the training data.")
       ->required();
   command.add_flag("--keep", flags->options.keeps_other_data,
                    "Fail if --out has different data. By default they are replaced; data of --fitted never are.");

@@ -3,10 +3,8 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -170,11 +168,14 @@ absl::StatusOr<ExitCode> Validate(const ValidateFlags& flags) {
 void AddValidateCommand(CommandLine& line) {
   const auto flags = std::make_shared<ValidateFlags>();
   CLI::App& command =
-      line.AddCommand({"validate", "Check the run agreement and the parties' configurations, alone and together.",
+      line.AddCommand({"validate",
+                       "Check the run agreement and the parties' configurations, each file and all together. It reads "
+                       "no other file: `label_party --dry_run` and `nonlabel_party --dry_run` also check certificates, "
+                       "data, ledgers and privacy accounts.",
                        "splitveil validate --agreement=run.textproto --config=label_party.textproto", "Before a run"},
                       [flags] { return Validate(*flags); });
   AddValue(command, "--agreement=FILE", flags->agreement, "The run agreement.");
-  AddValue(command, "--config=FILE", flags->configs, "A party's configuration; its fields tell whose it is.");
+  AddValue(command, "--config=FILE", flags->configs, "A party's configuration; its fields show which party it is for.");
   AddValue(command, "--label_config=FILE", flags->label_config, "The label party's configuration.");
   AddValue(command, "--nonlabel_config=FILE", flags->nonlabel_config, "The non-label party's configuration.");
 }

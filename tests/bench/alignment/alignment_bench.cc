@@ -44,33 +44,18 @@ void Align(benchmark::State& state) {
 }
 BENCHMARK(Align)->Arg(10'000)->Arg(100'000)->UseRealTime()->Unit(benchmark::kMillisecond);
 
+// A batch of ids, as the alignment takes them.
 void HashAndMask(benchmark::State& state) {
   const IdHasher hasher("bench");
   const MaskingKey key = MaskingKey::Generate();
-  Point masked;
+  std::vector<Point> masked(kRistrettoBatch);
   for (auto unused : state) {
-    benchmark::DoNotOptimize(key.Mask(hasher.Hash("customer-123456"), masked));
+    benchmark::DoNotOptimize(key.MaskHashes([&](size_t i) { return hasher.Hash(absl::StrCat("customer-", i)); },
+                                            /*threads=*/1, absl::MakeSpan(masked)));
   }
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations() * kRistrettoBatch));
 }
 BENCHMARK(HashAndMask);
-
-void MaskAgain(benchmark::State& state) {
-  const MaskingKey key = MaskingKey::Generate();
-  const Point point = IdHasher("bench").Hash("customer-123456");
-  Point masked;
-  for (auto unused : state) {
-    benchmark::DoNotOptimize(key.Mask(point, masked));
-  }
-}
-BENCHMARK(MaskAgain);
-
-void CheckPoint(benchmark::State& state) {
-  const Point point = IdHasher("bench").Hash("customer-123456");
-  for (auto unused : state) {
-    benchmark::DoNotOptimize(IsUsablePoint(point));
-  }
-}
-BENCHMARK(CheckPoint);
 
 }  // namespace
 }  // namespace splitveil

@@ -14,7 +14,6 @@
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
 #include "common/dataset/prepared_data.h"
-#include "common/schedule/joint_seed.h"
 #include "common/schedule/schedule.h"
 #include "common/status/status_macros.h"
 #include "label_party/policy/label_config.h"

@@ -1,5 +1,9 @@
 // Gathering a batch of 1,024 rows at random from a million: where the rows are mapped and stay in memory; read one by
-// one, as from data too large to stay; mapped, but each on a page that this process has not touched since.
+// one, as from data too large to stay; the same from the disk; mapped, but each on a page that this process has not
+// touched since.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <benchmark/benchmark.h>
 #include <cstdint>
 #include <cstdlib>
@@ -62,7 +66,15 @@ class Data {
   std::string folder_;
 };
 
-void Gather(benchmark::State& state, int64_t max_resident_bytes, bool release) {
+// Takes the file out of the system's page cache, so that the disk is read.
+void Evict(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  fsync(descriptor);
+  posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+  close(descriptor);
+}
+
+void Gather(benchmark::State& state, int64_t max_resident_bytes, bool release, bool evict = false) {
   static const Data data;
   const auto dataset = Dataset::Open(data.path(), max_resident_bytes);
   if (!dataset.ok()) {
@@ -75,6 +87,11 @@ void Gather(benchmark::State& state, int64_t max_resident_bytes, bool release) {
     for (uint32_t& row : rows) {
       row = static_cast<uint32_t>(random() % kRows);
     }
+    if (evict) {
+      state.PauseTiming();
+      Evict(data.path());
+      state.ResumeTiming();
+    }
     benchmark::DoNotOptimize((*dataset)->Gather(rows));
     if (release) {
       (*dataset)->ReleaseMemory();
@@ -84,6 +101,7 @@ void Gather(benchmark::State& state, int64_t max_resident_bytes, bool release) {
 
 BENCHMARK_CAPTURE(Gather, resident, Dataset::kMaxResidentBytes, false)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(Gather, read, 0, false)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(Gather, read_from_disk, 0, false, true)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(Gather, mapped_anew, Dataset::kMaxResidentBytes, true)->Unit(benchmark::kMicrosecond);
 
 }  // namespace

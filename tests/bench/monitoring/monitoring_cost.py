@@ -94,7 +94,7 @@ def main():
         folder = pathlib.Path(name)
         tool = lambda *words: subprocess.run([programs / "splitveil", *words], cwd=folder, check=True,
                                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        tool("generate", "--rows=60000", "--seed=11", "--out=data.tsv")
+        tool("generate", "--force", "--rows=60000", "--seed=11", "--out=data.tsv")
         tool("prepare", "--format=criteo", "--input=data.tsv", "--test_fraction=0.02", "--validation_fraction=0", "--out=.")
         tool("certificates", "--out=.", "--label=label.example", "--nonlabel=nonlabel.example")
         (folder / "run.textproto").write_text(AGREEMENT)

@@ -10,8 +10,8 @@
 
 #include "common/crypto/secure_gaussian.h"
 #include "common/leakage/bounds.h"
-#include "common/leakage/leak_auc.h"
 #include "common/leakage/scores.h"
+#include "common/leakage/summary.h"
 #include "label_party/marvell/marvell_solver.h"
 #include "label_party/protection/protection_factory.h"
 #include "tests/unit/label_party/protection/head_behind.h"

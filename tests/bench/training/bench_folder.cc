@@ -158,7 +158,7 @@ LocalRun BenchFolder::WideAndDeepOn(const std::string& data) const {
 
 absl::StatusOr<LocalRun> BenchFolder::WideAndDeep(int64_t rows) const {
   const auto generate = [&](const std::string& data) {
-    return Splitveil({"generate", absl::StrCat("--rows=", rows), absl::StrCat("--out=", data, kTable)});
+    return Splitveil({"generate", "--force", absl::StrCat("--rows=", rows), absl::StrCat("--out=", data, kTable)});
   };
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string data,
                              Prepared(absl::StrCat("clicks", rows), generate, {"--format=criteo"}));

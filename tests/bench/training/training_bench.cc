@@ -13,7 +13,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "deploy/operator/local_run/local_programs.h"
+#include "deploy/operator/local_run/two_party_run.h"
 
 #include "common/process/runtime.h"
 #include "tests/bench/training/bench_folder.h"

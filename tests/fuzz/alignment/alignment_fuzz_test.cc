@@ -17,6 +17,7 @@
 #include "tests/fuzz/alignment/peer_inbox_fuzzer.h"
 #include "tests/testing/alignment_channel_pair.h"
 #include "tests/unit/common/alignment/points_for_test.h"
+#include "tests/unit/common/alignment/scripted_peer.h"
 
 namespace splitveil {
 namespace {
@@ -93,7 +94,7 @@ void DamageMessage(Message& message, Random& random) {
 class DamagingChannel : public AlignmentChannel {
  public:
   DamagingChannel(InMemoryAlignmentChannel& channel, Random& random)
-      : channel_(channel), random_(random), damaged_message_(random() % 45) {}
+      : channel_(channel), random_(random), damaged_message_(random() % 110) {}
 
   absl::Status Send(const Message& message) override {
     if (sent_++ != damaged_message_) {
@@ -164,7 +165,7 @@ void AlignWithADamagedPeer(Random& random) {
 
 TEST(AlignmentFuzzTest, ADamagedPeerGivesACleanErrorOrAPossibleResult) { Repeat(AlignWithADamagedPeer); }
 
-// The serialised messages of a peer with 2 ids, up to its last answer but one, in the fuzzer's framing.
+// The serialised messages of a peer with 2 ids, in the fuzzer's framing.
 std::string ValidStream() {
   constexpr uint64_t kPeerIds = 2;
   std::vector<Message> messages(1);
@@ -176,7 +177,7 @@ std::string ValidStream() {
         testing::Committed(kind, kFuzzedRun, chunks, testing::SomePoints(chunks.points));
     messages.insert(messages.end(), committed.begin(), committed.end());
   }
-  messages.pop_back();
+  messages.push_back(testing::OutcomeMessage(kFuzzedRun, 1, Sha256("order")));
   std::string stream;
   for (const Message& message : messages) {
     const std::string bytes = message.SerializeAsString();

@@ -16,9 +16,9 @@ void Require(bool promise) {
 }
 
 void CheckOneInput(const uint8_t* data, size_t size) {
-  constexpr uint64_t kOwnPoints = 2 * kFuzzedOwnIds;  // With the test points.
+  const uint64_t own_points = MaskedPoints(kFuzzedOwnIds);
   PeerInbox inbox({kFuzzedRun, kFuzzedOwnIds, /*max_ids=*/6, kFuzzedChunkIds, /*threads=*/1});
-  inbox.NoteSent(kOwnPoints);
+  inbox.NoteSent(own_points);
   while (size > 0) {
     const size_t length = std::min<size_t>(data[0], size - 1);
     v1::AlignmentMessage message;
@@ -36,8 +36,9 @@ void CheckOneInput(const uint8_t* data, size_t size) {
   if (inbox.state() == PeerInbox::State::kComplete) {
     const uint64_t peer_ids = *inbox.WaitForSetSize();
     Require(peer_ids >= 1 && peer_ids <= 6);
+    Require(inbox.WaitForOutcome().ok());
     const std::vector<Point> masked = *inbox.TakeMasked(100), double_masked = *inbox.TakeDoubleMasked();
-    Require(masked.size() == 2 * peer_ids && double_masked.size() == kOwnPoints);
+    Require(masked.size() == MaskedPoints(peer_ids) && double_masked.size() == own_points);
     Require(std::all_of(masked.begin(), masked.end(), IsUsablePoint));
     Require(std::all_of(double_masked.begin(), double_masked.end(), IsUsablePoint));
   }

@@ -11,7 +11,6 @@
 #include "google/protobuf/text_format.h"
 
 #include "common/config/agreement.h"
-#include "common/config/canonical_message.h"
 #include "common/config/message_validator.h"
 #include "common/config/text_config.h"
 

@@ -17,7 +17,7 @@
 
 #include "common/config/agreement.h"
 #include "common/dataset/dataset.h"
-#include "common/schedule/joint_seed.h"
+#include "common/schedule/schedule.h"
 #include "common/transport/tensor_codec.h"
 #include "label_party/session/label_session.h"
 #include "label_party/session/run.h"

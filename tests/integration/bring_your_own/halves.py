@@ -3,6 +3,7 @@
   halves.py make KIND FOLDER         bottom.pt and top.pt, fresh
   halves.py train KIND FOLDER SEEDS  the same two in one process on batches.pt -> expected.pt; SEEDS: of both dropouts
   halves.py read FOLDER PARTY        PARTY.pt on inputs.pt -> outputs.pt; PARTY.state_dict.pt must hold the same numbers
+  halves.py auc FOLDER               both halves on test.pt (features of either, labels): prints the AUC
 """
 
 import sys
@@ -140,6 +141,17 @@ def read(folder, party):
         torch.save(half(*torch.load(folder + "/inputs.pt")), folder + "/outputs.pt")
 
 
+def auc(folder):
+    bottom, top = (torch.jit.load("%s/%s.pt" % (folder, party)) for party in ("nonlabel_party", "label_party"))
+    data = torch.load(folder + "/test.pt")
+    with torch.no_grad():
+        scores = top(bottom(*data["bottom"]), *data["top"]).reshape(-1).double()
+    labels = data["labels"][0]
+    # The share of pairs that are in the right order (Hanley and McNeil, 1982), a tie being half a pair.
+    differences = scores[labels == 1].unsqueeze(1) - scores[labels == 0].unsqueeze(0)
+    print("%.17g" % ((differences > 0).double() + (differences == 0).double() / 2).mean().item())
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     command, arguments = sys.argv[1], sys.argv[2:]
@@ -147,5 +159,7 @@ if __name__ == "__main__":
         make(*arguments)
     elif command == "train":
         train(arguments[0], arguments[1], int(arguments[2]), int(arguments[3]))
+    elif command == "auc":
+        auc(*arguments)
     else:
         read(*arguments)

@@ -20,7 +20,7 @@
 #include "common/crypto/label_noise.h"
 #include "common/crypto/secure_random.h"
 #include "common/crypto/sha256.h"
-#include "common/leakage/certain_auc.h"
+#include "common/leakage/bounds.h"
 #include "common/matrix/matrix.h"
 #include "label_party/audit/claim_checker.h"
 #include "label_party/audit/label_side_audit.h"

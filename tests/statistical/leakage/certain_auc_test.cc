@@ -6,8 +6,6 @@
 // (certain_auc_test.cc of the unit tests). Runs: of 20,000 honest ones two may be called broken, as kFalseAlarmRisk
 // says; in each setting here 0.6 are expected at most by attacks, more than 4 have probability 4e-4, and 1.2 by claim
 // checks, more than 7 have probability 1e-4. None in 20,000 means less than 1.5 in 10,000 (95%).
-#include "common/leakage/certain_auc.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -16,7 +14,7 @@
 #include <vector>
 
 #include "common/leakage/bounds.h"
-#include "common/leakage/leak_auc.h"
+#include "common/leakage/summary.h"
 #include "common/privacy/mu_lower_bound.h"
 
 namespace splitveil {

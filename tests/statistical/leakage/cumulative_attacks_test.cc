@@ -17,7 +17,7 @@
 
 #include "common/leakage/attack_scorer.h"
 #include "common/leakage/bounds.h"
-#include "common/leakage/leak_auc.h"
+#include "common/leakage/summary.h"
 #include "label_party/protection/protection_factory.h"
 
 namespace splitveil {

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "common/leakage/bounds.h"
-#include "common/leakage/leak_auc.h"
 #include "common/leakage/population.h"
 #include "common/leakage/scores.h"
+#include "common/leakage/summary.h"
 #include "label_party/protection/protection_factory.h"
 #include "tests/statistical/leakage/likelihood_ratio.h"
 #include "tests/unit/label_party/protection/head_behind.h"

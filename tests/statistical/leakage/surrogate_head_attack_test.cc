@@ -16,9 +16,9 @@
 
 #include "common/leakage/attack_scorer.h"
 #include "common/leakage/bounds.h"
-#include "common/leakage/leak_auc.h"
+#include "common/leakage/summary.h"
 #include "label_party/label_privacy/noised_labels.h"
-#include "label_party/protection/passthrough_methods.h"
+#include "label_party/protection/gradient_protection.h"
 #include "label_party/protection/protection_factory.h"
 #include "tests/testing/drawn_targets.h"
 #include "tests/unit/label_party/protection/head_behind.h"

@@ -10,8 +10,8 @@
 #include <random>
 #include <vector>
 
-#include "common/leakage/leak_auc.h"
-#include "label_party/policy/rounded_answers.h"
+#include "common/leakage/summary.h"
+#include "label_party/policy/release_gate.h"
 
 namespace splitveil {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "common/crypto/label_noise.h"
 #include "common/crypto/sha256.h"
-#include "common/privacy/label_noise_plan.h"
+#include "common/privacy/label_privacy.h"
 
 namespace splitveil {
 namespace {

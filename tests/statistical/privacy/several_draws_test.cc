@@ -12,7 +12,7 @@
 
 #include "common/crypto/label_noise.h"
 #include "common/leakage/attack_scorer.h"
-#include "common/leakage/leak_auc.h"
+#include "common/leakage/summary.h"
 #include "label_party/label_privacy/noised_labels.h"
 
 namespace splitveil {

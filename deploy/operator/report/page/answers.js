@@ -1,4 +1,4 @@
-// The first screen: per run one sentence, one picture and three figures; then what the features reveal anyway.
+// The first screen: per run one sentence, one picture and a few figures; then what the features reveal anyway.
 const runs = page.runs;
 runs.forEach((run, i) => Object.assign(run, styleOf(i)));
 
@@ -65,7 +65,8 @@ function pricePicture({ answer: { price }, colour }) {
 
 function figures({ answer }) {
   return element("dl", { class: "figures" }, ...answer.figures.map(({ name, value, note }) => element("div", {},
-    element("dt", {}, name, ...(note ? [element("span", { class: "by" }, ", " + note)] : [])), element("dd", {}, value))));
+    element("dt", {}, name + (note ? ", " : ""), ...(note ? [element("span", { class: "by" }, note)] : [])),
+    element("dd", {}, value))));
 }
 
 const list = (kind, sentences) => element("ul", { class: kind }, ...sentences.map((words) => element("li", {}, words)));

@@ -23,9 +23,9 @@ function drawDirections() {
   const columns = [text("Run"), text("Labels, through the gradients"), ...names.map((name) => text("Attribute " + name + ", through the activations")),
     text("Proved of attributes"), number("Test accuracy"), number("Test AUC")];
   const rows = attributed().map((run) => {
-    const { strongest } = run.ranking;
-    const labels = strongest ? element("span", {}, element("b", { class: strongest.exposure }, "leak AUC " + fixed(strongest.auc)),
-      element("span", { class: "by" }, strongest.title)) : "no attack was measured";
+    const { pooled, beyond_features: beyond } = run.ranking;
+    const labels = pooled ? element("span", {}, element("b", { class: pooled.exposure }, "leak AUC " + fixed(pooled.auc)),
+      element("span", { class: "by" }, pooled.title + ", " + beyond)) : "no attack was measured";
     const last = utilityOf(run);
     return [key(run), labels, ...names.map((name) => {
       const figure = run.attributes.strongest.find((one) => one.attribute === name);

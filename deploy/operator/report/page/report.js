@@ -27,7 +27,7 @@ function qualitySection() {
       qualityLines("calibration_error", "test"));
   });
   const figures = [["AUC", "auc"], ["Log loss", "log_loss"], ["Accuracy", "accuracy"], ["Calibration error", "calibration_error"]];
-  const ofRegressions = [["R²", "r_squared"], ["RMSE of targets scaled to 0 to 1", "rmse"]];
+  const ofRegressions = [["R²", "r_squared"], ["RMSE, in the target's unit", "rmse"]];
   for (const run of runs.filter((candidate) => candidate.evaluations.length)) {
     const shown = run.evaluations.some((row) => !isNone(row.rmse)) ? ofRegressions : figures;
     const columns = [text("Epochs trained"), text("Split"), ...shown.map(([name]) => number(name))];

@@ -38,7 +38,7 @@ for (const family of page.families) {
 
 const METRICS = {
   test_quality: { y: "best test " + page.quality, note: "better: left and up" },
-  test_loss: { y: "test " + page.loss + (page.loss === "log loss" ? " (nats)" : " (targets scaled to 0 to 1)"), note: "better: left and down" },
+  test_loss: { y: "test " + page.loss + (page.loss === "log loss" ? " (nats)" : " (in the target's unit)"), note: "better: left and down" },
 };
 
 // ---- Charts ---------------------------------------------------------------------------------------------------------

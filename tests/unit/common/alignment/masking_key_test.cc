@@ -43,6 +43,30 @@ TEST(MaskingKeyTest, RefusesEncodingsThatRfc9496Rejects) {
   }
 }
 
+TEST(MaskingKeyTest, MasksManyPointsAsEachByItself) {
+  const MaskingKey key = MaskingKey::Generate();
+  for (const size_t count : {0, 1, 7, 8, 9, 127, 128, 129, 300}) {
+    std::vector<Point> points = testing::SomePoints(count), one_by_one(count), together(count), hashed(count);
+    for (size_t i = 0; i < count; ++i) {
+      EXPECT_TRUE(key.Mask(points[i], one_by_one[i]));
+    }
+    const IdHasher hasher("points of a test");
+    const auto hash = [&](size_t i) { return hasher.Hash(absl::StrCat("point ", i)); };
+    for (const size_t threads : {1, 3}) {
+      EXPECT_TRUE(key.Mask(points, threads, absl::MakeSpan(together)));
+      EXPECT_EQ(together, one_by_one);
+      EXPECT_TRUE(key.MaskHashes(hash, threads, absl::MakeSpan(hashed)));
+      EXPECT_EQ(hashed, one_by_one);
+      EXPECT_EQ(CountUnusablePoints(points, threads), 0);
+    }
+    if (count > 0) {
+      points[count / 2] = testing::BadEncodings().front();
+      EXPECT_FALSE(key.Mask(points, 2, absl::MakeSpan(together)));
+      EXPECT_EQ(CountUnusablePoints(points, 2), 1);
+    }
+  }
+}
+
 TEST(MaskingKeyTest, RefusesTheIdentity) {
   Point masked;
   EXPECT_FALSE(MaskingKey::Generate().Mask(Point{}, masked));
@@ -62,7 +86,7 @@ TEST(IdHasherTest, HashesToUsablePointsThatDifferById) {
 TEST(IdHasherTest, AgreesWithAnIndependentComputation) {
   // RFC 9496 written out in Python integers (checked against its appendix A.3), on
   // SHA-512("Splitveil alignment ristretto255 SHA-512 v1" || 8 as 8 bytes, little-endian || "run-2022" || "user-42").
-  EXPECT_EQ(IdHasher("run-2022").Hash("user-42"),
+  EXPECT_EQ(testing::HashToPoint(IdHasher("run-2022"), "user-42"),
             testing::FromHex("627dc7fc8b1952a94fa466faa7d31d4b5a945e8610cbb36fef6be9d127024f71"));
 }
 
@@ -70,7 +94,24 @@ TEST(IdHasherTest, SameRunAndIdGiveTheSamePoint) { EXPECT_EQ(IdHasher("run").Has
 
 TEST(IdHasherTest, RunsShareNoPoint) { EXPECT_NE(IdHasher("run 1").Hash("id"), IdHasher("run 2").Hash("id")); }
 
+TEST(IdHasherTest, CanariesDifferByNumberAndRunAndAreNoIds) {
+  const IdHasher hasher("run");
+  EXPECT_EQ(hasher.HashCanary(1), IdHasher("run").HashCanary(1));
+  EXPECT_NE(hasher.HashCanary(1), hasher.HashCanary(0));
+  EXPECT_NE(hasher.HashCanary(1), IdHasher("other").HashCanary(1));
+  EXPECT_NE(hasher.HashCanary(1), hasher.Hash(std::string("\1\0\0\0\0\0\0\0", 8)));
+}
+
 TEST(IdHasherTest, BoundaryBetweenRunAndIdCounts) { EXPECT_NE(IdHasher("ab").Hash("c"), IdHasher("a").Hash("bc")); }
+
+TEST(CommitmentTest, AgreesWithAnIndependentComputation) {
+  // Python's hashlib, on the tag "Splitveil alignment commitment SHA-256 v1" || 2, 7 and 8 as 8 bytes each,
+  // little-endian || "run-2022" || 32 times "n" || 64 times "p".
+  CommitmentNonce nonce;
+  nonce.fill('n');
+  EXPECT_EQ(CommitmentTo(PointKind::kDoubleMasked, "run-2022", 7, nonce, std::string(64, 'p')),
+            testing::FromHex("e7b09d58f5bd1262466181bf4dc4f08df8b87b788fe83c04b1a07f96464ec11b"));
+}
 
 // `count` points whose byte k is below `values` where k < 2, as where many share their leading bits, and any else.
 std::vector<Point> RandomPoints(size_t count, int values) {

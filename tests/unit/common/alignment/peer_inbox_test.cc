@@ -7,7 +7,9 @@
 #include <thread>
 #include <utility>
 
+#include "common/crypto/sha256.h"
 #include "tests/unit/common/alignment/points_for_test.h"
+#include "tests/unit/common/alignment/scripted_peer.h"
 
 namespace splitveil {
 namespace {
@@ -25,8 +27,8 @@ constexpr char kRun[] = "run";
 constexpr uint64_t kOwnIds = 2;
 constexpr uint64_t kPeerIds = 3;
 constexpr uint64_t kChunkIds = 4;
-const PointChunks kMasked = MaskedChunks(kPeerIds, kChunkIds);  // 3 ids and 3 test points: 4 and 2.
-const PointChunks kAnswers = AnswerChunks(kOwnIds, kChunkIds);  // To 2 ids and 2 test points, one by one.
+const PointChunks kMasked = MaskedChunks(kPeerIds, kChunkIds);  // 3 ids, 3 test points, 64 canaries: 18 messages.
+const PointChunks kAnswers = AnswerChunks(kOwnIds, kChunkIds);  // To 2 ids, 2 test points, 64 canaries: 2 a message.
 
 PeerInbox::Limits TestLimits() { return {kRun, kOwnIds, /*max_ids=*/10, kChunkIds, /*threads=*/2}; }
 
@@ -37,6 +39,7 @@ std::vector<Message> LegalMessages() {
     const std::vector<Message> committed = Committed(kind, kRun, chunks, SomePoints(chunks.points));
     messages.insert(messages.end(), committed.begin(), committed.end());
   }
+  messages.push_back(testing::OutcomeMessage(kRun, 1, Sha256("order")));
   return messages;
 }
 
@@ -67,12 +70,12 @@ void ExpectFails(PeerInbox& inbox, const Message& message, absl::StatusCode code
 
 TEST(PeerInboxTest, KeepsThePeersOrderAcrossChunks) {
   const std::unique_ptr<PeerInbox> inbox = InboxIn(State::kDoubleMaskedCommitments);
-  const std::vector<Point> points = SomePoints(6);
+  const std::vector<Point> points = SomePoints(kMasked.points);
   EXPECT_EQ(*inbox->WaitForSetSize(), kPeerIds);
   EXPECT_TRUE(inbox->WaitForCommitments(PointKind::kMasked).ok());
   std::vector<Point> taken = *inbox->TakeMasked(1);
   EXPECT_THAT(taken, ::testing::ElementsAre(points[0]));
-  taken = *inbox->TakeMasked(10);
+  taken = *inbox->TakeMasked(100);
   EXPECT_THAT(taken, ::testing::ElementsAreArray(points.begin() + 1, points.end()));
   EXPECT_THAT(*inbox->TakeMasked(1), ::testing::IsEmpty());
 }
@@ -81,14 +84,16 @@ TEST(PeerInboxTest, GivesTheAnswersInOurOrder) {
   const std::unique_ptr<PeerInbox> inbox = InboxIn(State::kDoubleMasked);
   EXPECT_TRUE(inbox->WaitForCommitments(PointKind::kDoubleMasked).ok());
   const std::vector<Point> points = SomePoints(kAnswers.points);
-  for (uint64_t i = 0; i < kAnswers.points; ++i) {
+  ASSERT_EQ(kAnswers.chunk, 2);
+  for (uint64_t i = 0; i < kAnswers.points; i += 2) {
     EXPECT_EQ(inbox->state(), State::kDoubleMasked);
     EXPECT_FALSE(inbox->Answer(i).has_value());
-    ASSERT_TRUE(inbox->Accept(DoubleMaskedMessage(kRun, i, {points[i]})).ok());
+    ASSERT_TRUE(inbox->Accept(DoubleMaskedMessage(kRun, i, {points[i], points[i + 1]})).ok());
     EXPECT_EQ(inbox->Answer(i), points[i]);
-    EXPECT_TRUE(inbox->WaitForAnswers(i + 1).ok());
+    EXPECT_EQ(inbox->Answer(i + 1), points[i + 1]);
+    EXPECT_TRUE(inbox->WaitForAnswers(i + 2).ok());
   }
-  EXPECT_EQ(inbox->state(), State::kComplete);
+  EXPECT_EQ(inbox->state(), State::kOutcome);
   EXPECT_THAT(*inbox->TakeDoubleMasked(), ::testing::ElementsAreArray(points));
 }
 
@@ -97,7 +102,7 @@ TEST(PeerInboxTest, RefusesPointsThatThePeerIsNotCommittedTo) {
   std::swap(others[0], others[1]);
   others.resize(kChunkIds);
   ExpectFails(*InboxIn(State::kMasked), MaskedMessage(kRun, 0, others), absl::StatusCode::kInvalidArgument);
-  ExpectFails(*InboxIn(State::kDoubleMasked), DoubleMaskedMessage(kRun, 0, {others[0]}),
+  ExpectFails(*InboxIn(State::kDoubleMasked), DoubleMaskedMessage(kRun, 0, {others[0], others[1]}),
               absl::StatusCode::kInvalidArgument);
 }
 
@@ -111,13 +116,13 @@ TEST(PeerInboxTest, RefusesANonceThatDoesNotOpenTheCommitment) {
 
 TEST(PeerInboxTest, RefusesOurCommitmentsSentBack) {
   const Message masked = CommitmentOf(MaskedMessage(kRun, 0, SomePoints(kChunkIds)));
-  const Message answer = CommitmentOf(DoubleMaskedMessage(kRun, 0, SomePoints(1)));
+  const Message answer = CommitmentOf(DoubleMaskedMessage(kRun, 0, SomePoints(kAnswers.chunk)));
   Digest digest;
   std::unique_ptr<PeerInbox> inbox = InboxIn(State::kMaskedCommitments);
   std::memcpy(digest.data(), masked.masked_commitment().sha256().data(), digest.size());
   inbox->NoteCommitted(PointKind::kMasked, digest);
   ExpectFails(*inbox, masked, absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(inbox->failure().message(), ::testing::HasSubstr("found ours sent back"));
+  EXPECT_THAT(inbox->failure().message(), ::testing::HasSubstr("the peer sent our own"));
   inbox = InboxIn(State::kDoubleMaskedCommitments);
   std::memcpy(digest.data(), answer.double_masked_commitment().sha256().data(), digest.size());
   inbox->NoteCommitted(PointKind::kDoubleMasked, digest);
@@ -151,11 +156,26 @@ TEST(PeerInboxTest, FailureWakesEveryWaitAndTheFirstReasonStays) {
     });
     EXPECT_EQ(inbox->TakeDoubleMasked().status(), absl::UnavailableError("first"));
     EXPECT_EQ(inbox->WaitForAnswers(1), absl::UnavailableError("first"));
-    EXPECT_EQ(inbox->WaitForCommitments(PointKind::kMasked), absl::UnavailableError("first"));
+    EXPECT_EQ(inbox->WaitForCommitments(PointKind::kMasked).status(), absl::UnavailableError("first"));
     EXPECT_EQ(inbox->WaitForSetSize().status(), absl::UnavailableError("first"));
     EXPECT_EQ(inbox->TakeMasked(1).status(), absl::UnavailableError("first"));
     peer.join();
     EXPECT_EQ(inbox->failure(), absl::UnavailableError("first"));
+  }
+}
+
+TEST(PeerInboxTest, GivesTheOutcomeAndRefusesOneWithoutADigest) {
+  const std::unique_ptr<PeerInbox> inbox = InboxIn(State::kComplete);
+  const absl::StatusOr<PeerInbox::Outcome> outcome = inbox->WaitForOutcome();
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_EQ(outcome->shared_ids, 1);
+  EXPECT_EQ(outcome->order_sha256, Sha256("order"));
+  for (const size_t bytes : {0, 31, 33}) {
+    Message message = LegalMessages().back();
+    message.mutable_outcome()->mutable_order_sha256()->resize(bytes);
+    const std::unique_ptr<PeerInbox> other = InboxIn(State::kOutcome);
+    ExpectFails(*other, message, absl::StatusCode::kInvalidArgument);
+    EXPECT_FALSE(other->WaitForOutcome().ok());
   }
 }
 
@@ -168,14 +188,15 @@ TEST(PeerInboxTest, LossOfThePeerAfterTheLastMessageIsNoFailure) {
 
 TEST(PeerInboxTest, RefusesEveryMessageKindOutOfTurn) {
   const Message masked = MaskedMessage(kRun, 0, SomePoints(kChunkIds));
-  const Message answer = DoubleMaskedMessage(kRun, 0, SomePoints(1));
+  const Message answer = DoubleMaskedMessage(kRun, 0, SomePoints(kAnswers.chunk));
   const std::vector<std::pair<State, Message>> turns = {{State::kSetSize, SetSizeMessage(kRun, kPeerIds)},
                                                         {State::kMaskedCommitments, CommitmentOf(masked)},
                                                         {State::kMasked, masked},
                                                         {State::kDoubleMaskedCommitments, CommitmentOf(answer)},
-                                                        {State::kDoubleMasked, answer}};
+                                                        {State::kDoubleMasked, answer},
+                                                        {State::kOutcome, LegalMessages().back()}};
   for (const State state : {State::kSetSize, State::kMaskedCommitments, State::kMasked, State::kDoubleMaskedCommitments,
-                            State::kDoubleMasked, State::kComplete}) {
+                            State::kDoubleMasked, State::kOutcome, State::kComplete}) {
     for (const auto& [turn, message] : turns) {
       if (turn == state) {
         EXPECT_TRUE(InboxIn(state)->Accept(message).ok());
@@ -196,7 +217,7 @@ TEST(PeerInboxTest, RefusesAMessageWithoutContentInEveryState) {
   Message empty;
   empty.set_run_id(kRun);
   for (const State state : {State::kSetSize, State::kMaskedCommitments, State::kMasked, State::kDoubleMaskedCommitments,
-                            State::kDoubleMasked, State::kComplete, State::kFailed}) {
+                            State::kDoubleMasked, State::kOutcome, State::kComplete, State::kFailed}) {
     ExpectFails(*InboxIn(state), empty, absl::StatusCode::kInvalidArgument);
   }
 }
@@ -234,7 +255,7 @@ TEST(PeerInboxTest, RefusesMoreAndFewerPointsThanAreDue) {
     ExpectFails(*InboxIn(State::kMasked), MaskedMessage(kRun, 0, SomePoints(count)),
                 absl::StatusCode::kInvalidArgument);
   }
-  ExpectFails(*InboxIn(State::kDoubleMasked), DoubleMaskedMessage(kRun, 0, SomePoints(2)),
+  ExpectFails(*InboxIn(State::kDoubleMasked), DoubleMaskedMessage(kRun, 0, SomePoints(3)),
               absl::StatusCode::kInvalidArgument);
 }
 
@@ -242,10 +263,11 @@ TEST(PeerInboxTest, RefusesAnswersToWhatWasNotSent) {
   PeerInbox inbox(TestLimits());
   inbox.NoteSent(1);
   const std::vector<Message> messages = LegalMessages();
-  for (size_t i = 0; i + 3 < messages.size(); ++i) {  // All but the last three of four answers.
+  const size_t first_answer = messages.size() - 1 - kAnswers.count();
+  for (size_t i = 0; i < first_answer; ++i) {
     ASSERT_TRUE(inbox.Accept(messages[i]).ok());
   }
-  ExpectFails(inbox, messages[messages.size() - 3], absl::StatusCode::kFailedPrecondition);
+  ExpectFails(inbox, messages[first_answer], absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(PeerInboxTest, RefusesBytesThatEncodeNoUsablePoint) {
@@ -256,7 +278,7 @@ TEST(PeerInboxTest, RefusesBytesThatEncodeNoUsablePoint) {
     chunk[1] = point;
     for (const auto& inbox : {InboxIn(State::kMasked), InboxIn(State::kDoubleMasked)}) {
       const bool masked = inbox->state() == State::kMasked;
-      ExpectFails(*inbox, masked ? MaskedMessage(kRun, 0, chunk) : DoubleMaskedMessage(kRun, 0, {point}),
+      ExpectFails(*inbox, masked ? MaskedMessage(kRun, 0, chunk) : DoubleMaskedMessage(kRun, 0, {point, chunk[0]}),
                   absl::StatusCode::kInvalidArgument);
       EXPECT_THAT(inbox->failure().message(), ::testing::HasSubstr("canonical ristretto255 points"));
     }

@@ -1,4 +1,5 @@
 // AlignIds against bad input and against a peer that breaks the protocol.
+#include <algorithm>
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,15 +14,17 @@
 #include "tests/testing/alignment_channel_pair.h"
 #include "tests/testing/process/no_threads.h"
 #include "tests/unit/common/alignment/points_for_test.h"
+#include "tests/unit/common/alignment/scripted_peer.h"
 
 namespace splitveil {
 namespace {
 
-using testing::Committed;
+using testing::AnswersOf;
 using testing::DoubleMaskedMessage;
 using ::testing::HasSubstr;
 using testing::MaskedMessage;
 using ::testing::Not;
+using testing::PeerPoints;
 using testing::SetSizeMessage;
 using testing::SomePoints;
 
@@ -120,45 +123,19 @@ TEST(AlignIdsRefusalTest, RefusesAnotherRun) {
   EXPECT_TRUE(absl::IsFailedPrecondition(AlignAgainst({SetSizeMessage("another", 3)})));
 }
 
-// What a peer with `ids` ids sends up to its last masked point. `masked`: as many as these ids and their test points.
+// What a peer with `ids` ids sends up to its last masked point. `masked`: MaskedPoints(ids).
 std::vector<v1::AlignmentMessage> UpToMasked(uint64_t ids, const std::vector<Point>& masked) {
-  std::vector<v1::AlignmentMessage> messages = Committed(PointKind::kMasked, kRun, MaskedChunks(ids, 10), masked);
-  messages.insert(messages.begin(), SetSizeMessage(kRun, ids));
-  return messages;
+  return testing::UpToMasked({kRun, 10, ids, masked, {}, {}});
 }
 
-// A peer that keeps to the protocol until it has all of OwnIds' masked points, whose answers are what `answer` makes of
-// them, and which sends all of these at once.
+// A peer of two ids that OwnIds lacks, which keeps to the protocol until it has all of OwnIds' masked points, and whose
+// answers are what `answer` makes of them.
 using Answerer = std::function<std::vector<Point>(const std::vector<Point>&)>;
-absl::Status AlignAgainstAnswers(const std::vector<Point>& masked, const Answerer& answer) {
+absl::Status AlignAgainstAnswers(const std::vector<Point>& masked, const Answerer& answer,
+                                 const v1::AlignmentMessage& outcome = testing::OutcomeMessage(kRun, 0, Sha256(""))) {
   return AlignAgainst([&](InMemoryAlignmentChannel& channel) {
-    for (const v1::AlignmentMessage& message : UpToMasked(masked.size() / 2, masked)) {
-      (void)channel.Send(message);
-    }
-    std::vector<Point> points;
-    while (points.size() < 2 * OwnIds().size()) {
-      const absl::StatusOr<v1::AlignmentMessage> message = channel.Receive();
-      if (!message.ok()) {
-        return;
-      }
-      testing::AppendPoints(message->masked().points(), points);
-    }
-    const std::vector<Point> answers = answer(points);
-    for (const v1::AlignmentMessage& message :
-         Committed(PointKind::kDoubleMasked, kRun, AnswerChunks(OwnIds().size(), 10), answers)) {
-      (void)channel.Send(message);
-    }
-    while (channel.Receive().ok()) {  // Until the other end hangs up.
-    }
+    testing::Play({kRun, 10, 2, masked, answer, outcome}, OwnIds().size(), channel);
   });
-}
-
-std::vector<Point> AnswersOf(const MaskingKey& key, const std::vector<Point>& points) {
-  std::vector<Point> answers(points.size());
-  for (size_t i = 0; i < points.size(); ++i) {
-    EXPECT_TRUE(key.Mask(points[i], answers[i]));
-  }
-  return answers;
 }
 
 TEST(AlignIdsRefusalTest, RefusesMessagesOutOfTurn) {
@@ -174,69 +151,134 @@ TEST(AlignIdsRefusalTest, RefusesMalformedPointsAmongMaskedIds) {
   std::vector<Point> bad = testing::BadEncodings();
   bad.push_back(Point{});
   for (const Point& point : bad) {
-    const absl::Status status = AlignAgainst(UpToMasked(1, {SomePoints(1)[0], point}));
+    std::vector<Point> masked = SomePoints(MaskedPoints(1));
+    masked[1] = point;
+    const absl::Status status = AlignAgainst(UpToMasked(1, masked));
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(status.message(), HasSubstr("canonical"));
   }
 }
 
 TEST(AlignIdsRefusalTest, RefusesTruncatedPoints) {
-  std::vector<v1::AlignmentMessage> messages = UpToMasked(1, SomePoints(2));
+  std::vector<v1::AlignmentMessage> messages = UpToMasked(1, SomePoints(MaskedPoints(1)));
   messages.back().mutable_masked()->mutable_points()->pop_back();
   EXPECT_TRUE(absl::IsInvalidArgument(AlignAgainst(messages)));
 }
 
 TEST(AlignIdsRefusalTest, RefusesMoreAndFewerPointsThanAnnounced) {
-  for (const size_t points : {3, 5}) {
-    std::vector<v1::AlignmentMessage> messages = UpToMasked(2, SomePoints(4));
-    messages.back() = MaskedMessage(kRun, 0, SomePoints(points));
+  for (const size_t points : {7, 9}) {  // 8 are due, of 68.
+    std::vector<v1::AlignmentMessage> messages = UpToMasked(2, SomePoints(MaskedPoints(2)));
+    messages.back() = MaskedMessage(kRun, 60, SomePoints(points));
     EXPECT_TRUE(absl::IsInvalidArgument(AlignAgainst(messages)));
   }
 }
 
-TEST(AlignIdsRefusalTest, AcceptsAnswersByOneExponent) {
+TEST(AlignIdsRefusalTest, AcceptsAnswersByOneExponentAndTheSameOutcome) {
   const MaskingKey key = MaskingKey::Generate();
   const absl::Status status =
-      AlignAgainstAnswers(SomePoints(4), [&](const auto& points) { return AnswersOf(key, points); });
+      AlignAgainstAnswers(PeerPoints(key, kRun, 2), [&](const auto& points) { return AnswersOf(key, points); });
   EXPECT_TRUE(status.ok()) << status;
 }
 
 TEST(AlignIdsRefusalTest, RefusesRepeatedPeerIds) {
-  std::vector<Point> masked = SomePoints(4);
-  masked[2] = masked[0];
   const MaskingKey key = MaskingKey::Generate();
+  std::vector<Point> masked = PeerPoints(key, kRun, 2);
+  masked[2] = masked[0];
   const absl::Status status = AlignAgainstAnswers(masked, [&](const auto& points) { return AnswersOf(key, points); });
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(status.message(), HasSubstr("masked: expected distinct"));
 }
 
+TEST(AlignIdsRefusalTest, RefusesAPeerOfWhichACanaryIsMissing) {
+  const MaskingKey key = MaskingKey::Generate(), other = MaskingKey::Generate();
+  for (const uint64_t canaries : {uint64_t{0}, uint64_t{1}, kCanaries - 1}) {
+    const absl::Status status = AlignAgainstAnswers(PeerPoints(key, kRun, 2, {}, canaries),
+                                                    [&](const auto& points) { return AnswersOf(key, points); });
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(status.message(),
+                HasSubstr(absl::StrCat("the 64 points that both parties add, found ", canaries, ":")));
+  }
+  // Those of another run; and all of them, by a peer that answers with an exponent of its own: it would find every id,
+  // this party none.
+  for (const auto& masked : {PeerPoints(key, "another", 2), PeerPoints(other, kRun, 2)}) {
+    const absl::Status status = AlignAgainstAnswers(masked, [&](const auto& points) { return AnswersOf(key, points); });
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr("found 0"));
+  }
+}
+
+// As two parties of which one computes wrongly: neither must wait for the other's outcome for ever, nor say later that
+// the stream was closed.
+TEST(AlignIdsRefusalTest, SaysWhatIsWrongToAPeerThatWaitsForAnOutcome) {
+  const MaskingKey key = MaskingKey::Generate();
+  testing::ScriptedPeer peer = {kRun,
+                                static_cast<uint64_t>(TestOptions().chunk_ids),
+                                2,
+                                PeerPoints(key, kRun, 2, {}, kCanaries - 1),
+                                [&](const auto& points) { return AnswersOf(key, points); },
+                                testing::OutcomeMessage(kRun, 0, Sha256(""))};
+  peer.outcome_after_other = true;
+  const absl::Status status =
+      AlignAgainst([&](InMemoryAlignmentChannel& channel) { Play(peer, OwnIds().size(), channel); });
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("the 64 points that both parties add, found 63:"));
+}
+
+// A peer that announces two ids and masks three of ours in the places of its test points, which only it could check.
+TEST(AlignIdsRefusalTest, RefusesMoreSharedIdsThanThePeerAnnounced) {
+  const MaskingKey key = MaskingKey::Generate();
+  std::vector<Point> own(OwnIds().size());
+  for (size_t i = 0; i < own.size(); ++i) {
+    Point hashed;
+    crypto_core_ristretto255_from_hash(hashed.data(), IdHasher(kRun).Hash(OwnIds()[i]).data());
+    ASSERT_TRUE(key.Mask(hashed, own[i]));
+  }
+  const absl::Status status =
+      AlignAgainstAnswers(PeerPoints(key, kRun, 2, own), [&](const auto& points) { return AnswersOf(key, points); });
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("expected at most 2 shared ids, as many as the peer announced, found 3"));
+}
+
+TEST(AlignIdsRefusalTest, RefusesAnotherOutcome) {
+  const MaskingKey key = MaskingKey::Generate();
+  for (const auto& outcome :
+       {testing::OutcomeMessage(kRun, 1, Sha256("")), testing::OutcomeMessage(kRun, 0, Sha256("other")),
+        testing::OutcomeMessage(kRun, kCanaries, Sha256(""))}) {
+    const absl::Status status = AlignAgainstAnswers(
+        PeerPoints(key, kRun, 2), [&](const auto& points) { return AnswersOf(key, points); }, outcome);
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr("the parties differ: this one found 0 shared ids, the peer "));
+  }
+}
+
 TEST(AlignIdsRefusalTest, RefusesAnswersThatAreRepeatedMadeUpOrSwapped) {
   const MaskingKey key = MaskingKey::Generate();
-  const MaskingKey other = MaskingKey::Generate();
   const std::vector<Answerer> answerers = {
       [&](const auto& points) { return std::vector<Point>(points.size(), AnswersOf(key, points)[0]); },
       [&](const auto& points) { return SomePoints(points.size()); },
       [&](const auto& points) {
         std::vector<Point> answers = AnswersOf(key, points);
-        std::swap(answers[0], answers[1]);
+        std::rotate(answers.begin(), answers.begin() + 1, answers.end());
         return answers;
       },
-      [&](const auto& points) {  // Some with another exponent.
-        std::vector<Point> answers = AnswersOf(key, points);
-        EXPECT_TRUE(other.Mask(points[0], answers[0]));
+      [&](const auto& points) {  // Each with an exponent of its own.
+        std::vector<Point> answers(points.size());
+        for (size_t i = 0; i < points.size(); ++i) {
+          EXPECT_TRUE(MaskingKey::Generate().Mask(points[i], answers[i]));
+        }
         return answers;
       },
       [&](const auto& points) { return points; },  // Ours, sent back.
   };
   for (size_t i = 0; i < answerers.size(); ++i) {
-    const absl::Status status = AlignAgainstAnswers(SomePoints(4), answerers[i]);
+    const absl::Status status = AlignAgainstAnswers(PeerPoints(key, kRun, 2), answerers[i]);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << i << ": " << status;
     EXPECT_THAT(status.message(), HasSubstr("double_masked: expected")) << i;
   }
 }
 
 TEST(AlignIdsRefusalTest, RefusesMalformedAnswers) {
-  const absl::Status status = AlignAgainstAnswers(SomePoints(4), [](const auto& points) {
+  const absl::Status status = AlignAgainstAnswers(SomePoints(MaskedPoints(2)), [](const auto& points) {
     std::vector<Point> answers = SomePoints(points.size());
     answers[0] = testing::BadEncodings()[0];
     return answers;
@@ -252,15 +294,17 @@ TEST(AlignIdsRefusalTest, RefusesAPeerThatSendsEverythingBack) {
     }
   });
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(status.message(), HasSubstr("found ours sent back"));
+  EXPECT_THAT(status.message(), HasSubstr("the peer sent our own"));
 }
 
 // The same with a power of our points, which no comparison would find, in place of those that it is committed to.
 TEST(AlignIdsRefusalTest, RefusesAPeerThatMakesItsSetOfOurPoints) {
   const MaskingKey key = MaskingKey::Generate();
   const absl::Status status = AlignAgainst([&](InMemoryAlignmentChannel& channel) {
-    std::vector<v1::AlignmentMessage> messages = UpToMasked(OwnIds().size(), SomePoints(2 * OwnIds().size()));
-    messages.pop_back();
+    std::vector<v1::AlignmentMessage> messages = UpToMasked(OwnIds().size(), SomePoints(MaskedPoints(3)));
+    while (messages.back().has_masked()) {
+      messages.pop_back();
+    }
     for (const v1::AlignmentMessage& message : messages) {
       (void)channel.Send(message);
     }
@@ -301,18 +345,22 @@ std::vector<v1::AlignmentMessage> SentTo(const std::vector<v1::AlignmentMessage>
 }
 
 TEST(AlignIdsRefusalTest, SendsNoPointBeforeThePeerHasCommittedToItsOwn) {
-  const std::vector<v1::AlignmentMessage> sent = SentTo({SetSizeMessage(kRun, 2)}, /*expected=*/2);
-  ASSERT_EQ(sent.size(), 2);
+  const size_t expected = 1 + MaskedChunks(OwnIds().size(), 10).count();
+  const std::vector<v1::AlignmentMessage> sent = SentTo({SetSizeMessage(kRun, 2)}, expected);
+  ASSERT_EQ(sent.size(), expected);
   EXPECT_TRUE(sent[0].has_set_size());
-  EXPECT_TRUE(sent[1].has_masked_commitment());
+  for (size_t i = 1; i < expected; ++i) {
+    EXPECT_TRUE(sent[i].has_masked_commitment());
+  }
 }
 
 TEST(AlignIdsRefusalTest, SendsNoAnswerBeforeThePeerHasCommittedToItsOwn) {
   const size_t answers = AnswerChunks(2, 10).count();
-  const std::vector<v1::AlignmentMessage> sent = SentTo(UpToMasked(2, SomePoints(4)), 3 + answers);
-  ASSERT_EQ(sent.size(), 3 + answers);
-  EXPECT_TRUE(sent[2].has_masked());
-  for (size_t i = 3; i < sent.size(); ++i) {
+  const size_t before = 1 + 2 * MaskedChunks(OwnIds().size(), 10).count();
+  const std::vector<v1::AlignmentMessage> sent = SentTo(UpToMasked(2, SomePoints(MaskedPoints(2))), before + answers);
+  ASSERT_EQ(sent.size(), before + answers);
+  EXPECT_TRUE(sent[before - 1].has_masked());
+  for (size_t i = before; i < sent.size(); ++i) {
     EXPECT_TRUE(sent[i].has_double_masked_commitment());
   }
 }
@@ -362,7 +410,7 @@ TEST(AlignIdsRefusalTest, APeerThatLeavesEarlyIsAheadByThreeMessagesOfSixtyFour)
 }
 
 TEST(AlignIdsRefusalTest, APeerThatDiesAtAnyPointIsUnavailable) {
-  const std::vector<v1::AlignmentMessage> messages = UpToMasked(8, SomePoints(16));
+  const std::vector<v1::AlignmentMessage> messages = UpToMasked(8, SomePoints(MaskedPoints(8)));
   for (size_t sent = 0; sent <= messages.size(); ++sent) {
     const absl::Status status = AlignAgainst([&](InMemoryAlignmentChannel& channel) {
       for (size_t i = 0; i < sent; ++i) {

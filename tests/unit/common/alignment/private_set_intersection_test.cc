@@ -13,6 +13,7 @@
 
 #include "common/alignment/masking_key.h"
 #include "tests/testing/alignment_channel_pair.h"
+#include "tests/unit/common/alignment/scripted_peer.h"
 
 namespace splitveil {
 namespace {
@@ -145,6 +146,42 @@ TEST(AlignIdsTest, FindsRandomIntersectionsForEveryChunkSizeAndThreadCount) {
   }
 }
 
+// `count` of the ids below `universe`, in a random order.
+std::vector<std::string> RandomIds(size_t count, size_t universe, std::mt19937& random) {
+  std::vector<std::string> ids = Ids(0, static_cast<int>(universe));
+  std::shuffle(ids.begin(), ids.end(), random);
+  ids.resize(count);
+  return ids;
+}
+
+TEST(AlignIdsTest, FindsTheIntersectionOf300RandomPairs) {
+  const bool fast = ActiveRistrettoPath() == RistrettoPath::kIfma;  // Eight times the work in the same time.
+  std::mt19937 random(20261127);
+  for (size_t pair = 0; pair < 300; ++pair) {
+    const size_t blocks = fast ? random() % 4 : pair % 50 == 0 ? 1 : 0;
+    const size_t first_size = 1 + pair % 64 + 64 * blocks;  // Every remainder modulo 8 and 64.
+    const size_t second_size = 1 + random() % (pair % 3 == 0 ? 2 * first_size : 64);
+    const size_t universe = std::max(first_size, second_size) * (1 + random() % 3);
+    const std::vector<std::string> first = RandomIds(first_size, universe, random);
+    const std::vector<std::string> second = RandomIds(second_size, universe, random);
+    AlignmentOptions options = TestOptions();
+    options.chunk_ids = 1 + static_cast<int>(random() % 300);
+    SCOPED_TRACE(absl::StrCat(first_size, " and ", second_size, " ids of ", universe));
+    ExpectIntersection(first, second, Align(first, second, options));
+  }
+}
+
+TEST(AlignIdsTest, FindsTheIntersectionOfLargeAndOfSkewedSets) {
+  const int scale = ActiveRistrettoPath() == RistrettoPath::kIfma ? 50'000 : 2'000;
+  AlignmentOptions options = TestOptions();
+  options.chunk_ids = 4096;
+  const std::vector<std::string> large = Ids(0, scale);
+  for (const std::vector<std::string>& other :
+       {Ids(scale / 2, scale / 2 + scale / 1000), Ids(17, scale / 3), Ids(scale, scale + 9)}) {
+    ExpectIntersection(large, other, Align(large, other, options, /*capacity=*/16));
+  }
+}
+
 TEST(AlignIdsTest, FileOrderDoesNotShowInTheAlignedOrder) {
   const std::vector<std::string> ids = Ids(0, 100);
   const std::vector<std::string> reversed(ids.rbegin(), ids.rend());
@@ -162,39 +199,38 @@ TEST(AlignIdsTest, EveryRunHasItsOwnOrder) {
 }
 
 TEST(AlignIdsTest, FileOrderDoesNotShowOnTheWire) {
+  // A peer with the same ids, in the file's order: it learns which of them stands at each position of the other's wire.
   const std::vector<std::string> ids = Ids(0, 200);
-  const Outcome outcome = Align(ids, ids);
-  // The answers of the second party stand in the wire order of the first; ranking them by value gives the aligned
-  // order, and so the file row at each position of the wire.
-  std::vector<std::string> answers;
-  for (const v1::AlignmentMessage& message : outcome.sent_by_second) {
-    const std::string& points = message.double_masked().points();
-    for (size_t begin = 0; begin < points.size(); begin += 32) {
-      answers.push_back(points.substr(begin, 32));
+  const MaskingKey key = MaskingKey::Generate();
+  std::vector<Point> hashed;
+  for (const std::string& id : ids) {
+    hashed.push_back(testing::HashToPoint(IdHasher("run"), id));
+  }
+  const testing::ScriptedPeer script = {"run",
+                                        5,
+                                        ids.size(),
+                                        testing::PeerPoints(key, "run", ids.size(), testing::AnswersOf(key, hashed)),
+                                        [&](const auto& points) { return testing::AnswersOf(key, points); },
+                                        testing::OutcomeMessage("run", 0, {})};
+  AlignmentChannelPair channels(1000);
+  testing::Heard heard;
+  std::thread peer([&] { heard = testing::Play(script, ids.size(), *channels.second); });
+  EXPECT_TRUE(absl::IsFailedPrecondition(AlignIds(ids, TestOptions(), *channels.first).status()));  // The outcome.
+  channels.first->Close();
+  peer.join();
+  ASSERT_EQ(heard.answers.size(), MaskedPoints(ids.size()));
+  std::map<Point, uint32_t> row_of;
+  for (uint32_t row = 0; row < ids.size(); ++row) {
+    row_of[heard.answers[row]] = row;
+  }
+  std::vector<uint32_t> row_at;  // Of the positions that have one.
+  for (const Point& point : testing::AnswersOf(key, heard.masked)) {
+    if (const auto found = row_of.find(point); found != row_of.end()) {
+      row_at.push_back(found->second);
     }
   }
-  ASSERT_EQ(answers.size(), ids.size() + kMaxTestPoints);
-  // What the first party sent the second in answer stands for the second's ids; what both have is shared, the rest are
-  // test points.
-  std::set<std::string> shared;
-  for (const v1::AlignmentMessage& message : outcome.sent_by_first) {
-    const std::string& points = message.double_masked().points();
-    for (size_t begin = 0; begin < points.size(); begin += 32) {
-      shared.insert(points.substr(begin, 32));
-    }
-  }
-  answers.erase(std::remove_if(answers.begin(), answers.end(),
-                               [&](const std::string& answer) { return shared.count(answer) == 0; }),
-                answers.end());
-  ASSERT_EQ(answers.size(), ids.size());
-  std::vector<size_t> positions(answers.size());
-  std::iota(positions.begin(), positions.end(), 0);
-  std::sort(positions.begin(), positions.end(), [&](size_t a, size_t b) { return answers[a] < answers[b]; });
+  ASSERT_EQ(row_at.size(), ids.size());
   int in_place = 0, ascending = 0;
-  std::vector<uint32_t> row_at(answers.size());
-  for (size_t rank = 0; rank < positions.size(); ++rank) {
-    row_at[positions[rank]] = outcome.first.rows[rank];
-  }
   for (size_t i = 0; i < row_at.size(); ++i) {
     in_place += row_at[i] == i ? 1 : 0;
     ascending += i > 0 && row_at[i] > row_at[i - 1] ? 1 : 0;
@@ -231,8 +267,8 @@ TEST(AlignIdsTest, MessagesKeepToTheChunkLimit) {
     masked += message.masked().points().size() / 32;
     double_masked += message.double_masked().points().size() / 32;
   }
-  EXPECT_EQ(masked, 23 + 23);  // As many test points as ids, up to 64.
-  EXPECT_EQ(double_masked, 38 + 38);
+  EXPECT_EQ(masked, 23 + 23 + 64);  // As many test points as ids, up to 64, and the canaries.
+  EXPECT_EQ(double_masked, 38 + 38 + 64);
 }
 
 // Whatever the peer commits to, it has seen nothing that it could have made it of.
@@ -247,7 +283,7 @@ TEST(AlignIdsTest, CommitsToASetBeforeAnyPointAndToAnswersBeforeAnyAnswer) {
     EXPECT_THAT(kinds,
                 ::testing::ElementsAre(v1::AlignmentMessage::kSetSize, v1::AlignmentMessage::kMaskedCommitment,
                                        v1::AlignmentMessage::kMasked, v1::AlignmentMessage::kDoubleMaskedCommitment,
-                                       v1::AlignmentMessage::kDoubleMasked));
+                                       v1::AlignmentMessage::kDoubleMasked, v1::AlignmentMessage::kOutcome));
   }
 }
 
@@ -274,7 +310,7 @@ TEST(AlignIdsTest, ReportsProgressToTheEnd) {
   std::thread peer([&] { peer_result = AlignIds(Ids(0, 30), TestOptions(), *channels.second); });
   std::vector<uint64_t> done;
   AlignmentOptions options = TestOptions();
-  options.progress = [&](uint64_t ids, uint64_t total) {
+  options.progress = [&](uint64_t ids, uint64_t total, int64_t /*bytes*/) {
     EXPECT_EQ(total, 42);
     done.push_back(ids);
   };

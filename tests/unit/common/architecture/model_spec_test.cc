@@ -109,6 +109,25 @@ TEST(ModelSpecTest, PresetsAreThePapersModels) {
               ElementsAre("first", "second", "third", "fourth"));
 }
 
+TEST(ModelSpecTest, BothHalvesOfTheTabularModelTakeNumbersInPieces) {
+  EXPECT_THAT(Names(PresetModel(v1::ModelSpec::TABULAR)), ElementsAre("first", "second", "third", "fourth"));
+  for (const auto& [text, pieces] : {std::pair("preset: TABULAR", PresetModel(v1::ModelSpec::TABULAR).numeric_pieces()),
+                                     {"preset: TABULAR numeric_pieces: 3", 3},
+                                     {"preset: MULTILAYER_PERCEPTRON", 1},
+                                     {"preset: MULTILAYER_PERCEPTRON numeric_pieces: 8", 8}}) {
+    const auto bottom = BottomHalf(Spec(text), "second"), top = TopHalf(Spec(text), "second", 64);
+    ASSERT_TRUE(bottom.ok() && top.ok()) << bottom.status() << top.status();
+    EXPECT_EQ(bottom->numeric_pieces(), pieces) << text;
+    EXPECT_EQ(top->numeric_pieces(), pieces) << text;
+  }
+  EXPECT_GT(PresetModel(v1::ModelSpec::TABULAR).numeric_pieces(), 1);
+}
+
+TEST(ModelSpecTest, RefusesPiecesBesideTorchScript) {
+  EXPECT_THAT(BottomHalf(Spec("torchscript_path: 'f.pt' numeric_pieces: 2"), "").status().message(),
+              HasSubstr("model.numeric_pieces: expected 1 beside torchscript_path"));
+}
+
 TEST(ModelSpecTest, TheIsicModelAt84PixelsIsCutAt1600Numbers) {
   const v1::ModelSpec isic = PresetModel(v1::ModelSpec::ISIC_CONVOLUTIONAL);
   const auto plan = PlanLayers({"model", 3 * 84 * 84, {3, 84, 84}, LayersOf(isic)});
@@ -218,7 +237,7 @@ TEST(ModelSpecTest, RefusesReservedAndRepeatedNames) {
     ExpectRefused(TopHalf(named(name), "", 4).status(), "is reserved");
   }
   ExpectRefused(BottomHalf(named("b"), "").status(), "model.layers[1].name: expected a name of its own");
-  ExpectRefused(BottomHalf(named("a.unpooled"), "").status(), "expected one that does not end in .unpooled");
+  ExpectRefused(BottomHalf(named("a.unpooled"), "").status(), "expected a name that does not end in .unpooled");
 }
 
 TEST(ModelSpecTest, RefusesAConvolutionBehindAFullyConnectedLayer) {

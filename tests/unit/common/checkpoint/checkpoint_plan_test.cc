@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/config/config_paths.h"
+#include "common/config/text_config.h"
 #include "common/crypto/sha256.h"
 #include "common/process/file.h"
 #include "tests/testing/process/temp_folder.h"

@@ -34,7 +34,7 @@ class CheckpointWriterTest : public ::testing::Test {
                         {{"bias", {bias}}}, "progress", SteadyNow());
   }
   std::unique_ptr<Checkpoint> Latest() const { return *Checkpoint::Open(plan_.path); }
-  int64_t Recorded() { return *ledger_->CountEvents("checkpoint"); }
+  int64_t Recorded() { return *ledger_->CountEventsOfRun("checkpoint"); }
 
   const TempFolder folder_;
   CheckpointPlan plan_;

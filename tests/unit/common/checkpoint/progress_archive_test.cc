@@ -85,7 +85,7 @@ TEST(ProgressArchiveTest, OtherBytesAreRefused) {
   }
   std::string other = SaveProgress(number);
   other[8] ^= 1;  // Within the version's text.
-  EXPECT_THAT(std::string(LoadProgress(other, number).message()), HasSubstr("continue it with that version"));
+  EXPECT_THAT(std::string(LoadProgress(other, number).message()), HasSubstr("resume it with that version"));
 }
 
 }  // namespace

@@ -265,6 +265,22 @@ TEST_F(ReleaseJournalTest, ASettledOneStillTellsWhatHasLeft) {
   EXPECT_TRUE(absl::IsNotFound(ReleaseJournal::Settle(path_ + "0")));
 }
 
+// A run that begins, and ends before it has released anything, must not hide what the run before it released.
+TEST_F(ReleaseJournalTest, ThoseThatARunReplacesBlockUntilItsOwnDoes) {
+  ASSERT_TRUE((*ReleaseJournal::Begin(path_, ""))->Answer(0, 0, ReplyOf(ours_, 0.5)).ok());
+  const std::string next = ReleaseJournal::PathOf(files_.File("half"), "run-2");
+  {
+    const std::unique_ptr<ReleaseJournal> journal = *ReleaseJournal::Begin(next, "account", {path_});
+    EXPECT_FALSE(ReleaseJournal::Read(path_)->settled);
+    ASSERT_TRUE(journal->Take(0, 0, ours_).ok());
+    EXPECT_TRUE(ReleaseJournal::Read(path_)->settled);
+    EXPECT_FALSE(ReleaseJournal::Read(next)->settled);
+  }
+  const std::string third = ReleaseJournal::PathOf(files_.File("half"), "run-3");
+  ASSERT_TRUE((*ReleaseJournal::Begin(third, "", {next}))->Settle().ok());  // Complete without a record.
+  EXPECT_TRUE(ReleaseJournal::Read(next)->settled);
+}
+
 TEST_F(ReleaseJournalTest, IsWrittenByOneProcessAtATime) {
   const std::unique_ptr<ReleaseJournal> journal = *ReleaseJournal::Begin(path_, "");
   ASSERT_TRUE(journal->Take(0, 0, ours_).ok());

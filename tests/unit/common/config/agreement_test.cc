@@ -11,7 +11,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "common/config/canonical_message.h"
 #include "common/config/message_validator.h"
 #include "common/config/text_config.h"
 #include "common/crypto/sha256.h"
@@ -51,8 +50,9 @@ constexpr char kCanonicalHex[] =
     "319a9999999999b93f"                                          // 6: 0.1
     "3801"                                                        // 7: FLOAT32
     "4001"                                                        // 8: 1
-    "4a1d08011080c2d72f188020"                                    // 9: RISTRETTO255_DH, 100000000, 4096,
-    "20002880d0acf30e3a00499a9999999999c93f"                      //    0, 4000000000, "", 0.2
+    "4a2108011080c2d72f188020"                                    // 9: RISTRETTO255_DH, 100000000, 4096,
+    "20002880d0acf30e3a00499a9999999999c93f"                      //    0, 4000000000, "", 0.2,
+    "50808040"                                                    //    1048576
     "521d180120012800300130033005"                                // 10: LABEL_SIDE_ONLY, 1, 0, hint counts 1, 3, 5,
     "3a0f099a9999999999b93f10e807188002"                          //     rounded: 0.1, 1000, 256
     "5a24090000000000004e40110000000000005e40190000000000c08240"  // 11: 60, 120, 600,
@@ -501,6 +501,15 @@ TEST(AgreementTest, AMessageOfGuessesFitsEvenWhereBatchesAreSmall) {
   agreement.set_minimum_batch_size(2);
   agreement.mutable_alignment()->set_chunk_ids(1);
   EXPECT_GE(MaxMessageBytes(agreement), 1024 * 254 * 4);
+}
+
+TEST(AgreementTest, RefusesAPatternOfIdsThatIsNone) {
+  v1::RunAgreement agreement = Minimal();
+  agreement.mutable_alignment()->add_id_pattern("[A-Z]{2}[0-9]+");
+  EXPECT_TRUE(ValidateAgreement(agreement).ok());
+  agreement.mutable_alignment()->add_id_pattern("[0-9");
+  EXPECT_THAT(std::string(ValidateAgreement(agreement).message()),
+              HasSubstr("alignment.id_pattern[1]: expected a regular expression as RE2 has them, found \"[0-9\": "));
 }
 
 TEST(AgreementTest, RefusesMoreSharedIdsAtLeastThanAtMost) {

@@ -1,5 +1,3 @@
-#include "common/config/config_paths.h"
-
 #include <filesystem>
 #include <set>
 #include <string>
@@ -10,6 +8,8 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+
+#include "common/config/text_config.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/audit_policy.pb.h"

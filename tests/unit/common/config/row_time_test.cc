@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <string>
+#include <tuple>
 
 namespace splitveil {
 namespace {
@@ -22,6 +23,21 @@ TEST(RowTimeTest, ReadsDatesWithAndWithoutATimeOfDay) {
     ASSERT_TRUE(time.has_value()) << text;
     EXPECT_TRUE(time->is_date) << text;
     EXPECT_EQ(time->value, seconds) << text;
+  }
+}
+
+// `TZ=America/New_York date -d TEXT +%s`, on either side of a change of the clocks.
+TEST(RowTimeTest, ATimeOfDayWithoutAnOffsetIsOneOfItsZone) {
+  absl::TimeZone zone;
+  ASSERT_TRUE(absl::LoadTimeZone("America/New_York", &zone));
+  for (const auto& [text, seconds, needs_zone] : {std::tuple("2024-06-01 12:30", 1717259400.0, true),
+                                                  {"2024-01-01T12:30:05", 1704130205.0, true},
+                                                  {"2024-06-01T12:30Z", 1717245000.0, false},
+                                                  {"2024-06-01", 1717200000.0, false}}) {
+    const auto time = ParseRowTime(text, zone);
+    ASSERT_TRUE(time.has_value()) << text;
+    EXPECT_EQ(time->value, seconds) << text;
+    EXPECT_EQ(time->needs_zone, needs_zone) << text;
   }
 }
 

@@ -1,12 +1,15 @@
 #include "common/dataset/dataset.h"
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "common/dataset/feature_table.h"
@@ -120,6 +123,42 @@ TEST(DatasetTest, OpensWhatWasPrepared) {
   EXPECT_EQ((*data)->features().numeric, 3);
 }
 
+TEST(DatasetTest, IsCheckedWholeOnceAndWhenAskedTo) {
+  const ScratchFolder folder;
+  const std::string path = Parts().Write(folder);
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));  // CheckRecord.
+  ASSERT_TRUE(Dataset::Open(path).ok());
+  EXPECT_FALSE(std::filesystem::exists(path + ".checked")) << "a check by itself leaves nothing behind";
+  const auto open = [&] { return Dataset::Open(path, Dataset::kMaxResidentBytes, Dataset::Check::kRemembered); };
+  ASSERT_TRUE(open().ok());
+  EXPECT_TRUE(std::filesystem::exists(path + ".checked"));
+  const auto again = open();
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ((*again)->Gather({1, 0}).categories, (*Dataset::Open(path))->Gather({1, 0}).categories);
+  std::string bytes = folder.Read("data");
+  bytes[100] ^= 1;
+  folder.Write("data", bytes);
+  EXPECT_EQ(open().status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// What no sample has found must not be read as an index into another's memory.
+TEST(DatasetDeathTest, ANumberThatIsOutOfRangeAfterItsCheckEndsTheProcess) {
+  const ScratchFolder folder;
+  const std::string path = Parts().Write(folder);
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  const auto data = *Dataset::Open(path, Dataset::kMaxResidentBytes, Dataset::Check::kRemembered);
+  const std::string good = folder.Read("data");
+  for (const char* section : {"categories", "numeric"}) {
+    const std::string valid = Parts().sections[section];
+    std::string bytes = good;
+    const size_t at = bytes.find(valid);
+    ASSERT_NE(at, std::string::npos);
+    bytes.replace(at, valid.size(), valid.size(), '\xff');                         // -1, or NaN.
+    std::fstream(path, std::ios::in | std::ios::out | std::ios::binary) << bytes;  // In place.
+    EXPECT_EXIT((void)data->Gather({0, 1}), ::testing::ExitedWithCode(2), "found a number out of range") << section;
+  }
+}
+
 TEST(DatasetTest, SaysWhatIsPredicted) {
   const ScratchFolder folder;
   const auto binary = *Dataset::Open(Parts().Write(folder));
@@ -136,6 +175,7 @@ TEST(DatasetTest, SaysWhatIsPredicted) {
   EXPECT_TRUE(multi_class->targets().empty());
   const auto regression = *Dataset::Open(RegressionParts().Write(folder));
   EXPECT_EQ(regression->task().kind, Task::Kind::kRegression);
+  EXPECT_EQ(regression->task().target_range, 25);
   EXPECT_EQ(regression->task().classes, 0);
   EXPECT_EQ(regression->task().outputs(), 1);
   EXPECT_THAT(regression->targets(), ElementsAre(0.75F, 0));
@@ -435,6 +475,27 @@ TEST(PreparedDataTest, RefusesIdsInOtherFormsThanTheAgreedOnes) {
   EXPECT_TRUE(OpenPreparedData(party, agreement, PreparedFor::kLabelParty).ok());
   agreement.mutable_alignment()->clear_id_form();
   EXPECT_FALSE(OpenPreparedData(party, agreement, PreparedFor::kLabelParty).ok());
+}
+
+TEST(PreparedDataTest, RefusesIdsThatTheAgreedPatternDoesNotDescribe) {
+  const ScratchFolder folder;
+  Parts().Write(folder);
+  v1::PartyCommon party;
+  party.mutable_dataset()->set_path(folder.Path("data"));
+  v1::RunAgreement agreement;
+  agreement.mutable_alignment()->add_id_pattern("..*");
+  const absl::StatusOr<std::shared_ptr<const Dataset>> data =
+      OpenPreparedData(party, agreement, PreparedFor::kLabelParty);
+  ASSERT_TRUE(data.ok()) << data.status();
+  agreement.mutable_alignment()->set_id_pattern(0, std::string((*data)->ids()[0]));
+  const std::string error(OpenPreparedData(party, agreement, PreparedFor::kLabelParty).status().message());
+  EXPECT_THAT(error, HasSubstr(absl::StrCat(": ", (*data)->rows() - 1, (*data)->rows() == 2 ? " row" : " rows",
+                                            " with an id that the agreed id_pattern")));
+  EXPECT_THAT(error, HasSubstr("(row 2"));
+  EXPECT_THAT(error, ::testing::Not(HasSubstr(std::string((*data)->ids()[1]))));
+  agreement.mutable_alignment()->add_id_pattern(".*");
+  EXPECT_THAT(std::string(OpenPreparedData(party, agreement, PreparedFor::kLabelParty).status().message()),
+              HasSubstr("alignment.id_pattern: expected one"));
 }
 
 TEST(PreparedDataTest, RefusesTheOtherPartysData) {

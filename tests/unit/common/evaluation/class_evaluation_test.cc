@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 #include "common/evaluation/evaluation.h"
 #include "common/matrix/matrix.h"
@@ -108,6 +112,56 @@ TEST(EvaluateClassesTest, MacroAucIsTheMeanOverClassesAndPairs) {
 }
 
 // A class without members, or of which all rows are, has no AUC and does not count.
+// The same number, to the last bit, as sorting all rows once a class, and in less than half the time.
+TEST(EvaluateClassesTest, HundredsOfClassesNeedNoSortOfAllRowsEach) {
+  constexpr int64_t kRows = 8000, kClasses = 256;
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  Matrix logits(kRows, kClasses);
+  std::generate_n(logits.data(), logits.size(), [&] { return std::round(normal(random) * 1000) / 1000; });
+  Labels labels;
+  for (int64_t i = 0; i < kRows; ++i) {
+    labels.push_back(static_cast<uint8_t>(random() % kClasses));
+    logits.row(i)[labels.back()] += 3;
+  }
+  const absl::Time begun = absl::Now();
+  const double found = EvaluateClasses(logits, labels)->auc;
+  const absl::Duration taken = absl::Now() - begun;
+
+  std::vector<double> totals;
+  for (int64_t i = 0; i < kRows; ++i) {
+    const auto row = logits.row(i);
+    const size_t best = std::max_element(row.begin(), row.end()) - row.begin();
+    double rest = 0;
+    for (size_t k = 0; k < row.size(); ++k) {
+      rest += k == best ? 0 : std::exp(double{row[k]} - double{row[best]});
+    }
+    totals.push_back(double{row[best]});
+    totals.push_back(std::log1p(rest));
+  }
+  double sum = 0;
+  for (int64_t label = 0; label < kClasses; ++label) {
+    std::vector<std::pair<double, bool>> ranked;
+    for (int64_t i = 0; i < kRows; ++i) {
+      ranked.emplace_back(double{logits.row(i)[label]} - totals[2 * i] - totals[2 * i + 1], labels[i] == label);
+    }
+    std::sort(ranked.begin(), ranked.end());
+    double right = 0, others = 0, members = 0;
+    for (size_t begin = 0, end = 0; begin < ranked.size(); begin = end) {
+      double tied[2] = {};
+      for (; end < ranked.size() && ranked[end].first == ranked[begin].first; ++end) {
+        tied[ranked[end].second ? 1 : 0] += 1;
+      }
+      right += tied[1] * (others + tied[0] / 2);
+      others += tied[0];
+      members += tied[1];
+    }
+    sum += right / (members * others);
+  }
+  EXPECT_EQ(found, sum / kClasses);
+  EXPECT_LT(taken, (absl::Now() - begun - taken) / 2);
+}
+
 TEST(EvaluateClassesTest, MacroAucIsOfTheClassesThatArePresent) {
   const Rows rows = {{2, 0, 5}, {1, 0, 5}, {0, 1, 5}, {0, 2, 5}, {3, 0, 5}};
   const Labels labels = {0, 0, 1, 1, 1};

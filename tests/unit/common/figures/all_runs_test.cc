@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "common/leakage/bounds.h"
-#include "common/privacy/label_composition.h"
+#include "common/privacy/gaussian_privacy.h"
+#include "common/privacy/label_privacy.h"
 
 namespace splitveil {
 namespace {
@@ -26,7 +27,7 @@ LabelRun Gaussian(const std::string& account, int64_t sigma_units, double mu, do
   run.run.label_set = "clicks";
   run.run.account = account;
   run.releases = {{"gaussian", sigma_units, 1, mu}};
-  run.counted = AllRunsRow{account, 100, GaussianAucBound(counted)};
+  run.counted = AllRunsRow{account, 100, GaussianAucBound(counted), 150};  // Two such runs share an example.
   return run;
 }
 
@@ -35,6 +36,17 @@ LabelRun Flips(double epsilon) {
   run.run.protection = "label_dp";
   run.run.data_sha256 = "ab";
   run.releases = {{"flip", 0, 1, epsilon}};
+  return run;
+}
+
+// label_dp with an account, which counts its flips as noise of 1 / (2 Phi^-1(1 - rho)), and may know of `earlier` mu^2.
+LabelRun AccountedFlips(double epsilon, double earlier = 0) {
+  LabelRun run = Gaussian("a", 0, 0, 0);
+  const double mu = 2 * NormalQuantile(1 / (1 + std::exp(-epsilon)));
+  run.run.run_id = "flips";
+  run.run.protection = "label_dp";
+  run.releases = {{"flip", static_cast<int64_t>(std::ldexp(1, 20) / mu), 1, epsilon}};
+  run.counted->auc_bound = ComposedAucBound(earlier, {epsilon});
   return run;
 }
 
@@ -53,6 +65,30 @@ TEST(AllRunsTest, ARunAloneIsItsOwnBound) {
   EXPECT_NEAR(Known({Flips(1)}), std::exp(1) / (1 + std::exp(1)), kDigits);
   EXPECT_NEAR(Known({Marvell(0.7)}), GaussianAucBound(0.7), kDigits);
   EXPECT_EQ(BoundOfAllRuns({}).possible, 0.5);
+}
+
+// Randomised response by itself: e^epsilon / (1 + e^epsilon), however often the account's flips are released.
+TEST(AllRunsTest, FlipsOfAnAccountAreNoMoreThanTheyAre) {
+  for (const double epsilon : {0.1, 1.0, 3.0}) {
+    const double kept = std::exp(epsilon) / (1 + std::exp(epsilon));
+    for (const std::vector<LabelRun>& runs :
+         {std::vector<LabelRun>{AccountedFlips(epsilon)},
+          std::vector<LabelRun>{AccountedFlips(epsilon), AccountedFlips(epsilon)}}) {
+      EXPECT_NEAR(BoundOfAllRuns(runs).known, kept, kDigits);
+      EXPECT_NEAR(BoundOfAllRuns(runs).possible, kept, kDigits);
+      EXPECT_EQ(BoundOfAllRuns(runs).doubt, "");
+      EXPECT_EQ(BoundOfAllRuns(runs).not_proved, "");
+    }
+  }
+  // With noise of another draw, which is in the ledger or which only the account knows.
+  const double both = ComposedAucBound(0.25, {1});
+  EXPECT_NEAR(Known({Gaussian("a", 10, 0.5, 0.25), AccountedFlips(1, 0.25)}), both, 1e-9);
+  EXPECT_NEAR(Known({AccountedFlips(1, 0.25)}), both, 1e-9);
+  // Two strengths, and other accounts, are other flips.
+  EXPECT_GT(Known({AccountedFlips(1), AccountedFlips(2)}), ComposedAucBound(0, {2}));
+  LabelRun other = AccountedFlips(1);
+  other.run.account = other.counted->account = "b";
+  EXPECT_NEAR(Known({AccountedFlips(1), other}), ComposedAucBound(0, {1, 1}), kDigits);
 }
 
 // The file was lost between them: each account knows of one run.
@@ -85,6 +121,20 @@ TEST(AllRunsTest, ACopiedAccountDoesNotForget) {
   EXPECT_NEAR(Known({Gaussian("a", 10, 0.5, 0.25), Gaussian("a", 8, 0.6, 0.36)}), GaussianAucBound(0.61), kDigits);
   // The original knows of 0.3 more, which the copy has not seen either.
   EXPECT_NEAR(Known({Gaussian("a", 10, 0.5, 0.55), Gaussian("a", 8, 0.6, 0.36)}), GaussianAucBound(0.91), kDigits);
+}
+
+// Two partners whose customers are half of the table each: no example is in both runs.
+TEST(AllRunsTest, RunsOnDifferentExamplesOfOneTableMayNotAddUp) {
+  std::vector<LabelRun> runs = {Gaussian("a", 10, 0.5, 0.25), Gaussian("a", 8, 0.6, 0.36)};
+  for (LabelRun& run : runs) {
+    run.counted->table_rows = 200;
+  }
+  EXPECT_NEAR(BoundOfAllRuns(runs).known, GaussianAucBound(0.36), kDigits);
+  EXPECT_NEAR(BoundOfAllRuns(runs).possible, GaussianAucBound(0.61), kDigits);
+  EXPECT_THAT(BoundOfAllRuns(runs).doubt, HasSubstr("their examples differ"));
+  runs.front().counted->examples = 101;
+  EXPECT_NEAR(BoundOfAllRuns(runs).known, GaussianAucBound(0.61), kDigits);
+  EXPECT_EQ(BoundOfAllRuns(runs).doubt, "");
 }
 
 TEST(AllRunsTest, TwoLabelSetsOfOneTableAddUp) {
@@ -139,7 +189,8 @@ TEST(AllRunsTest, WhetherTwoTablesHaveTheSameLabelsIsOftenUnknown) {
   EXPECT_EQ(with("ab", "", ""), SameLabels::kYes);
   EXPECT_EQ(with("cd", "clicks", "a"), SameLabels::kNo);  // The account counts each example.
   EXPECT_EQ(with("cd", "clicks", "b"), SameLabels::kUnknown);
-  EXPECT_EQ(with("cd", "purchases", "b"), SameLabels::kNo);
+  EXPECT_EQ(with("cd", "purchases", "a"), SameLabels::kNo);
+  EXPECT_EQ(with("cd", "purchases", "b"), SameLabels::kUnknown);  // A row more, and another name.
   EXPECT_EQ(with("cd", "", ""), SameLabels::kUnknown);
   EXPECT_EQ(with("", "clicks", "a"), SameLabels::kUnknown);
   LabelRun other = Flips(1);
@@ -163,6 +214,20 @@ TEST(AllRunsTest, ARunThatResumesFromAnotherAccountsCountsItOnce) {
   second.run.resumed_from = "a10";
   EXPECT_NEAR(Known({Gaussian("a", 10, 0.5, 0.25), second}), GaussianAucBound(0.5), kDigits);
   EXPECT_NEAR(Known({second}), GaussianAucBound(0.5), kDigits);
+}
+
+// The run that it resumes from is in another ledger, of the same account perhaps: what the account has counted then
+// adds to what the other account counts. AUC 0.657 and 0.650 are 0.712 together, not 0.657.
+TEST(AllRunsTest, ARunThatResumesMayAddToAnotherAccounts) {
+  LabelRun resumed = Gaussian("a", 10, 0.5, 0.34);
+  resumed.run.resumed_from = "elsewhere";
+  const std::vector<LabelRun> runs = {resumed, Gaussian("b", 10, 0.6, 0.36)};
+  EXPECT_NEAR(BoundOfAllRuns(runs).known, GaussianAucBound(0.61), kDigits);
+  EXPECT_NEAR(BoundOfAllRuns(runs).possible, GaussianAucBound(0.70), kDigits);
+  EXPECT_THAT(BoundOfAllRuns(runs).doubt, HasSubstr("resumes from weights"));
+  std::vector<LabelRun> with_first = {Gaussian("a", 12, 0.3, 0.09), resumed, Gaussian("b", 10, 0.6, 0.36)};
+  with_first.front().run.run_id = "elsewhere";  // Of the same account: its figure is of its own releases.
+  EXPECT_NEAR(BoundOfAllRuns(with_first).known, GaussianAucBound(0.70), kDigits);
 }
 
 TEST(AllRunsTest, AnEarlierRunThatIsInNoLedgerIsInDoubt) {

@@ -19,7 +19,7 @@ TEST(FigureWordsTest, EveryVerdictHasItsWords) {
   EXPECT_EQ(VerdictWords(PrivacyVerdict::kNothingReleased), "no gradient released");
   EXPECT_EQ(VerdictWords(PrivacyVerdict::kNothingClaimed), "nothing claimed");
   EXPECT_EQ(VerdictWords(PrivacyVerdict::kUntested), "claimed, the worst case was not measured");
-  EXPECT_EQ(VerdictWords(PrivacyVerdict::kHolds), "holds as far as measured");
+  EXPECT_EQ(VerdictWords(PrivacyVerdict::kHolds), "not refuted");
   EXPECT_EQ(VerdictWords(PrivacyVerdict::kUnchecked), "proved, not checked");
   EXPECT_EQ(VerdictWords(PrivacyVerdict::kGuaranteed), "guaranteed");
   EXPECT_EQ(VerdictWords(PrivacyVerdict::kBroken), "broken");
@@ -29,7 +29,7 @@ TEST(FigureWordsTest, WhatExceedsABoundIsNamedAsTheReaderKnowsIt) {
   RunFigures figures = Stated("marvell(s=4)");
   EXPECT_EQ(BoundStateWords(figures), "not exceeded by the attacks run here");
   figures.bound_exceeded = 3;
-  EXPECT_EQ(BoundStateWords(figures), "exceeded: see bound_exceeded in the ledger's events");
+  EXPECT_EQ(BoundStateWords(figures), "exceeded");
   figures.excesses = {{"cut", "norm"}, {"first", "norm"}};
   EXPECT_EQ(BoundStateWords(figures), "exceeded by Gradient length and 1 more");
   EXPECT_EQ(BoundStateWords(figures, AttackNaming::kName), "exceeded by norm at cut and 1 more");

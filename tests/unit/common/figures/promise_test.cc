@@ -1,9 +1,9 @@
-#include "common/figures/promise.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <optional>
 #include <string>
+
+#include "common/figures/figure_words.h"
 
 namespace splitveil {
 namespace {
@@ -27,7 +27,7 @@ constexpr PrivacyVerdict kAllStandings[] = {PrivacyVerdict::kNotKnown,       Pri
 TEST(PromiseTest, AGuaranteeIsOneSentenceWithBothNumbers) {
   EXPECT_EQ(PromiseSentence(Of(PrivacyVerdict::kGuaranteed, 0.7, 0.699)),
             "Whatever the partner does with what it received, it can tell apart two customers who differ only in "
-            "their label with at most 70% certainty. The worst attack measured reached 69.9%.");
+            "their label with at most 70% certainty. The worst case measured reached 69.9%.");
 }
 
 TEST(PromiseTest, OnlyAProvedBoundIsToldAsAPromise) {

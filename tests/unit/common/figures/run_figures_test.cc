@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/leakage/certain_auc.h"
+#include "common/leakage/bounds.h"
 
 namespace splitveil {
 namespace {
@@ -227,7 +227,8 @@ TEST(StatedBoundTest, WhatDoesNotExistOrIsPrintedAsOnePromisesNothing) {
 
 TEST(StatedBoundTest, NoiseOnLabelsAloneIsProved) {
   EXPECT_TRUE(IsBoundProved("gaussian_label_dp(sigma=2)"));
-  for (const char* conditional : {"marvell(s=4)", "label_dp(epsilon=1)", "none", ""}) {
+  EXPECT_TRUE(IsBoundProved("label_dp(epsilon=1)"));
+  for (const char* conditional : {"marvell(s=4)", "label_dp(epsilon=1)+distance_correlation(weight=1)", "none", ""}) {
     EXPECT_FALSE(IsBoundProved(conditional)) << conditional;
   }
 }

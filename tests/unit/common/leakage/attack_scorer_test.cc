@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/leakage/attack_traits.h"
-#include "common/leakage/leak_auc.h"
+#include "common/leakage/summary.h"
 
 namespace splitveil {
 namespace {

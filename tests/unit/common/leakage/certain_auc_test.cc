@@ -1,5 +1,3 @@
-#include "common/leakage/certain_auc.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "common/leakage/attack_traits.h"
+#include "common/leakage/bounds.h"
 
 namespace splitveil {
 namespace {

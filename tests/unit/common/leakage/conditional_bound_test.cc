@@ -8,7 +8,7 @@
 
 #include "common/leakage/bounds.h"
 #include "common/leakage/conditional_likelihood.h"
-#include "common/leakage/leak_auc.h"
+#include "common/leakage/summary.h"
 #include "common/matrix/matrix.h"
 
 namespace splitveil {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/leakage/bounds.h"
-#include "common/leakage/leak_auc.h"
+#include "common/leakage/summary.h"
 #include "common/matrix/matrix.h"
 
 namespace splitveil {

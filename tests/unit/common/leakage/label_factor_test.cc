@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/leakage/gradient_views.h"
-#include "common/leakage/leak_auc.h"
+#include "common/leakage/summary.h"
 
 namespace splitveil {
 namespace {

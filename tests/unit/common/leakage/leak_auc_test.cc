@@ -1,5 +1,3 @@
-#include "common/leakage/leak_auc.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -7,6 +5,8 @@
 #include <limits>
 #include <random>
 #include <vector>
+
+#include "common/leakage/summary.h"
 
 namespace splitveil {
 namespace {

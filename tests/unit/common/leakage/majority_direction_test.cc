@@ -5,9 +5,9 @@
 #include <random>
 #include <vector>
 
-#include "common/leakage/leak_auc.h"
 #include "common/leakage/linear_algebra.h"
 #include "common/leakage/scores.h"
+#include "common/leakage/summary.h"
 #include "common/matrix/matrix.h"
 
 namespace splitveil {

@@ -265,8 +265,8 @@ TEST_F(LedgerReaderTest, RefusesAnotherVersion) {
   const absl::Status status = LedgerReader::Open(path_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("expected 8, found 99, written by a later version of Splitveil; to report on its runs, use the "
-                        "`splitveil` of that version; to record new runs, set another ledger_path"));
+              HasSubstr("expected 9, found 99, written by a later version of Splitveil; to report on its runs, use the "
+                        "`splitveil` of that version; to record new runs, set a different ledger_path"));
 }
 
 TEST_F(LedgerReaderTest, ReportsADamagedFile) {

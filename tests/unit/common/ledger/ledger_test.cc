@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
@@ -45,6 +47,39 @@ class LedgerTest : public LedgerFileTest {
     return count;
   }
 };
+
+// Runs and `splitveil align` share a ledger: of alignments that begin at once, no more than are allowed.
+TEST_F(LedgerTest, AlignmentsThatBeginAtOnceStayWithinTheLimit) {
+  constexpr int kLimit = 5;
+  const std::unique_ptr<Ledger> ledger = Open("run-1");
+  std::atomic<int> begun = 0, refused = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 12; ++i) {
+    threads.emplace_back([&, i] {
+      const absl::Status status =
+          RecordAlignment(path_, absl::StrCat("shared-", i), {"", "align", 3, "last", 2}, kLimit);
+      ++(status.ok() ? begun : refused);
+      EXPECT_TRUE(status.ok() || absl::IsResourceExhausted(status)) << status;
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(begun, kLimit);
+  EXPECT_EQ(refused, 12 - kLimit);
+  EXPECT_EQ(*CountAlignments(path_), kLimit);
+  EXPECT_EQ(Sql("SELECT DISTINCT program, ids, repeated, left_out FROM alignment"), "align|3|last|2");
+  EXPECT_TRUE(RecordAlignment(path_, "run-1", AlignmentRow(), 0).ok());
+  EXPECT_EQ(*CountAlignments(path_), kLimit + 1);
+}
+
+TEST_F(LedgerTest, CountingAlignmentsMakesNoLedger) {
+  EXPECT_EQ(*CountAlignments(path_), 0);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  std::ofstream(path_) << "id,amount\n";
+  EXPECT_EQ(CountAlignments(path_).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(RecordAlignment(path_, "shared-1", AlignmentRow(), 0).ok());
+}
 
 TEST_F(LedgerTest, StoresEveryTable) {
   std::unique_ptr<Ledger> ledger = Open("run-1");
@@ -114,7 +149,7 @@ TEST_F(LedgerTest, KeepsPlantedSqlAsText) {
   EXPECT_EQ(Sql("SELECT attack FROM leak"), planted);
   EXPECT_EQ(Sql("SELECT detail FROM event"), planted);
   EXPECT_EQ(Sql("SELECT config_json FROM run"), planted);
-  EXPECT_EQ(Sql("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"), "18");
+  EXPECT_EQ(Sql("SELECT count(*) FROM sqlite_schema WHERE type = 'table'"), "19");
 }
 
 // Events tell what the peer has said, too, and are read on terminals.
@@ -298,7 +333,7 @@ TEST_F(LedgerTest, AKilledProcessLosesOnlyWhatWasNotCommitted) {
 TEST_F(LedgerTest, IsMarkedAndStrictAndRefersToTheRun) {
   Open("run-1");
   EXPECT_EQ(Sql("PRAGMA application_id"), std::to_string(0x53564c47));
-  EXPECT_EQ(Sql("PRAGMA user_version"), "8");
+  EXPECT_EQ(Sql("PRAGMA user_version"), "9");
   EXPECT_EQ(Sql("PRAGMA journal_mode"), "wal");
   EXPECT_THAT(Sql("INSERT INTO leak VALUES ('run-1', 0, 'o', 'cut', 'norm', 'high', 1)"), HasSubstr("REAL"));
   EXPECT_THAT(Sql("PRAGMA foreign_keys = ON; INSERT INTO event VALUES ('unknown', '', '', '')"),
@@ -362,7 +397,7 @@ TEST_F(LedgerTest, RefusesAnotherVersion) {
   const absl::Status status = Ledger::Create(path_, Run("run-2")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("ledger version: expected 8, found 1, written by an earlier version of Splitveil;"));
+              HasSubstr("ledger version: expected 9, found 1, written by an earlier version of Splitveil;"));
   // What wrote it stands in its latest run.
   Sql("UPDATE run SET started_at = '2026-01-31T09:30:00.123Z', config_json = '{\"version\":\"0.0.9\"}'");
   EXPECT_THAT(std::string(Ledger::Create(path_, Run("run-2")).status().message()),

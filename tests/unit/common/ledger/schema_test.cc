@@ -84,7 +84,7 @@ TEST_F(LedgerPathTest, AcceptsAnEmptyFileAsARunWould) {
 TEST_F(LedgerPathTest, RefusesAnotherVersion) {
   Open("run-1");
   Sql("PRAGMA user_version = 3");
-  ExpectRefused(path_, absl::StatusCode::kInvalidArgument, "ledger version: expected 8, found 3");
+  ExpectRefused(path_, absl::StatusCode::kInvalidArgument, "ledger version: expected 9, found 3");
 }
 
 TEST_F(LedgerPathTest, RefusesWhatIsNoLedger) {
@@ -95,7 +95,7 @@ TEST_F(LedgerPathTest, RefusesWhatIsNoLedger) {
 }
 
 TEST_F(LedgerPathTest, RefusesAFolderThatDoesNotExist) {
-  ExpectRefused(folder_ + "/absent/run.db", absl::StatusCode::kNotFound, "expected a path in a folder that exists");
+  ExpectRefused(folder_ + "/absent/run.db", absl::StatusCode::kNotFound, "its folder does not exist");
 }
 
 }  // namespace

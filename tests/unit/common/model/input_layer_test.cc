@@ -1,5 +1,6 @@
 #include "common/model/input_layer.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
@@ -70,6 +71,55 @@ TEST_F(InputLayerTest, PassesPlainNumbersOnWithoutACopy) {
   EXPECT_EQ(input->data(), batch_.numeric.data());
   EXPECT_TRUE(layer->parameters("").empty());
   EXPECT_TRUE(layer->Update({}).ok());
+}
+
+// What of each quarter of [0, 1] lies below the number.
+TEST_F(InputLayerTest, GivesNumbersInPieces) {
+  options_.pieces = 4;
+  options_.features.numeric = 2;
+  batch_.numeric = Matrix(2, 2);
+  batch_.numeric.row(0)[0] = 0;
+  batch_.numeric.row(0)[1] = 0.3125f;
+  batch_.numeric.row(1)[0] = 1;
+  batch_.numeric.row(1)[1] = 0.75f;
+  auto layer = Create();
+  ASSERT_EQ(layer->width(), 4 + 8);
+  Matrix storage;
+  const auto input = layer->Assemble(batch_, ParameterUse::kTraining, storage);
+  ASSERT_TRUE(input.ok()) << input.status();
+  EXPECT_THAT(input->row(0).subspan(4), ElementsAre(0, 0, 0, 0, 1, 0.25f, 0, 0));
+  EXPECT_THAT(input->row(1).subspan(4), ElementsAre(1, 1, 1, 1, 1, 1, 1, 0));
+}
+
+// Whatever values a continuous function has at the ends of the pieces: a weighted sum of them is linear in between.
+TEST_F(InputLayerTest, AWeightedSumOfPiecesIsAnyPiecewiseLinearFunction) {
+  const std::vector<double> at_ends = {0.5, -1, 2, 2, -0.25, 7};
+  options_.pieces = 5;
+  options_.features = {/*numeric=*/1, /*categorical=*/0, /*embedding_rows=*/0};
+  batch_.categories.clear();
+  batch_.rows = 101;
+  batch_.numeric = Matrix(101, 1);
+  for (int64_t row = 0; row < 101; ++row) {
+    batch_.numeric.row(row)[0] = static_cast<float>(row) / 100;
+  }
+  Matrix storage;
+  const auto input = Create()->Assemble(batch_, ParameterUse::kTraining, storage);
+  ASSERT_TRUE(input.ok()) << input.status();
+  for (int64_t row = 0; row < 101; ++row) {
+    double sum = at_ends[0];
+    for (size_t i = 0; i < 5; ++i) {
+      sum += (at_ends[i + 1] - at_ends[i]) * input->row(row)[i];
+    }
+    const auto left = static_cast<size_t>(std::min<int64_t>(row / 20, 4));
+    const double share = static_cast<double>(row) / 20 - static_cast<double>(left);
+    EXPECT_NEAR(sum, (1 - share) * at_ends[left] + share * at_ends[left + 1], 1e-5) << row;
+  }
+}
+
+TEST_F(InputLayerTest, RefusesImagesInPieces) {
+  options_.pieces = 2;
+  options_.features = {/*numeric=*/4, /*categorical=*/0, /*embedding_rows=*/0, /*image=*/{1, 2, 2}};
+  ExpectCreateRefused("model.numeric_pieces: expected 1, as the data have images, found 2");
 }
 
 TEST_F(InputLayerTest, WorksWithoutNumericColumns) {

@@ -247,7 +247,7 @@ TEST_F(MonitoringServerTest, SilentConnectionsAreGivenUp) {
   limit_ = absl::Milliseconds(200);
   Start();
   std::vector<int> silent;
-  for (int i = 0; i < 2 * HttpListener::kThreads; ++i) {
+  for (int i = 0; i < 2 * MonitoringPlan().threads; ++i) {
     silent.push_back(Connect());
   }
   client_->set_read_timeout(30);
@@ -262,7 +262,7 @@ TEST_F(MonitoringServerTest, SilentConnectionsAreGivenUp) {
 TEST_F(MonitoringServerTest, EndsAtOnceWhoeverIsConnected) {
   Start();
   std::vector<int> silent;
-  for (int i = 0; i < HttpListener::kThreads; ++i) {
+  for (int i = 0; i < MonitoringPlan().threads; ++i) {
     silent.push_back(Connect());
     (void)send(silent.back(), "GET /me", 7, MSG_NOSIGNAL);
   }

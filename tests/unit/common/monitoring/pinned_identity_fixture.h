@@ -11,7 +11,6 @@
 #include "deploy/operator/certificates/certificate_authority.h"
 
 #include "common/transport/certificate.h"
-#include "common/transport/tls_identity.h"
 #include "tests/testing/process/temp_folder.h"
 
 namespace splitveil {

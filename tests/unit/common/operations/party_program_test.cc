@@ -62,7 +62,7 @@ TEST_F(PartyCheckTest, WhatOthersMayReadBecomesTheOwnersAlone) {
   const std::string log = ::testing::internal::GetCapturedStderr();
   for (const char* name : found) {
     EXPECT_EQ(std::filesystem::status(folder_.File(name)).permissions(), perms(0600)) << name;
-    EXPECT_THAT(log, HasSubstr(folder_.File(name) + ": now its owner's alone (0600); its mode was 0644"));
+    EXPECT_THAT(log, HasSubstr(folder_.File(name) + ": now readable by its owner only (0600); its mode was 0644"));
   }
   for (const char* name : {"published.json", "own.data.1"}) {
     EXPECT_EQ(std::filesystem::status(folder_.File(name)).permissions(), perms(0644)) << name;
@@ -77,7 +77,7 @@ TEST_F(PartyCheckTest, RefusesALedgerThatCannotBe) {
   party_.set_ledger_path(folder_.File("absent/run.db"));
   EXPECT_THAT(
       std::string(Check().message()),
-      StartsWith(config_ + ": party.ledger_path: " + folder_.File("absent/run.db") + ": expected a path in a folder"));
+      StartsWith(config_ + ": party.ledger_path: " + folder_.File("absent/run.db") + ": its folder does not exist"));
 }
 
 TEST_F(PartyCheckTest, RefusesAnExportIntoAFile) {
@@ -94,7 +94,7 @@ TEST_F(PartyCheckTest, RefusesAPageWhereThePartyListens) {
     party_.mutable_monitoring()->set_listen_address("127.0.0.1:" + port);
     EXPECT_EQ(Check(own + port).message(),
               absl::StrCat(config_,
-                           ": party.monitoring.listen_address: expected another address than the party's own "
+                           ": party.monitoring.listen_address: expected a different address than the party's own "
                            "listen_address \"",
                            own, port, "\", found \"127.0.0.1:", port, "\": give one of them another port"));
   }

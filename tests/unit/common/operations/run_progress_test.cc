@@ -1,8 +1,8 @@
-#include "common/operations/run_progress.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <random>
+
+#include "common/operations/run_status.h"
 
 namespace splitveil {
 namespace {
@@ -17,14 +17,19 @@ TEST(AlignmentProgressTest, TellsTheStatusAndThePersonWhoWatches) {
   AlignmentProgress progress(&status);
   EXPECT_EQ(status.Snapshot().phase(), "aligning");
   EXPECT_EQ(status.Snapshot().ids_to_mask(), 0);
-  progress.Report(12, 42);
+  progress.Report(12, 42, 1000);
   EXPECT_EQ(status.Snapshot().masked_ids(), 12);
   EXPECT_EQ(status.Snapshot().ids_to_mask(), 42);
-  progress.Report(42, 42);
+  progress.Report(42, 42, 3'000'000);
   progress.Finish();
   EXPECT_EQ(status.Snapshot().masked_ids(), 42);
+  EXPECT_EQ(status.Snapshot().alignment_bytes(), 3'000'000);
+  EXPECT_GT(status.Snapshot().masked_ids_per_second(),
+            30);  // The 30 ids after the first report, in less than a second.
+  EXPECT_EQ(status.Snapshot().alignment_seconds_left(), 0);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              AllOf(HasSubstr("aligning  12/42\n"), HasSubstr("aligning  42/42"), Not(HasSubstr("loss"))));
+              AllOf(HasSubstr("aligning  12/42  0.0 MB\n"), HasSubstr("aligning  42/42"), HasSubstr("  3.0 MB\n"),
+                    Not(HasSubstr("loss"))));
 }
 
 using std::chrono::milliseconds;

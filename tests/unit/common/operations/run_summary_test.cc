@@ -66,7 +66,7 @@ TEST(RunSummaryTest, AnswersFirstInTwelveLines) {
   EXPECT_EQ(
       RunSummaryTable(LabelFigures(), "out/label_party.result.json"),
       "run demo-1234 completed at the label party\n"
-      "  verdict         holds as far as measured; the bound: not exceeded by the attacks run here\n"
+      "  verdict         not refuted; the bound: not exceeded by the attacks run here\n"
       "  promise         Not a promise: the worst attack measured tells apart two customers with different labels "
       "with 78.2% certainty. A limit of 78.6% is computed only for Gaussian classes and adversaries that use class "
       "moments alone, given the top model.\n"
@@ -159,7 +159,7 @@ TEST(RunSummaryTest, HasTheFiguresOfItsTask) {
               HasSubstr("norm at cut\n"
                         "  test R^2        0.7500 (best by validation, after epoch 4, which is kept; last "
                         "0.6875)\n"
-                        "  test RMSE       0.0625  (of targets scaled to 0 to 1)\n"));
+                        "  test RMSE       0.0625  (in the target's unit)\n"));
   figures.test = {};  // No test examples.
   EXPECT_THAT(RunSummaryTable(figures, "", true), Not(HasSubstr("  test ")));
 }
@@ -175,7 +175,8 @@ TEST(RunSummaryTest, SaysWhatTheBoundRestsOn) {
 
 // Nothing that was measured makes a bound for Gaussian classes a guarantee.
 TEST(RunSummaryTest, OnlyAProvedBoundIsGuaranteed) {
-  for (const char* protection : {"marvell(s=4)", "iso(t=2)", "max_norm", "label_dp(epsilon=1)"}) {
+  for (const char* protection :
+       {"marvell(s=4)", "iso(t=2)", "max_norm", "label_dp(epsilon=1)+distance_correlation(weight=1)"}) {
     RunFigures figures = LabelFigures();
     figures.protection = protection;
     EXPECT_EQ(figures.verdict(), PrivacyVerdict::kHolds) << protection;
@@ -199,7 +200,7 @@ TEST(RunSummaryTest, ABoundOnSingleStepsAloneIsToldApart) {
   EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("  verdict         nothing claimed\n"));
   figures.step_auc_bound_p95 = 0.75;
   EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("a bound on single steps, none over the whole run\n"));
-  EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("  verdict         holds as far as measured; the bound: "));
+  EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("  verdict         not refuted; the bound: "));
 }
 
 TEST(RunSummaryTest, AClaimThatItsOwnScoresRefuteIsBroken) {
@@ -282,8 +283,7 @@ TEST(RunSummaryTest, ABoundIsNeverSaidToHold) {
   EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("  promise         Nothing limits what the partner learns: "));
   figures.run_auc_bound = 0.7;
   figures.bound_exceeded = 2;
-  EXPECT_THAT(RunSummaryTable(figures, ""),
-              HasSubstr("broken; the bound: exceeded: see bound_exceeded in the ledger's events\n"));
+  EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("broken; the bound: exceeded\n"));
   figures.excesses = {{"cut", "residual_norm"}};
   EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("; the bound: exceeded by residual_norm at cut\n"));
   figures.excesses = {{"cut", "a"}, {"cut", "b"}, {"cut", "c"}, {"cut", "d"}, {"cut", "e"}};

@@ -1,8 +1,7 @@
-#include "common/operations/untold_end.h"
-
 #include <gtest/gtest.h>
 #include <string>
 
+#include "common/operations/run_summary.h"
 #include "tests/testing/process/temp_folder.h"
 
 namespace splitveil {

@@ -1,5 +1,3 @@
-#include "common/privacy/label_composition.h"
-
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "common/privacy/gaussian_privacy.h"
+#include "common/privacy/label_privacy.h"
 
 namespace splitveil {
 namespace {

@@ -1,5 +1,3 @@
-#include "common/privacy/label_noise_plan.h"
-
 #include <algorithm>
 #include <cmath>
 #include <gmock/gmock.h>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "common/crypto/label_noise.h"
+#include "common/privacy/label_privacy.h"
 
 namespace splitveil {
 namespace {

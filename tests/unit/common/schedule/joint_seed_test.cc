@@ -1,9 +1,9 @@
-#include "common/schedule/joint_seed.h"
-
 #include <gtest/gtest.h>
 #include <string>
 
 #include "absl/strings/escaping.h"
+
+#include "common/schedule/schedule.h"
 
 namespace splitveil {
 namespace {

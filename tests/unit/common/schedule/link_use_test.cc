@@ -1,7 +1,7 @@
-#include "common/schedule/link_use.h"
-
 #include <algorithm>
 #include <gtest/gtest.h>
+
+#include "common/schedule/schedule.h"
 
 namespace splitveil {
 namespace {

@@ -1,5 +1,3 @@
-#include "common/storage/pending_file.h"
-
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/storage/file_system.h"
 #include "tests/testing/scratch_folder.h"
 
 namespace splitveil {

@@ -1,5 +1,3 @@
-#include "common/telemetry/progress.h"
-
 #include <fcntl.h>
 #include <pty.h>
 #include <sys/ioctl.h>
@@ -102,10 +100,11 @@ TEST_F(ProgressTest, TerminalShowsEverything) {
   now_ += std::chrono::seconds(10);
   ProgressUpdate update = At(300);
   update.leak = "norm 0.54 cosine 0.68 at cut";
+  update.bytes = 12'460'000;
   progress->Update(update);
   EXPECT_EQ(Output(), std::string(kWipe) +
                           "label party  300/1000  epoch 2/5  eta 35s  loss 0.5123  leak norm 0.54 cosine 0.68 at cut  "
-                          "2000 ex/s");
+                          "2000 ex/s  12.5 MB");
 }
 
 TEST_F(ProgressTest, TerminalRedrawsAtMostFiveTimesASecond) {

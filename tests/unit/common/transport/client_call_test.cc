@@ -1,13 +1,21 @@
 #include "common/transport/client_call.h"
 
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <google/protobuf/message.h>
 #include <gtest/gtest.h>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/cord.h"
-#include "gtest/gtest.h"
+#include "absl/strings/str_cat.h"
 
+#include "common/config/text_config.h"
 #include "common/process/exit_code.h"
+
+#include "splitveil/v1/options.pb.h"
+#include "splitveil/v1/party.pb.h"
 
 namespace splitveil {
 namespace {
@@ -21,11 +29,64 @@ TEST(StatusMapperTest, OkMapsBothWays) {
 TEST(StatusMapperTest, WhereFilesLieStaysHere) {
   const auto sent = [](const char* message) { return ToGrpcStatus(absl::InternalError(message)).error_message(); };
   EXPECT_EQ(sent("/srv/run/a.db: cannot be written"), "a file: cannot be written");
+  EXPECT_EQ(sent("ledger:/srv/My Data/a b.db: full [/tmp/x]"), "ledger:a file b.db: full [a file]");
   EXPECT_EQ(sent("it broke off (/srv/run/a.db), \"/etc/x y\" (path=/b)"),
             "it broke off (a file), \"a file y\" (path=a file)");
   for (const char* const plain : {"", "/", "resumed_from: demo-12/3+4 at the label party", "3 / 4 of https://a/b"}) {
     EXPECT_EQ(sent(plain), plain);
   }
+}
+
+// Sets every file and folder that a configuration can name.
+void NameEveryFile(google::protobuf::Message& message, int depth = 0) {
+  const google::protobuf::Descriptor& type = *message.GetDescriptor();
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const google::protobuf::FieldDescriptor& field = *type.field(i);
+    const std::string name = absl::StrCat("deep down/", field.name(), " of ours.bin");
+    if (field.options().GetExtension(v1::path)) {
+      field.is_repeated() ? reflection.AddString(&message, &field, name) : reflection.SetString(&message, &field, name);
+    } else if (field.message_type() != nullptr && depth < 5) {
+      NameEveryFile(
+          field.is_repeated() ? *reflection.AddMessage(&message, &field) : *reflection.MutableMessage(&message, &field),
+          depth + 1);
+    }
+  }
+}
+
+// Everything that either service tells a peer goes through ToGrpcStatus. The folder has a blank and is relative.
+template <typename Config>
+void ExpectNoFileIsTold() {
+  Config config;
+  NameEveryFile(config);
+  ResolvePaths("../the bank/party.textproto", config);
+  const std::vector<ConfigPath> paths = ListPaths(config);
+  EXPECT_GT(paths.size(), 8);
+  std::vector<std::string> told = {"../the bank/party.textproto:3:1: expected a number",
+                                   "../the bank/unnamed.db: cannot be opened"};
+  for (const ConfigPath& path : paths) {
+    for (const std::string& file : {path.path, path.path + "-wal", path.path + ".answered.0123456789abcdef",
+                                    path.path + "/checkpoint.3", std::filesystem::absolute(path.path).string()}) {
+      told.insert(told.end(), {file + ": cannot be written: No space left on device",
+                               absl::StrCat("party.ledger_path: expected a file, found \"", file, "\": a folder"),
+                               absl::StrCat("restore it (", file, "), or delete ", file),
+                               absl::StrCat("path=", file, ", ", file, ";", file)});
+    }
+  }
+  for (const std::string& message : told) {
+    const std::string sent = ToGrpcStatus(absl::InternalError(message)).error_message();
+    EXPECT_THAT(sent, ::testing::Not(::testing::AnyOf(::testing::HasSubstr("the bank"), ::testing::HasSubstr("deep"),
+                                                      ::testing::HasSubstr("down"), ::testing::HasSubstr("ours"))));
+    EXPECT_THAT(sent, ::testing::HasSubstr("a file"));
+  }
+}
+
+TEST(StatusMapperTest, NoErrorTellsAPeerWhereAPartyKeepsItsFiles) {
+  ExpectNoFileIsTold<v1::LabelPartyConfig>();
+  ExpectNoFileIsTold<v1::NonLabelPartyConfig>();
+  // What is no path stays.
+  EXPECT_EQ(ToGrpcStatus(absl::InternalError("label party: model.layers[1]")).error_message(),
+            "label party: model.layers[1]");
 }
 
 TEST(StatusMapperTest, EveryErrorKeepsCodeAndMessageThereAndBack) {

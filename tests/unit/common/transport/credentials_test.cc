@@ -386,6 +386,18 @@ TEST_F(CredentialsTest, WaitForPeerFailsWhereNobodyListens) {
   EXPECT_FALSE(RefusedByPeer(status));
 }
 
+TEST_F(CredentialsTest, WaitForPeerSaysWhatItWaitsFor) {
+  server_->Shutdown();
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(
+      WaitForPeer(address(), NonLabelIdentity(), kLabelName, SteadyAfter(absl::Seconds(1)), {}, absl::Milliseconds(20))
+          .code(),
+      absl::StatusCode::kUnavailable);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr(absl::StrCat("INFO waiting for ", kLabelName, " at ", address(),
+                                     " (Connection refused): 0 already, at most ")));
+}
+
 TEST_F(CredentialsTest, WaitForPeerFailsWhereTheListenerIsSilent) {
   int port = 0;
   const int listener = ListenOnFreePort(&port);

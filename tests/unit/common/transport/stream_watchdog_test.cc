@@ -1,5 +1,3 @@
-#include "common/transport/stream_watchdog.h"
-
 #include <atomic>
 #include <future>
 #include <thread>
@@ -7,6 +5,8 @@
 
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
+
+#include "common/transport/client_call.h"
 
 namespace splitveil {
 namespace {

@@ -12,7 +12,7 @@
 #include <openssl/pem.h>
 #include <utility>
 
-#include "deploy/operator/certificates/certificate_parts.h"
+#include "deploy/operator/certificates/certificate_authority.h"
 
 #include "common/transport/certificate.h"
 
@@ -119,7 +119,7 @@ CertifiedKey FutureCertificate(const CertifiedKey& authority, const std::string&
 CertifiedKey SignedBy(const CertifiedKey& signer, const std::string& dns_name) {
   const auto issuer = ParseCertificates(signer.certificate_pem);
   const auto issuer_key = ParsePrivateKey(signer.private_key_pem);
-  const PrivateKey key = NewKey();
+  const PrivateKeyPtr key = NewKey();
   const auto certificate = NewUnsigned(FirstLabel(dns_name), key.get(), 30);
   Require(issuer.ok() && issuer_key.ok() && certificate.ok() &&
               Sign(certificate->get(), issuer->front().get(), issuer_key->get(), PartyExtensions(dns_name)).ok(),

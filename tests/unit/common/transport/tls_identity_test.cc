@@ -1,5 +1,3 @@
-#include "common/transport/tls_identity.h"
-
 #include <stdlib.h>
 
 #include <filesystem>

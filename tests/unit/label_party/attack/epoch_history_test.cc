@@ -1,10 +1,9 @@
-#include "label_party/attack/epoch_history.h"
-
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <vector>
 
 #include "common/checkpoint/progress_archive.h"
+#include "label_party/attack/attribute_decoder.h"
 
 namespace splitveil {
 namespace {

@@ -9,6 +9,9 @@
 #include <set>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
 namespace splitveil {
 namespace {
 
@@ -155,6 +158,23 @@ TEST(LabelCandidatesTest, MoreClassesThanNumbersInAGradientAreNotExact) {
   KnownHead head(120, /*sigma=*/1, /*seed=*/5);
   head.Release(head.targets);
   EXPECT_THAT(PlacesBetween(head.Candidates({Task::Kind::kMultiClass, 120}), head.Evidence()).exact, Each(0));
+}
+
+// Their residuals would take the cube of the classes to solve for, under the session's lock.
+TEST(LabelCandidatesTest, WhatCannotBeToldApartTakesNoTimeToSolve) {
+  const auto seconds = [](int64_t classes) {
+    KnownHead head(classes, /*sigma=*/1, /*seed=*/6);
+    head.Release(head.targets);
+    const std::vector<LabelCandidates> candidates = head.Candidates({Task::Kind::kMultiClass, classes});
+    absl::Duration least = absl::InfiniteDuration();
+    for (int repeat = 0; repeat < 5; ++repeat) {
+      const absl::Time begun = absl::Now();
+      (void)PlacesBetween(candidates, head.Evidence());
+      least = std::min(least, absl::Now() - begun);
+    }
+    return absl::ToDoubleSeconds(least);
+  };
+  EXPECT_LT(seconds(128), 16 * seconds(kWidth)) << "as many more classes";
 }
 
 TEST(LabelCandidatesTest, DirectionsThatDependOnEachOtherAreNotExact) {

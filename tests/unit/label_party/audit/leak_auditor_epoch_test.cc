@@ -1,4 +1,5 @@
 // Figures over the examples of an epoch, beside what the noise allows.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <gtest/gtest.h>
@@ -99,6 +100,14 @@ TEST_F(LeakAuditorTest, SaysWhenMoreIsReadThanTheNoiseAllows) {
   const std::vector<EventRow> events = *(*reader)->Events("audit-1");
   ASSERT_EQ(events.size(), auditor_->bound_exceeded());
   EXPECT_EQ(events[0].kind, "bound_exceeded");
+  // Named at the end of the run, too, when the last epoch's figures no longer tell.
+  EXPECT_EQ(auditor_->attacks_beyond().size(), events.size());
+  for (const auto& [layer, attack] : auditor_->attacks_beyond()) {
+    EXPECT_EQ(layer, "cut");
+    EXPECT_TRUE(std::any_of(events.begin(), events.end(), [name = attack](const EventRow& event) {
+      return event.detail.find(name + " at cut") != std::string::npos;
+    })) << attack;
+  }
 }
 
 TEST_F(LeakAuditorTest, PoolsThePeersScoresByEpoch) {

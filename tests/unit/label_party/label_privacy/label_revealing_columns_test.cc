@@ -119,6 +119,23 @@ TEST(LabelRevealingColumnsTest, FindsAUShape) {
               HasSubstr("N2 alone, value by value, ranks the labels at AUC"));
 }
 
+TEST(LabelRevealingColumnsTest, FindsASquareOfANumberToBePredicted) {
+  std::mt19937 random(7);
+  for (const bool is_made_of_it : {true, false}) {
+    SmallTable table;
+    table.task = {Task::Kind::kRegression};
+    for (int i = 0; i < kRows; ++i) {
+      const float target = std::clamp(0.5F + 0.15F * Normal(random), 0.0F, 1.0F);
+      const float made = is_made_of_it ? target : 0.5F + 0.15F * Normal(random);
+      table.ids.push_back(absl::StrCat("id", i));
+      table.targets.push_back(target);
+      table.numeric.push_back({(made - 0.5F) * (made - 0.5F), target + 0.5F * Normal(random)});
+    }
+    const std::string found = DescribeLabelRevealingColumns(*table.Store());
+    EXPECT_EQ(found.empty(), !is_made_of_it) << found;
+  }
+}
+
 // "before" and "after" say nothing by themselves: they spread a hundred times as far as they differ.
 TEST(LabelRevealingColumnsTest, FindsADifferenceOfTwoColumns) {
   EXPECT_THAT(

@@ -8,11 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "common/crypto/sha256.h"
 #include "common/leakage/bounds.h"
-#include "common/leakage/leak_auc.h"
+#include "common/leakage/summary.h"
+#include "common/process/exit_code.h"
 #include "label_party/protection/gradient_protection.h"
-#include "label_party/protection/passthrough_methods.h"
 #include "tests/testing/drawn_targets.h"
+#include "tests/testing/process/temp_folder.h"
 #include "tests/unit/label_party/protection/head_behind.h"
 
 namespace splitveil {
@@ -261,6 +263,100 @@ TEST(GaussianLabelDpMethodTest, EveryDrawHasADivergenceOfItsOwn) {
   EXPECT_NEAR(report->sum_kl_so_far, 0.75, 1e-6);
   EXPECT_NEAR(report->run_sum_kl, 1, 1e-6);
   EXPECT_FALSE(report->releases_repeat);
+}
+
+// Of the discrete Gaussian on the grid: the sums of its densities that flip a 0 (above 1/2) and a 1 (-1/2 and below).
+TEST(LabelRandomizerTest, NeitherLabelFlipsWithLessThanTheProbabilityThatEpsilonAllows) {
+  for (const double epsilon : {0.001, 0.1, 1.0, 3.0, 8.0}) {
+    v1::GradientProtection config;
+    config.mutable_label_dp()->set_epsilon(epsilon);
+    const std::vector<NoiseReleases> planned = *PlannedReleases(config, Task());
+    ASSERT_EQ(planned.size(), 1U);
+    EXPECT_EQ(planned[0].draws, 1U);
+    const double sigma = planned[0].sigma_units;
+    const int64_t half = int64_t{1} << 19;
+    // Tails by the Gaussian integral from the first unit's edge: exact to 1e-12 at these sigmas (Poisson's summation).
+    const double of_zero = 0.5 * std::erfc((static_cast<double>(half) + 0.5) / sigma / std::sqrt(2));
+    const double of_one = 0.5 * std::erfc((static_cast<double>(half) - 0.5) / sigma / std::sqrt(2));
+    const double rho = 1 / (1 + std::exp(epsilon));
+    EXPECT_GE(of_zero, rho) << epsilon;
+    EXPECT_LE(of_one, rho * (1 + 1e-3)) << epsilon;
+    EXPECT_LE(std::log((1 - of_zero) / of_zero), epsilon) << epsilon;
+  }
+}
+
+// On all cores, in shares, what one object draws one by one.
+TEST(NoisedLabelsTest, ManyExamplesGetTheNoiseOfEachByItself) {
+  Task task;
+  task.kind = Task::Kind::kMultiClass;
+  task.classes = 8;
+  constexpr size_t kMany = 5000;
+  const std::shared_ptr<NoisedLabels> noised = *NoisedLabels::Create(WithSigma(2), task, FixedKey());
+  LabelNoise alone = *LabelNoise::Create(FixedKey(), Sha256("labels of one run"), {*SigmaUnits(2)});
+  const std::vector<NoiseRow> examples = NumberedNoiseRows(kMany);
+  std::vector<float> labels(kMany);
+  for (size_t j = 0; j < kMany; ++j) {
+    labels[j] = static_cast<float>(j % 8);
+  }
+  const std::vector<float> targets = *noised->TrainingTargets(examples, labels, 0);
+  ASSERT_EQ(targets.size(), 8 * kMany);
+  for (size_t j = 0; j < kMany; ++j) {
+    for (uint32_t k = 0; k < 8; ++k) {
+      const int64_t expected = (j % 8 == k ? kLabelGridUnit : 0) + alone.At(examples[j], 0, k);
+      ASSERT_EQ(targets[8 * j + k], std::ldexp(static_cast<float>(expected), -kLabelGridBits)) << j << ", " << k;
+    }
+  }
+}
+
+TEST(NoisedLabelsTest, DrawsNothingBeforeTheAccountHasCounted) {
+  const testing::TempFolder folder;
+  const auto noised = [&](double limit) {
+    return *NoisedLabels::Create(
+        WithSigma(1), Task(),
+        *PrivacyAccount::Open({folder.File("labels.account.db"), "clicks", limit, LabelKind::kBinary}));
+  };
+  const std::shared_ptr<NoisedLabels> admitted = noised(1);
+  EXPECT_EQ(admitted->TrainingTargets(NumberedNoiseRows(1), {1}, 0).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_FALSE(admitted->drawn());
+  const std::shared_ptr<NoisedLabels> halted = noised(0.6);
+  EXPECT_TRUE(IsHalt(halted->Count(NumberedNoiseRows(1), {1})));
+  EXPECT_FALSE(halted->TrainingTargets(NumberedNoiseRows(1), {1}, 0).ok());
+  ASSERT_TRUE(admitted->Count(NumberedNoiseRows(1), {1}).ok());
+  EXPECT_TRUE(admitted->TrainingTargets(NumberedNoiseRows(1), {1}, 0).ok());
+}
+
+TEST(LabelRandomizerTest, RefusesAnEpsilonOfNoNoise) {
+  for (const double epsilon : {0.0, -1.0, 1e5, std::nan("")}) {
+    EXPECT_FALSE(LabelRandomizer::Create(epsilon, FixedKey()).ok()) << epsilon;
+  }
+}
+
+// Flips that are drawn again count once; with Gaussian noise on the same labels mu^2 adds.
+TEST(LabelRandomizerTest, AnAccountCountsFlipsOnceAndAddsThemToOtherNoise) {
+  const testing::TempFolder folder;
+  const std::vector<uint8_t> labels(400, 1);
+  const auto account = [&] {
+    return *PrivacyAccount::Open({folder.File("labels.account.db"), "clicks", 1, LabelKind::kBinary});
+  };
+  const std::shared_ptr<LabelRandomizer> first = *LabelRandomizer::Create(1, account());
+  const std::vector<float> flips = DrawTargets(*first, labels);
+  ASSERT_TRUE(first->accounted().has_value());
+  const double mu = 1.232035;  // 2 Phi^-1(0.731059), by Python's statistics.NormalDist.
+  EXPECT_NEAR(first->accounted()->run_sum_kl, mu * mu, 1e-3);
+  EXPECT_EQ(first->accounted()->earlier_sum_kl, 0);
+
+  const std::shared_ptr<LabelRandomizer> again = *LabelRandomizer::Create(1, account());
+  EXPECT_EQ(DrawTargets(*again, labels), flips);
+  EXPECT_NEAR(again->accounted()->earlier_sum_kl, 0, 1e-9);
+
+  const std::shared_ptr<NoisedLabels> noised = *NoisedLabels::Create(WithSigma(2), Task(), account());
+  DrawTargets(*noised, labels);
+  EXPECT_NEAR(noised->accounted()->earlier_sum_kl, mu * mu, 1e-3);
+
+  const std::shared_ptr<LabelRandomizer> stronger = *LabelRandomizer::Create(2, account());
+  EXPECT_NE(DrawTargets(*stronger, labels), flips);
+  EXPECT_NEAR(stronger->accounted()->earlier_sum_kl, mu * mu + 0.25, 1e-3);
 }
 
 }  // namespace

@@ -16,8 +16,8 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/leakage/leak_auc.h"
-#include "common/privacy/label_noise_plan.h"
+#include "common/leakage/summary.h"
+#include "common/privacy/label_privacy.h"
 #include "common/process/exit_code.h"
 #include "label_party/label_privacy/noised_labels.h"
 #include "tests/testing/scratch_folder.h"
@@ -57,8 +57,13 @@ class PrivacyAccountTest : public ::testing::Test {
                              const std::vector<int64_t>& labels) {
     v1::GradientProtection::GaussianLabelDp config;
     config.set_sigma(sigma);
-    return *(*NoisedLabels::Create(config, Task(), Open(label_set)))
-                ->TrainingTargets(rows, std::vector<float>(labels.begin(), labels.end()), /*epoch=*/0);
+    return TargetsOf(config, label_set, rows, std::vector<float>(labels.begin(), labels.end()));
+  }
+  std::vector<float> TargetsOf(const v1::GradientProtection::GaussianLabelDp& config, const std::string& label_set,
+                               const std::vector<NoiseRow>& rows, const std::vector<float>& labels) {
+    const std::shared_ptr<NoisedLabels> noised = *NoisedLabels::Create(config, Task(), Open(label_set));
+    EXPECT_TRUE(noised->Count(rows, labels).ok());
+    return *noised->TrainingTargets(rows, labels, /*epoch=*/0);
   }
 
   const ScratchFolder folder_;
@@ -173,7 +178,7 @@ TEST_F(PrivacyAccountTest, TheSameStrengthSaidInAnotherWayIsTheSameRelease) {
   const std::vector<int64_t> labels(10);
   const LabelPrivacy privacy = *PrivacyOfSigmas(LabelKind::kBinary, {1.35});
   const auto targets = [&](const v1::GradientProtection::GaussianLabelDp& config) {
-    return *(*NoisedLabels::Create(config, Task(), Open()))->TrainingTargets(rows, std::vector<float>(rows.size()), 0);
+    return TargetsOf(config, "clicks", rows, std::vector<float>(rows.size()));
   };
   const std::vector<float> first = Targets("clicks", 1.35, rows, labels);
   v1::GradientProtection::GaussianLabelDp config;

@@ -1,5 +1,3 @@
-#include "label_party/marvell/run_budget.h"
-
 #include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "common/leakage/bounds.h"
+#include "label_party/marvell/marvell_planner.h"
 #include "label_party/marvell/marvell_solver.h"
 #include "label_party/protection/protection_factory.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"

@@ -1,5 +1,3 @@
-#include "label_party/noise/class_moments.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -7,6 +5,8 @@
 #include <limits>
 #include <random>
 #include <vector>
+
+#include "label_party/noise/noise_plan.h"
 
 namespace splitveil {
 namespace {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/leakage/linear_algebra.h"
+#include "tests/unit/common/crypto/low_bits.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {
@@ -117,6 +118,54 @@ TEST(ApplyPlanTest, UnderAKeptKeyAnyOtherGradientOrPlanGetsIndependentNoise) {
   NoisePlan direction = Isotropic(1);
   std::get<GaussianNoise>(direction.change).direction.assign(32, 0);
   EXPECT_LT(std::abs(NoiseCorrelation(AppliedUnderAKeptKey(direction, zeros), noise)), kSixSigma);
+}
+
+// A row whose clean gradient is zero, as of a label that is predicted for certain, is noise alone. Among others of 3e-3
+// standard deviations a component, real noise hides it (AUC 0.504 at most); a sum of floats shows it in its low bits.
+TEST(ApplyPlanTest, TheLowBitsDoNotShowTheCleanRow) {
+  constexpr int64_t kRows = 800, kWidth = 16;
+  constexpr double kStddev = 10;
+  const NoisePlan plans[] = {
+      Isotropic(kStddev),
+      {EmptyReport("marvell"), GaussianNoise{std::vector<float>(kWidth, 0.25F), {0, 0.5, kStddev}, {0, 0.25, kStddev}}},
+  };
+  Matrix gradients(kRows, kWidth);
+  std::vector<uint8_t> labels;
+  for (int64_t j = 0; j < kRows; ++j) {
+    labels.push_back(j % 2);
+    std::fill_n(gradients.row(j).data(), kWidth, j % 2 == 0 ? 0.0F : 0.0301F);
+  }
+  for (const NoisePlan& plan : plans) {
+    const auto gaussian = FixedGaussian();
+    Matrix out;
+    ASSERT_TRUE(ApplyPlan(plan, {gradients, labels}, kPosition, gaussian.get(), out).ok());
+    std::vector<double> scores[2];
+    for (int64_t j = 0; j < kRows; ++j) {
+      scores[labels[j]].push_back(-ReachableShare(out.row(j), std::vector<float>(kWidth), kStddev));
+    }
+    EXPECT_NEAR(AucOfScores(scores[1], scores[0]), 0.5, 4.5 * 0.0204) << plan.report.method;
+  }
+}
+
+// Whatever noise its class has, so that no row shows its class by the digits that it has.
+TEST(ApplyPlanTest, AllRowsAreOnOneGrid) {
+  const GaussianNoise one_class{std::vector<float>(8, 0.35F), RowNoise(), {0, 2, 0}};
+  const NoisePlan plans[] = {
+      Isotropic(3),
+      {EmptyReport("marvell"), one_class},
+      {EmptyReport("marvell"), GaussianNoise{one_class.direction, {0, 0, 1e-3}, {0, 2, 1}}},
+      {EmptyReport("max_norm"), EvenLengths{20}},
+  };
+  const double spacings[] = {0.125, 0x1p-13, 0x1p-14, 0x1p-10};
+  const LabelledBatch batch = MakeLabelledBatch(50, 8);
+  for (size_t i = 0; i < std::size(plans); ++i) {
+    const auto gaussian = FixedGaussian();
+    Matrix out;
+    ASSERT_TRUE(ApplyPlan(plans[i], {batch.gradients, batch.labels}, kPosition, gaussian.get(), out).ok());
+    for (const float value : ValuesOf(out)) {
+      EXPECT_EQ(std::round(value / spacings[i]), value / spacings[i]) << i;
+    }
+  }
 }
 
 TEST(ApplyPlanTest, LeavesNothingWhereAFloatCannotHoldTheResult) {

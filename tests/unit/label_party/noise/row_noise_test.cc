@@ -29,7 +29,7 @@ TEST(RowNoiseTest, TakesEachRowsDrawsFromItsDocumentedPosition) {
       noise_of_row.push_back({j % 3 == 0 ? 2.0 : 0.0, j % 3 == 1 ? 3.0 : 0.0, j % 3 != 0 && j % 2 == 0 ? 0.5 : 0.0});
     }
     const auto gaussian = FixedGaussian();
-    ASSERT_TRUE(WritePerturbedRows(batch.gradients, direction, noise_of_row, kPosition, *gaussian, out).ok());
+    ASSERT_TRUE(WritePerturbedRows(batch.gradients, {direction, noise_of_row, {}}, kPosition, *gaussian, out).ok());
     for (int64_t j = 0; j < 150; ++j) {
       const RowNoise noise = noise_of_row[j];
       const double z = Draws(1, 2 * j, 1)[0];
@@ -48,7 +48,7 @@ TEST(RowNoiseTest, CopiesRowsWithoutNoiseBitByBit) {
   Matrix out;
   const auto gaussian = FixedGaussian();
   const std::vector<RowNoise> no_noise(10);
-  ASSERT_TRUE(WritePerturbedRows(batch.gradients, {}, no_noise, kPosition, *gaussian, out).ok());
+  ASSERT_TRUE(WritePerturbedRows(batch.gradients, {{}, no_noise, {}}, kPosition, *gaussian, out).ok());
   EXPECT_EQ(ValuesOf(out), ValuesOf(batch.gradients));
 }
 
@@ -62,7 +62,7 @@ TEST(RowNoiseTest, FailsForEveryKindOfNoiseThatLeavesTheRangeOfAFloat) {
       Matrix out;
       std::vector<RowNoise> noise_of_row(70, RowNoise{0, 0, 1});
       noise_of_row[bad_row] = noise;
-      EXPECT_EQ(WritePerturbedRows(batch.gradients, direction, noise_of_row, kPosition, *gaussian, out).code(),
+      EXPECT_EQ(WritePerturbedRows(batch.gradients, {direction, noise_of_row, {}}, kPosition, *gaussian, out).code(),
                 absl::StatusCode::kInternal);
       EXPECT_EQ(out.size(), 0);
     }

@@ -218,17 +218,21 @@ TEST(ValidateLabelConfigTest, NothingBesideLabelDpMovesTheMessagesByTrueLabels) 
               HasSubstr("early_stopping: expected none beside protection.label_dp"));
   EXPECT_THAT(std::string(Verdict(protection + "release { max_measured_leak: 0.7 action: HALT }").message()),
               HasSubstr("release.max_measured_leak: expected 1"));
-  EXPECT_THAT(std::string(Verdict(protection + "release { max_measured_leak: 0.7 action: WARN }").message()),
-              Not(HasSubstr("max_measured_leak")));
+  EXPECT_THAT(std::string(Verdict(protection + "model { torchscript_path: \"head.pt\" }").message()),
+              HasSubstr("model.torchscript_path: expected none beside protection.label_dp"));
+  EXPECT_THAT(std::string(Verdict("protection { label_dp {} distance_correlation { weight: 1 } }").message()),
+              HasSubstr("distance_correlation: expected none beside protection.label_dp"));
 }
 
 TEST(ValidateLabelConfigTest, AnswersToScoresAreNotMadeOfWhatLabelDpProtects) {
   v1::LabelPartyConfig config;
   config.mutable_protection()->mutable_label_dp();
   v1::RunAgreement agreement;
-  agreement.mutable_audit()->set_disclosure(v1::ROUNDED);
-  EXPECT_THAT(std::string(ValidateLabelConfig(config, agreement).message()),
-              HasSubstr("protection.label_dp: expected"));
+  for (const v1::DisclosureLevel disclosure : {v1::ROUNDED, v1::ORACLE}) {
+    agreement.mutable_audit()->set_disclosure(disclosure);
+    EXPECT_THAT(std::string(ValidateLabelConfig(config, agreement).message()),
+                HasSubstr("protection.label_dp: expected"));
+  }
   agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
   EXPECT_THAT(std::string(ValidateLabelConfig(config, agreement).message()), Not(HasSubstr("label_dp")));
 }
@@ -236,8 +240,13 @@ TEST(ValidateLabelConfigTest, AnswersToScoresAreNotMadeOfWhatLabelDpProtects) {
 TEST(ValidateLabelConfigTest, AnAccountAndGaussianLabelDpNeedEachOther) {
   EXPECT_THAT(std::string(Verdict("protection { gaussian_label_dp { sigma: 2 } }").message()),
               HasSubstr("privacy_account: expected one beside gaussian_label_dp"));
-  EXPECT_THAT(std::string(Verdict("protection { none {} } privacy_account {}").message()),
-              HasSubstr("privacy_account: expected none"));
+  for (const char* protection : {"none {}", "iso { t: 1 }", "marvell { s: 4 }"}) {
+    EXPECT_THAT(std::string(Verdict(absl::StrCat("protection { ", protection, " } privacy_account {}")).message()),
+                HasSubstr("privacy_account: expected none"));
+  }
+  // Without an account a run's flips are its own, which an audit adds up.
+  EXPECT_TRUE(Verdict("protection { label_dp { epsilon: 1 } } privacy_account {}").ok());
+  EXPECT_TRUE(Verdict("protection { label_dp { epsilon: 1 } }").ok());
 }
 
 }  // namespace

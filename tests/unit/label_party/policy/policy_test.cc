@@ -7,9 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "label_party/marvell/run_budget.h"
+#include "label_party/marvell/marvell_planner.h"
 #include "label_party/policy/release_gate.h"
-#include "label_party/policy/rounded_answers.h"
 #include "label_party/protection/protection_factory.h"
 
 namespace splitveil {
@@ -306,6 +305,14 @@ TEST(PolicyOutlookTest, AllDrawsOfLabelNoiseCountAtOnce) {
   const std::vector<double> draws(5, 0.11);
   EXPECT_EQ(Foresee(protection, "max_run_auc_bound: 0.65 action: HALT", 5, draws).first_epoch, 1);
   EXPECT_EQ(Foresee(protection, "max_run_auc_bound: 0.71 action: HALT", 5, draws).action, v1::RELEASE);
+}
+
+// e / (1 + e) = 0.7311 in all epochs together.
+TEST(PolicyOutlookTest, FlipsCountOnce) {
+  EXPECT_EQ(Foresee("label_dp { epsilon: 1 }", "max_run_auc_bound: 0.731 action: HALT", 5).first_epoch, 1);
+  const PolicyOutlook outlook = Foresee("label_dp { epsilon: 1 }", "max_run_auc_bound: 0.7311 action: HALT", 5);
+  EXPECT_EQ(outlook.action, v1::RELEASE);
+  EXPECT_THAT(outlook.text, HasSubstr("an AUC of at most 0.731"));
 }
 
 TEST(PolicyOutlookTest, EpochsThatAreNotReleasedFreezeTheBottom) {

@@ -1,12 +1,11 @@
-#include "label_party/policy/rounded_answers.h"
-
 #include <cmath>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <random>
 #include <vector>
 
-#include "common/leakage/leak_auc.h"
+#include "common/leakage/summary.h"
+#include "label_party/policy/release_gate.h"
 
 namespace splitveil {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "common/leakage/linear_algebra.h"
 #include "label_party/marvell/marvell_solver.h"
-#include "label_party/noise/class_moments.h"
+#include "label_party/noise/noise_plan.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {
@@ -337,7 +337,7 @@ TEST(MaxNormProtectionTest, AddsNoiseAlongEachGradientOnly) {
     const absl::Span<const float> row = batch.gradients.row(j);
     const double squared_cosine =
         std::pow(InnerProduct(row, out.row(j)), 2) / SquaredNorm(row) / SquaredNorm(out.row(j));
-    EXPECT_NEAR(squared_cosine, 1, 1e-6);
+    EXPECT_NEAR(squared_cosine, 1, 1e-4);
     unchanged += out.row(j) == row;
   }
   EXPECT_LE(unchanged, 1);  // One that is as long as any label could make one.

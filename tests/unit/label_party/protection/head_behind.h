@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 
 #include "common/matrix/matrix.h"
-#include "label_party/noise/class_moments.h"
+#include "label_party/noise/noise_plan.h"
 #include "label_party/protection/gradient_protection.h"
 
 namespace splitveil {

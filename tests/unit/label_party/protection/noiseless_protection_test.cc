@@ -14,7 +14,7 @@
 
 #include "common/leakage/bounds.h"
 #include "label_party/label_privacy/noised_labels.h"
-#include "label_party/protection/passthrough_methods.h"
+#include "label_party/protection/gradient_protection.h"
 #include "tests/testing/drawn_targets.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
@@ -35,11 +35,13 @@ SecretKey FixedKey(uint8_t key_byte) {
   return SecretKey(key);
 }
 
-LabelRandomizer FixedLabelDp(double epsilon, uint8_t key_byte = 7) { return {epsilon, FixedKey(key_byte)}; }
+std::shared_ptr<LabelRandomizer> FixedLabelDp(double epsilon, uint8_t key_byte = 7) {
+  return *LabelRandomizer::Create(epsilon, FixedKey(key_byte));
+}
 
 // The gradients' side of label_dp; its targets are drawn already, for `labels`, unless there are none.
 GradientProtection ProtectionAfter(double epsilon, const std::vector<uint8_t>& labels) {
-  auto randomizer = std::make_shared<LabelRandomizer>(epsilon, FixedKey(7));
+  std::shared_ptr<LabelRandomizer> randomizer = FixedLabelDp(epsilon);
   if (!labels.empty()) {
     DrawTargets(*randomizer, labels);
   }
@@ -49,7 +51,7 @@ GradientProtection ProtectionAfter(double epsilon, const std::vector<uint8_t>& l
 TEST(LabelDpTest, TargetsAreUnbiasedForBothClasses) {
   for (uint8_t label : {0, 1}) {
     const std::vector<uint8_t> labels(200'000, label);
-    const std::vector<float> targets = DrawTargets(FixedLabelDp(1), labels);
+    const std::vector<float> targets = DrawTargets(*FixedLabelDp(1), labels);
     double sum = 0;
     for (float target : targets) {
       sum += target;
@@ -61,10 +63,10 @@ TEST(LabelDpTest, TargetsAreUnbiasedForBothClasses) {
 
 TEST(LabelDpTest, FlipsAreTheSameForTheSameKeyAndOthersForAnother) {
   const std::vector<uint8_t> labels(500, 1);
-  LabelRandomizer protection = FixedLabelDp(0.5);
-  EXPECT_EQ(DrawTargets(protection, labels), DrawTargets(protection, labels));
-  EXPECT_EQ(DrawTargets(protection, labels), DrawTargets(FixedLabelDp(0.5), labels));
-  EXPECT_NE(DrawTargets(protection, labels), DrawTargets(FixedLabelDp(0.5, 8), labels));
+  const std::shared_ptr<LabelRandomizer> protection = FixedLabelDp(0.5);
+  EXPECT_EQ(DrawTargets(*protection, labels), DrawTargets(*protection, labels));
+  EXPECT_EQ(DrawTargets(*protection, labels), DrawTargets(*FixedLabelDp(0.5), labels));
+  EXPECT_NE(DrawTargets(*protection, labels), DrawTargets(*FixedLabelDp(0.5, 8), labels));
 }
 
 TEST(LabelDpTest, KeyIsDrawnSecretly) {
@@ -83,18 +85,24 @@ ProtectionReport ReportOfLabelDp(double epsilon) {
   return *report;
 }
 
-TEST(LabelDpTest, StatesTheDivergenceOfTheRandomisedLabels) {
-  for (double epsilon : {0.1, 1.0, 2.5}) {
+// The bound is the AUC of the best test of one flipped label, e^epsilon / (1 + e^epsilon): a pair is in the right order
+// if both are as they were, and in either if one is flipped.
+TEST(LabelDpTest, StatesTheAucOfTheRandomisedLabels) {
+  for (double epsilon : {0.1, 1.0, 3.0, 10.0}) {
     const ProtectionReport report = ReportOfLabelDp(epsilon);
-    const double q[2] = {1 / (1 + std::exp(epsilon)), std::exp(epsilon) / (1 + std::exp(epsilon))};
-    const double kl = q[0] * std::log(q[0] / q[1]) + q[1] * std::log(q[1] / q[0]);
-    EXPECT_NEAR(report.sum_kl, 2 * kl, 1e-9);
-    EXPECT_EQ(report.run_sum_kl, report.sum_kl);
+    const double kept = std::exp(epsilon) / (1 + std::exp(epsilon));
+    EXPECT_NEAR(GaussianAucBound(report.sum_kl), kept, 1e-12);
+    EXPECT_NEAR(kept, kept * kept + kept * (1 - kept), 1e-15);
+    EXPECT_EQ(report.sum_kl_so_far, report.sum_kl);
+    EXPECT_EQ(report.flip_epsilon, epsilon);
+    // Noise that passes 1/2 with probability rho is 1 / (2 Phi^-1(1 - rho)) strong, and drawn a little stronger.
+    EXPECT_LE(report.run_sum_kl, 2 * report.sum_kl);
+    EXPECT_GT(report.run_sum_kl, 1.999 * report.sum_kl);
   }
 }
 
 // 2 Phi^-1(e^epsilon / (1 + e^epsilon))^2 from the inverse normal distribution of Python's statistics.NormalDist.
-TEST(LabelDpTest, StatesTheDivergenceOfGaussianClassesOfTheSameAucWhereThatIsMore) {
+TEST(LabelDpTest, StatesTheDivergenceOfGaussianClassesOfTheSameAuc) {
   EXPECT_NEAR(ReportOfLabelDp(3).sum_kl, 5.5800838326, 1e-9);
   EXPECT_NEAR(ReportOfLabelDp(5).sum_kl, 12.2348138221, 1e-9);
   EXPECT_NEAR(ReportOfLabelDp(10).sum_kl, 30.6381218769, 1e-8);
@@ -143,7 +151,7 @@ TEST(LabelDpTest, BoundsTheAucAmongEqualPriorsButNotAcrossThem) {
     }
     const double prior_odds = static_cast<double>(positives_of_20) / static_cast<double>(20 - positives_of_20);
     std::vector<double> scores;
-    for (float target : DrawTargets(FixedLabelDp(kEpsilon), labels)) {
+    for (float target : DrawTargets(*FixedLabelDp(kEpsilon), labels)) {
       scores.push_back(std::log(prior_odds) + (target > 0.5f ? kEpsilon : -kEpsilon));
     }
     // The rarer class has 5,000: six standard errors of its share of flips, halved in the AUC.
@@ -170,7 +178,7 @@ TEST(LabelDpTest, StatesTheSameForABatchOfOneClass) {
   Matrix out;
   const auto report = PerturbRows(protection, batch.gradients, batch.labels, kPosition, out);
   ASSERT_TRUE(report.ok());
-  EXPECT_NEAR(report->sum_kl, 2 * std::tanh(0.5), 1e-12);  // (1 - 2 rho) = tanh(epsilon / 2)
+  EXPECT_EQ(report->sum_kl, ReportOfLabelDp(1).sum_kl);
 }
 
 TEST(SparsifyTest, KeepsTheLargestComponentsOfTheBatch) {

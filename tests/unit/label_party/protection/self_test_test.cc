@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/leakage/linear_algebra.h"
-#include "label_party/noise/class_moments.h"
+#include "label_party/noise/noise_plan.h"
 #include "tests/unit/label_party/protection/protection_fixture.h"
 
 namespace splitveil {

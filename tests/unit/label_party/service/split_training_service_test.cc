@@ -133,7 +133,7 @@ TEST_F(SplitTrainingServiceTest, APeerThatSendsOurPointsBackSharesNothing) {
   stream->WritesDone();
   const grpc::Status status = stream->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
-  EXPECT_THAT(status.error_message(), HasSubstr("found ours sent back"));
+  EXPECT_THAT(status.error_message(), HasSubstr("the peer sent our own"));
   EXPECT_FALSE(session_->WaitUntilEnded([] { return false; }).ok());
   EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"), "SELECT detail FROM event WHERE kind = 'alignment_failed'"),
             "INVALID_ARGUMENT");

@@ -217,7 +217,8 @@ TEST_F(AttributeAuditTest, RefusesDataThatDoNotKnowTheAgreedAttributes) {
   LabelSessionOptions options = run_.LabelOptions();
   options.known_attributes = nullptr;
   Expect(LabelSession::Create(std::move(options)).status(), absl::StatusCode::kInvalidArgument,
-         "attribute_attack: the agreement has attribute_audit.attacks, but the data that they know are not set");
+         "attribute_attack is not set, but the agreement has attribute_audit.attacks: set attribute_attack.auxiliary "
+         "to the data that they know");
 }
 
 // ["Male", "Female"] here, ["Female", "Male"] there: an attack that reads 92% would be recorded as 8%.

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "common/leakage/leak_auc.h"
 #include "common/leakage/linear_algebra.h"
+#include "common/leakage/summary.h"
 #include "common/process/exit_code.h"
 #include "common/transport/tensor_codec.h"
 #include "tests/unit/label_party/session/label_session_fixture.h"

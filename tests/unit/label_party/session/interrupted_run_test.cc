@@ -1,4 +1,5 @@
 // What a run that was interrupted after it had released something blocks, and what it resumes with.
+#include <cmath>
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -91,6 +92,24 @@ TEST_F(InterruptedRunTest, IsNotContinuedAfterAnotherHasTakenItsPlace) {
   ExpectOpenRefused(kRefused);
 }
 
+// A peer that breaks off a run which carries the sum on, before that has released anything, must not have the next one
+// begin without the sum.
+TEST_F(InterruptedRunTest, IsStillRememberedAfterARunThatCarriesItsSumOnAndEndsAtOnce) {
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  run_.label_config.mutable_release()->set_max_run_auc_bound(0.999);
+  run_.label_config.mutable_release()->set_action(v1::HALT);
+  BreakOff(1);
+  continues_ = run_.label_checkpoints.interrupted->name();
+  run_.label_checkpoints.unfinished.clear();
+  ResumeFrom(path_);
+  Start();  // Another run, from its weights.
+  session_.reset();
+  continues_.clear();
+  run_.label_checkpoints.initial.clear();
+  run_.label_checkpoints.interrupted = nullptr;
+  ExpectOpenRefused(kRefused);
+}
+
 // All of it was trained: what the peer has not said is that it is content.
 TEST_F(InterruptedRunTest, NorAfterItsLastEvaluation) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
@@ -171,6 +190,29 @@ TEST_F(InterruptedRunTest, DoesNotGoOnUnderAnotherAccount) {
   EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kInvalidInput) << status;
 }
 
+// Rare positives, and noise that is far too strong to learn in a few steps that they are: a head that began with 0
+// would learn first that every example is negative, the surer the more it stands out.
+TEST_F(InterruptedRunTest, OneHeadBeginsWithTheRateOfTheNoisedLabels) {
+  CountLabels("labels.account.db");
+  run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(0.0625);
+  run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_release_head_predicts(true);
+  for (size_t i = 0; i < run_.label_data.labels.size(); ++i) {
+    run_.label_data.labels[i] = i % 20 == 0 ? 1 : 0;
+  }
+  BreakOff(1);  // Before its first batch there was a checkpoint.
+  const absl::StatusOr<NamedParameters> state = run_.label_checkpoints.unfinished.front()->State();
+  ASSERT_TRUE(state.ok()) << state.status();
+  int heads = 0;
+  for (const auto& [name, values] : *state) {
+    if (name == "logit.bias" || name == "release_head.logit.bias") {
+      ++heads;
+      ASSERT_EQ(values.size(), 1U);
+      EXPECT_NEAR(values[0], std::log(0.05 / 0.95), 0.6) << name;
+    }
+  }
+  EXPECT_EQ(heads, 1);
+}
+
 // What a run states of its labels is of one plan; what left under another would be stated nowhere. The account counts
 // it all either way.
 TEST_F(InterruptedRunTest, GoesOnWithTheReleasesThatItBeganWithAlone) {
@@ -181,7 +223,7 @@ TEST_F(InterruptedRunTest, GoesOnWithTheReleasesThatItBeganWithAlone) {
   using Change = void (*)(v1::LabelPartyConfig&);
   const std::pair<Change, const char*> changes[] = {
       {[](v1::LabelPartyConfig& config) { config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(1); },
-       "protection.gaussian_label_dp: the run that was interrupted began with sigma 2.828427315 in 2 "
+       "protection.gaussian_label_dp: the interrupted run began with sigma 2.828427315 in 2 "
        "draws, and now it is sigma 1.414214134 in 2 draws"},
       {[](v1::LabelPartyConfig& config) {
          config.mutable_protection()->mutable_gaussian_label_dp()->set_noise_growth_per_epoch(2);
@@ -197,16 +239,16 @@ TEST_F(InterruptedRunTest, GoesOnWithTheReleasesThatItBeganWithAlone) {
        },
        "in 3 draws"},
       {[](v1::LabelPartyConfig& config) { config.mutable_privacy_account()->set_label_set("renamed"); },
-       "privacy_account.label_set: the run that was interrupted began with \"small\", and now it is "
+       "privacy_account.label_set: the interrupted run began with \"small\", and now it is "
        "\"renamed\""},
       {[](v1::LabelPartyConfig& config) {
          config.mutable_protection()->mutable_gaussian_label_dp()->set_likelihood_correction(false);
        },
-       "likelihood_correction: the run that was interrupted"},
+       "likelihood_correction: the interrupted run"},
       {[](v1::LabelPartyConfig& config) {
          config.mutable_protection()->mutable_gaussian_label_dp()->set_release_head_predicts(true);
        },
-       "release_head_predicts: the run that was interrupted"},
+       "release_head_predicts: the interrupted run"},
   };
   for (const auto& [change, expected] : changes) {
     run_.label_config = begun;
@@ -235,7 +277,7 @@ TEST_F(InterruptedRunTest, GoesOnWithTheFlipsThatItBeganWithAlone) {
   Create();
   EXPECT_FALSE(session_->Open(OpenRequest()).ok());
   EXPECT_THAT(std::string(session_->WaitUntilEnded([] { return false; }).message()),
-              HasSubstr("protection.label_dp.epsilon: the run that was interrupted began with 1, and now it is 3"));
+              HasSubstr("protection.label_dp.epsilon: the interrupted run began with 1, and now it is 3"));
 }
 
 }  // namespace

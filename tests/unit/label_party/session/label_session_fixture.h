@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/schedule/joint_seed.h"
+#include "common/schedule/schedule.h"
 #include "label_party/session/label_session.h"
 #include "tests/testing/alignment_channel_pair.h"
 #include "tests/testing/peer_messages.h"

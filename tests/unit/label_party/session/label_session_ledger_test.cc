@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "common/process/exit_code.h"
+#include "common/transport/tensor_codec.h"
 #include "tests/unit/label_party/session/label_session_fixture.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"
 
@@ -22,7 +23,7 @@ class LabelSessionLedgerTest : public LabelSessionTest {
     sqlite3* database = nullptr;
     ASSERT_EQ(sqlite3_open(path_.c_str(), &database), SQLITE_OK);
     sqlite3_busy_timeout(database, 20'000);
-    ASSERT_EQ(sqlite3_exec(database, "DROP TABLE event", nullptr, nullptr, nullptr), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(database, "DROP TABLE event; DROP TABLE alignment", nullptr, nullptr, nullptr), SQLITE_OK);
     sqlite3_close(database);
   }
 
@@ -32,7 +33,7 @@ class LabelSessionLedgerTest : public LabelSessionTest {
     AlignmentChannelPair pair(64);
     absl::Status verdict;
     std::thread label([&] { verdict = session_->Align(*pair.second); });
-    while (LedgerValue(path_, "SELECT count(*) FROM event WHERE kind = 'aligning'") != "1") {
+    while (LedgerValue(path_, "SELECT count(*) FROM alignment") != "1") {
       std::this_thread::yield();
     }
     BreakLedger();
@@ -90,6 +91,22 @@ TEST_F(LabelSessionLedgerTest, OfAsManyAlignmentsAsAllowedTakesNoOther) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("party.max_alignments"));
   EXPECT_THAT(std::string(refused.message()), ::testing::Not(HasSubstr(path_)));
   EXPECT_EQ(ExitCodeFor(session_->WaitUntilEnded([] { return false; })), ExitCode::kRefused);
+}
+
+// Without noise the first slice is answered before the step has a row: a peer that leaves then has gradients.
+TEST_F(LabelSessionLedgerTest, SaysThatGradientsWereSentBeforeTheFirstStepIsRecorded) {
+  run_.agreement.set_wire_dtype(v1::FLOAT32);
+  StartWithLongBatches(/*test_fraction=*/0);
+  const Matrix values(schedule_->batch_rows(0), run_.agreement.cut_width());
+  v1::CutActivations slice;
+  slice.set_run_id(run_id_);
+  ASSERT_TRUE(EncodeMatrix(ConstMatrixView(values).block(0, 256), v1::FLOAT32, *slice.mutable_activations()).ok());
+  const absl::StatusOr<SharedGradients> answer = session_->Train(slice);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->size(), 1);
+  session_.reset();
+  EXPECT_EQ(LedgerValue(path_, "SELECT count(*) FROM step"), "0");
+  EXPECT_EQ(LedgerValue(path_, "SELECT count(*) FROM event WHERE kind = 'first_slice_sent'"), "1");
 }
 
 }  // namespace

@@ -13,7 +13,9 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
+#include "common/operations/run_facts.h"
 #include "common/process/exit_code.h"
+#include "label_party/session/run.h"
 #include "tests/unit/label_party/session/label_session_fixture.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"
 
@@ -163,6 +165,7 @@ class LabelSessionSilenceTest : public LabelSessionTest {
         {"a batch", start, [this] { return session_->Train(Activations(0, 0)).status(); }},
         {"what follows its answer", first_batch, [this] { return session_->Learn(); }},
         {"a batch again", first_batch, [this] { return session_->Train(Activations(0, 0)).status(); }},
+        {"its scores", first_batch, [this] { return session_->ScoreBatch(Scores(0, 0)).status(); }},
         {"a batch of an evaluation", first_epoch,
          [this] {
            EvaluateAll(0);
@@ -231,7 +234,7 @@ TEST_F(LabelSessionSilenceTest, AnAlignmentWhoseConnectionIsLostMayBeBegunAnewWi
     const std::string of_run = absl::StrCat(" FROM event WHERE run_id = '", run_id_, "' AND kind = ");
     const std::string path = run_.files.File("label_party.db");
     EXPECT_EQ(LedgerValue(path, "SELECT detail" + of_run + "'interrupted'"), "99.0 s without the non-label party");
-    EXPECT_EQ(LedgerValue(path, "SELECT count(*)" + of_run + "'aligning'"), "2");
+    EXPECT_EQ(LedgerValue(path, "SELECT count(*) FROM alignment WHERE run_id = '" + run_id_ + "'"), "2");
     EXPECT_EQ(LedgerValue(path, "SELECT detail" + of_run + "'alignment_failed'"), "UNAVAILABLE");
   }
 }
@@ -249,6 +252,32 @@ TEST_F(LabelSessionSilenceTest, ASilenceFarLongerThanUsualWithinAStreamIsAStall)
       LedgerValue(run_.files.File("label_party.db"),
                   "SELECT group_concat(kind || ' ' || detail) FROM event WHERE kind IN ('stalled', 'interrupted')"),
       "stalled 6.0 s without the non-label party, the connection held");
+}
+
+// The first 100 of a run are recorded, however often it is resumed.
+TEST_F(LabelSessionSilenceTest, StallsBeforeAResumeCountAfterIt) {
+  const v1::Deadlines deadlines;
+  const std::string path = run_.files.File("stalls.db");
+  const auto ledger = BeginLedger(path, {"run-1", "label_party", "00", "none", "{}"}, v1::LABEL_SIDE_ONLY);
+  ASSERT_TRUE(ledger.ok()) << ledger.status();
+  const auto stall = [&] {
+    PeerPresence presence(&deadlines, [this] { return now_; });
+    presence.RecordIn(ledger->get());
+    presence.StreamOpened();
+    for (int i = 0; i < 20; ++i) {
+      now_ += seconds(1);
+      presence.Heard();
+    }
+    now_ += seconds(100);
+    presence.Heard();
+  };
+  stall();
+  for (int i = 1; i < 100; ++i) {
+    ASSERT_TRUE((*ledger)->RecordEvent("stalled", "100.0 s").ok());
+  }
+  stall();
+  ASSERT_TRUE((*ledger)->Commit().ok());
+  EXPECT_EQ(LedgerValue(path, "SELECT count(*) FROM event WHERE kind = 'stalled'"), "100");
 }
 
 TEST_F(LabelSessionSilenceTest, APeerThatLostItsAlignmentIsGivenUpAfterTheAgreedOutage) {
@@ -336,7 +365,7 @@ TEST_F(LabelSessionSilenceTest, APeerWhoseConnectionIsLostIsGivenUpAfterTheAgree
   now_ += seconds(101);
   const absl::Status outcome = session_->WaitUntilEnded([] { return false; });
   EXPECT_EQ(outcome.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(outcome.message()), HasSubstr("within 1m40s, found its connection lost"));
+  EXPECT_THAT(std::string(outcome.message()), HasSubstr("within 1m40s: its connection is lost"));
 }
 
 TEST_F(LabelSessionSilenceTest, BetweenStreamsThePeerHasAsLongAsForAnOutage) {
@@ -372,7 +401,7 @@ TEST_F(LabelSessionSilenceTest, ASilentPeerEndsTheRun) {
   now_ += seconds(11);
   const absl::Status outcome = session_->WaitUntilEnded([] { return false; });
   EXPECT_EQ(outcome.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(outcome.message()), HasSubstr("within 10s, found silence"));
+  EXPECT_THAT(std::string(outcome.message()), HasSubstr("within 10s: it is silent"));
 }
 
 TEST_F(LabelSessionSilenceTest, APeerThatPreparesItsAlignedIdsIsWaitedForLongerThanForAStep) {

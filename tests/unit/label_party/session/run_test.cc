@@ -126,16 +126,26 @@ TEST_F(RunEndTest, APeerMayStartAgainAfterTheRunIsComplete) {
 using ::testing::HasSubstr;
 using State = ProtocolState::State;
 
+v1::Deadlines Connect120() {
+  v1::Deadlines deadlines;
+  deadlines.set_connect_seconds(120);
+  return deadlines;
+}
+
 class PeerPresenceTest : public ::testing::Test {
  protected:
   PeerPresenceTest() {
-    deadlines_.set_connect_seconds(120);
     deadlines_.set_alignment_chunk_seconds(130);
     deadlines_.set_step_seconds(10);
     deadlines_.set_max_outage_seconds(0);
   }
+  std::string LogOfCheck(State state) {
+    ::testing::internal::CaptureStderr();
+    presence_.CheckHeard(state).IgnoreError();
+    return ::testing::internal::GetCapturedStderr();
+  }
 
-  v1::Deadlines deadlines_;
+  v1::Deadlines deadlines_ = Connect120();
   SteadyTime now_;
   PeerPresence presence_{&deadlines_, [this] { return now_; }};
 };
@@ -151,13 +161,24 @@ TEST_F(PeerPresenceTest, SilenceIsMeasuredByTheStatesDeadline) {
   for (const State state : {State::kOpened, State::kTraining}) {
     const absl::Status silence = presence_.CheckHeard(state);
     EXPECT_EQ(silence.code(), absl::StatusCode::kUnavailable);
-    EXPECT_THAT(std::string(silence.message()), HasSubstr("within 10s, found silence"));
+    EXPECT_THAT(std::string(silence.message()), HasSubstr("within 10s: it is silent"));
   }
   now_ += std::chrono::seconds(110);
   EXPECT_FALSE(presence_.CheckHeard(State::kWaiting).ok());
   EXPECT_TRUE(presence_.CheckHeard(State::kAligning).ok());
   presence_.Heard();
   EXPECT_TRUE(presence_.CheckHeard(State::kTraining).ok());
+}
+
+TEST_F(PeerPresenceTest, SaysEveryTenSecondsThatNobodyHasOpenedARun) {
+  EXPECT_EQ(LogOfCheck(State::kWaiting), "");
+  now_ += std::chrono::seconds(10);
+  EXPECT_THAT(LogOfCheck(State::kWaiting),
+              HasSubstr("INFO waiting for the non-label party to connect and open a run: 10s already, at most 2m\n"));
+  EXPECT_EQ(LogOfCheck(State::kWaiting), "");
+  now_ += std::chrono::seconds(25);
+  EXPECT_EQ(LogOfCheck(State::kTraining), "");
+  EXPECT_THAT(LogOfCheck(State::kWaiting), HasSubstr(": 35s already, at most 2m\n"));
 }
 
 TEST_F(PeerPresenceTest, BetweenStreamsAPeerMayBeGoneUnseen) {
@@ -177,7 +198,7 @@ TEST_F(PeerPresenceTest, BeforeARunIsOpenNoConnectionIsLost) {
   presence_.ConnectionLost();
   now_ += std::chrono::seconds(200);
   const absl::Status silence = presence_.CheckHeard(State::kWaiting);
-  EXPECT_THAT(std::string(silence.message()), HasSubstr("found silence"));
+  EXPECT_THAT(std::string(silence.message()), HasSubstr("it is silent"));
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
 // The ledger's last word. Checkpoints, early stopping and export run in label_session_life_test.cc.
-#include "label_party/session/run_work.h"
-
 #include <gtest/gtest.h>
 #include <string>
 
 #include "common/process/exit_code.h"
 #include "common/storage/sqlite_database.h"
+#include "label_party/session/run.h"
 #include "tests/testing/small_run.h"
 
 namespace splitveil::testing {

@@ -79,5 +79,22 @@ TEST_F(OneHeadedTopModelTest, GoesOnFromTheReleaseHeadOfTwo) {
   EXPECT_THAT(Step(*again, {targets_}), ElementsAreArray(Step(*one, {targets_})));
 }
 
+TEST_F(OneHeadedTopModelTest, BeginsWithTheOutputsItIsGiven) {
+  const auto one = OneHead(), as_made = OneHead();
+  ASSERT_TRUE(BeginWithOutputs({-3}, *one).ok());
+  const std::vector<float> before = *as_made->Predict(activations_, own_), after = *one->Predict(activations_, own_);
+  const float moved = after[0] - before[0];
+  EXPECT_LT(moved, -2);
+  for (size_t i = 0; i < before.size(); ++i) {
+    EXPECT_NEAR(after[i] - before[i], moved, 1e-5);
+  }
+  const auto two = *MakeTwoHeadedTopModel(Bare(), Bare(), 1);
+  ASSERT_TRUE(BeginWithOutputs({-3}, *two).ok());
+  EXPECT_EQ(*two->Predict(activations_, own_), before);  // By the other head.
+  EXPECT_THAT(Step(*two, {targets_}), ElementsAreArray(Step(*one, {targets_})));
+  ASSERT_TRUE(BeginWithOutputs({-3, 1}, *as_made).ok());  // No output of its own for the second: as it was.
+  EXPECT_EQ(*as_made->Predict(activations_, own_), before);
+}
+
 }  // namespace
 }  // namespace splitveil

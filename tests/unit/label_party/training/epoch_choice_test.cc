@@ -115,5 +115,23 @@ TEST(KeptEpochTest, OfNumbersByTheSquaredError) {
   EXPECT_EQ(kept.index(), 1);
 }
 
+// RMSE is in the target's unit: min_delta is not.
+TEST(EarlyStopperTest, OfNumbersMinDeltaIsOfTargetsScaledToOne) {
+  const auto stops_after = [](double rmse) {
+    EarlyStopper stopper(Config(1, /*min_delta=*/0.01, v1::EarlyStopping::LOG_LOSS), "test");
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      TestMetrics metrics{epoch, kNan, kNan, kNan, kNan};
+      metrics.rmse = epoch == 0 ? 300 : rmse;  // Squared errors: 0.09 at first, of a range of 1000.
+      metrics.target_range = 1000;
+      if (stopper.ShouldStop(metrics)) {
+        return epoch + 1;
+      }
+    }
+    return 0;
+  };
+  EXPECT_EQ(stops_after(290), 2) << "0.0059 better";
+  EXPECT_EQ(stops_after(270), 0) << "0.0171 better";
+}
+
 }  // namespace
 }  // namespace splitveil

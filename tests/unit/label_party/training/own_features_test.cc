@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/dataset/feature_table.h"
-#include "common/leakage/leak_auc.h"
+#include "common/leakage/summary.h"
 #include "common/schedule/schedule.h"
 #include "label_party/training/training.h"
 #include "tests/testing/small_run.h"

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -26,7 +27,7 @@
 #include "common/status/status_macros.h"
 #include "common/storage/sqlite_database.h"
 #include "common/transport/tensor_codec.h"
-#include "label_party/marvell/run_budget.h"
+#include "label_party/marvell/marvell_planner.h"
 #include "label_party/protection/protection_factory.h"
 #include "label_party/session/result_json.h"
 #include "label_party/training/gradients_message.h"
@@ -266,12 +267,27 @@ TEST_F(TrainingStepTest, OneClassIsNeverInTheClearWithoutABudget) {
   EXPECT_THAT(Numbers("SELECT power FROM protection"), ::testing::Each(::testing::Gt(0)));
 }
 
+TEST_F(TrainingStepTest, AFileThatMixesRowsIsRefusedWhereNoiseHidesARowsOwnLabelAlone) {
+  for (const auto& [protection, rows_apart] : std::map<std::string, bool>{{"iso { t: 2 }", true},
+                                                                          {"max_norm {}", true},
+                                                                          {"marvell { s: 4 }", true},
+                                                                          {"none {}", false},
+                                                                          {"label_dp {}", false}}) {
+    v1::LabelPartyConfig config;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(protection, config.mutable_protection()));
+    EXPECT_EQ(TopOptions(run_.agreement, config, *run_.LabelDataset()).rows_apart, rows_apart) << protection;
+  }
+}
+
 TEST_F(TrainingStepTest, RandomisedLabelsAreAccountedForOnceHoweverManyEpochs) {
-  Create("label_dp { epsilon: 1 }", "max_run_auc_bound: 0.76 action: HALT", 30);
+  Create("label_dp { epsilon: 1 }", "max_run_auc_bound: 0.7311 action: HALT", 30);
   Train(0, 30);
-  const double rho = 1 / (1 + std::exp(1));
-  EXPECT_NEAR(training_->result().cumulative_sum_kl, 2 * (1 - 2 * rho), 1e-12);
-  EXPECT_GE(Result()["run_auc_bound"], 1 - rho);
+  const double kept = std::exp(1) / (1 + std::exp(1));  // AUC of the best test, which sees one flipped label: 0.73106.
+  EXPECT_NEAR(Result()["run_auc_bound"], kept, 1e-12);
+  EXPECT_NEAR(Result()["all_runs_auc_bound"], kept, 1e-12);
+  for (const double bound : Numbers("SELECT auc_bound FROM protection")) {
+    EXPECT_NEAR(bound, kept, 1e-9);
+  }
 }
 
 // What leaves is made of the randomised labels: the gradients' signs show those, and a share rho of them is wrong.

@@ -1,5 +1,3 @@
-#include "nonlabel_party/attack/model_completion.h"
-
 #include <cmath>
 #include <gtest/gtest.h>
 #include <numeric>
@@ -8,7 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/leakage/leak_auc.h"
+#include "common/leakage/summary.h"
+#include "nonlabel_party/attack/attack_module.h"
 #include "tests/testing/small_table.h"
 #include "tests/unit/common/model/model_fixtures.h"
 

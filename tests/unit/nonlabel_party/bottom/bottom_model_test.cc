@@ -265,7 +265,7 @@ TEST_F(BottomModelTest, RefusesConvolutionsOnWhatIsNoImage) {
   options_.cut_width = 24;
   ExpectCreateRefused("model.layers[0].convolution: expected images as its input, found none");
   options_.features.image = {1, 3, 4};
-  ExpectCreateRefused("expected an input of nothing but the 1 x 3 x 4 image, found 13 numbers");
+  ExpectCreateRefused("expected only the numbers of the 1 x 3 x 4 image as its input, found 13 numbers");
   options_.features.numeric = 12;
   v1::ImageInput& told = *options_.spec.mutable_input_image();
   told.set_channels(1);

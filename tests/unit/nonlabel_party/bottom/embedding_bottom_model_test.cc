@@ -180,7 +180,8 @@ TEST_F(EmbeddingBottomModelTest, RefusesShapesThatDoNotFitAndKeepsTheForward) {
 TEST_F(EmbeddingBottomModelTest, RefusesACutOfAnotherWidth) {
   options_.cut_width = 128;
   ExpectCreateRefused(
-      "cut_width: expected 7, the 2 embeddings of 2 and 3 numeric columns of a bottom model without layers, found 128");
+      "cut_width: expected 7, the 2 embeddings of 2 and 3 inputs from numeric columns of a bottom model without "
+      "layers, found 128");
 }
 
 // Otherwise the features would leave as they are.

@@ -1,5 +1,3 @@
-#include "nonlabel_party/protection/pareto_direction.h"
-
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
@@ -7,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <random>
 #include <vector>
+
+#include "nonlabel_party/protection/privacy_objective.h"
 
 namespace splitveil {
 namespace {

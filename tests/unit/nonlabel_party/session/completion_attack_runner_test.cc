@@ -1,6 +1,4 @@
 // Model completion at the end of a run, against a label party that answers honestly, and against one that does not.
-#include "nonlabel_party/session/completion_attack_runner.h"
-
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "common/process/exit_code.h"
+#include "nonlabel_party/session/attack_runner.h"
 #include "tests/testing/local_label_party.h"
 #include "tests/testing/small_run.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"

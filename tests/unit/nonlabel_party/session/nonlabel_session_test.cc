@@ -220,7 +220,7 @@ TEST_F(NonLabelSessionTest, AFrozenBottomModelStaysAsItIs) {
   EXPECT_EQ(FromLedger("SELECT count(*) FROM step"), "8");
   EXPECT_EQ(FromLedger("SELECT count(*) FROM leak"), "0");
   EXPECT_THAT(FromLedger("SELECT group_concat(detail) FROM event WHERE kind = 'frozen'"),
-              StartsWith("from epoch 1, batch 1 on no gradient comes"));
+              StartsWith("from epoch 1, batch 1 on no gradient is sent"));
 }
 
 TEST_F(NonLabelSessionTest, AFreezeInTheMiddleEndsLearningThere) {
@@ -230,7 +230,7 @@ TEST_F(NonLabelSessionTest, AFreezeInTheMiddleEndsLearningThere) {
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(FromLedger("SELECT max(step) FROM leak"), "4");
   EXPECT_THAT(FromLedger("SELECT group_concat(detail) FROM event WHERE kind = 'frozen'"),
-              StartsWith("from epoch 2, batch 2 on no gradient comes"));
+              StartsWith("from epoch 2, batch 2 on no gradient is sent"));
 }
 
 TEST_F(NonLabelSessionTest, StopsWhereTheLabelPartySaysSo) {

@@ -104,9 +104,9 @@ TEST_F(NonLabelStepRecorderTest, CountsStepsOverEpochs) {
 TEST_F(NonLabelStepRecorderTest, SaysWhereTheModelWasFrozen) {
   recorder_->Begin(1, 2, 10, 5);
   ASSERT_TRUE(recorder_->RecordFrozen().ok());
-  EXPECT_EQ(
-      Sql("SELECT detail FROM event WHERE kind = 'frozen'"),
-      "from epoch 2, batch 3 on no gradient comes: the bottom model stays as it is, the top model goes on learning");
+  EXPECT_EQ(Sql("SELECT detail FROM event WHERE kind = 'frozen'"),
+            "from epoch 2, batch 3 on no gradient is sent: the bottom model stays as it is, the top model continues to "
+            "learn");
 }
 
 TEST_F(NonLabelStepRecorderTest, ALedgerThatIsFinishedIsAnError) {

@@ -61,7 +61,7 @@ TEST_F(ReconnectorTest, GivesUpAfterTheAgreedOutage) {
   Reconnector reconnector = Make(absl::Milliseconds(200));
   const absl::Status status = reconnector.Persist([] { return ConnectionLost(); });
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("expected it back within 200ms"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("did not come back within 200ms"));
   ASSERT_EQ(recorded_.size(), 1);
   EXPECT_THAT(recorded_[0], HasSubstr("given up"));
 }

@@ -1,12 +1,12 @@
 // The one way to stop a run, asked for and watched for.
-#include "nonlabel_party/session/stop_request.h"
-
 #include <atomic>
 #include <gtest/gtest.h>
 #include <memory>
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+
+#include "nonlabel_party/session/reconnector.h"
 
 namespace splitveil::testing {
 namespace {

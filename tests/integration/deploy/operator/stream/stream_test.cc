@@ -29,7 +29,8 @@ class StreamTest : public ::testing::Test {
  protected:
   StreamTest() : files_(200) {
     for (int day = 1; day <= kDays; ++day) {
-      Tool({"generate", "--rows=1500", absl::StrCat("--seed=", day), "--out=" + files_.folder + "/rows.tsv"});
+      Tool(
+          {"generate", "--force", "--rows=1500", absl::StrCat("--seed=", day), "--out=" + files_.folder + "/rows.tsv"});
       std::vector<std::string> prepare = {"prepare",
                                           "--format=criteo",
                                           "--input=" + files_.folder + "/rows.tsv",

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "deploy/operator/sweep/tradeoff_page.h"
+#include "deploy/operator/sweep/tradeoff.h"
 
 #include "common/process/file.h"
 

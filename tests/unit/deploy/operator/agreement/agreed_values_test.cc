@@ -1,11 +1,11 @@
-#include "deploy/operator/agreement/agreed_values.h"
-
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 #include <map>
 #include <string>
+
+#include "deploy/operator/agreement/agreement_command.h"
 
 #include "common/config/agreement.h"
 

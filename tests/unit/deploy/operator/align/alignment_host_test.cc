@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "common/config/agreement.h"
+#include "common/process/exit_code.h"
 #include "tests/testing/alignment_channel_pair.h"
-#include "tests/testing/small_table.h"
+#include "tests/testing/process/temp_folder.h"
 
 namespace splitveil {
 namespace {
@@ -24,14 +25,10 @@ class AlignmentHostTest : public ::testing::Test {
     label_.agreement.set_cut_width(1);
     Canonicalize(label_.agreement);
     nonlabel_.agreement = label_.agreement;
-    label_.data = Table({"a", "b", "c"});
-    nonlabel_.data = Table({"c", "x", "b", "y"});
-  }
-
-  static std::shared_ptr<const Dataset> Table(const std::vector<std::string>& ids) {
-    testing::SmallTable table;
-    table.ids = ids;
-    return table.Store();
+    label_.ids = label_ids_;
+    nonlabel_.ids = nonlabel_ids_;
+    label_.party.set_ledger_path(folder_.File("ledger.db"));
+    label_.attempt.program = "align";
   }
 
   v1::OpenRequest Request() const {
@@ -46,6 +43,8 @@ class AlignmentHostTest : public ::testing::Test {
     EXPECT_THAT(std::string(status.message()), HasSubstr(text));
   }
 
+  const testing::TempFolder folder_;
+  const std::vector<std::string> label_ids_ = {"a", "b", "c"}, nonlabel_ids_ = {"c", "x", "b", "y"};
   AlignmentSide label_, nonlabel_;
   RunStatus status_{"label_party"}, peer_status_{"nonlabel_party"};
   AlignmentChannelPair channels_{4};
@@ -69,12 +68,33 @@ TEST_F(AlignmentHostTest, AlignsWithAPeerAndCountsWhatBothSent) {
   EXPECT_EQ(ours->aligned.rows.size(), 2);
   EXPECT_EQ(ours->aligned.order_sha256, theirs->aligned.order_sha256);
   EXPECT_EQ(ours->aligned.peer_ids, 4);
-  EXPECT_EQ(ours->bytes_sent, theirs->bytes_received);
-  EXPECT_EQ(ours->bytes_received, theirs->bytes_sent);
-  EXPECT_GE(ours->bytes_sent, (3 + 4) * 32);  // Its own points, and the peer's again.
+  EXPECT_EQ(ours->aligned.bytes_sent, theirs->aligned.bytes_received);
+  EXPECT_EQ(ours->aligned.bytes_received, theirs->aligned.bytes_sent);
+  EXPECT_GE(ours->aligned.bytes_sent, (3 + 4) * 32);  // Its own points, and the peer's again.
   std::vector<uint32_t> rows = ours->aligned.rows;
   std::sort(rows.begin(), rows.end());
   EXPECT_THAT(rows, ElementsAre(1, 2));
+}
+
+// Each attempt lets the peer try a list of ids, so the last that the ledger allows must not be followed by another.
+TEST_F(AlignmentHostTest, SendsNothingOnceTheLedgerCountsAllAllowedAlignments) {
+  label_.party.set_max_alignments(1);
+  ASSERT_TRUE(CountAttempt(label_, "earlier-00000000").ok());
+  AlignmentHost host(&label_, &status_);
+  ASSERT_TRUE(host.Open(Request()).ok());
+  const absl::Status refused = host.Align(*channels_.first);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("already counts 1 of at most 1 (party.max_alignments)"));
+  EXPECT_EQ(ExitCodeFor(host.WaitUntilEnded().status()), ExitCode::kRefused);
+  EXPECT_EQ(*CountAlignments(label_.party.ledger_path()), 1);
+}
+
+TEST_F(AlignmentHostTest, AlignsWithNobodyIfTheAttemptCannotBeCounted) {
+  label_.party.set_ledger_path(folder_.File("absent/ledger.db"));
+  AlignmentHost host(&label_, &status_);
+  ASSERT_TRUE(host.Open(Request()).ok());
+  EXPECT_EQ(host.Align(*channels_.first).message(), "the label party failed; its own log says why");
+  EXPECT_THAT(std::string(host.WaitUntilEnded().status().message()), HasSubstr("absent"));
 }
 
 TEST_F(AlignmentHostTest, RefusesADifferentAgreementAndEnds) {

@@ -39,11 +39,11 @@ class AllRunsCriteriaTest : public ::testing::Test {
     party.record.run.account = account;
     party.record.run.label_set = "clicks";
     party.label_releases = {{"gaussian", sigma_units, 1, mu}};
-    party.all_runs = AllRunsRow{account, 100, GaussianAucBound(mu * mu)};
+    party.all_runs = AllRunsRow{account, 100, GaussianAucBound(mu * mu), 150};  // Two such runs share an example.
     return party;
   }
   PartyRecords& AddFlips(double epsilon) {
-    PartyRecords& party = Add("label_dp(epsilon=1)", 0.7516);
+    PartyRecords& party = Add("label_dp(epsilon=1)", 0.73106);
     party.label_releases = {{"flip", 0, 1, epsilon}};
     return party;
   }
@@ -53,6 +53,9 @@ class AllRunsCriteriaTest : public ::testing::Test {
     v1::AuditPolicy parsed;
     EXPECT_TRUE(ParseTextConfig(policy, "policy", parsed).ok());
     SetListDefaults(parsed);
+    if (!parsed.has_require_proved_bound()) {
+      parsed.set_require_proved_bound(false);
+    }
     verdicts_ = JudgeRuns(runs_, parsed);
     for (const Finding& finding : verdicts_.back().findings) {
       if (finding.criterion.rfind(criterion, 0) == 0) {
@@ -65,6 +68,26 @@ class AllRunsCriteriaTest : public ::testing::Test {
   std::vector<LedgerRun> runs_;
   std::vector<RunVerdict> verdicts_;
 };
+
+// Its gradients were kept back, but its head has learned from noised labels: it may be served, or be a later run's
+// start.
+TEST_F(AllRunsCriteriaTest, NoisedLabelsCountAlsoWhereNoGradientWasSent) {
+  const auto freeze = [](PartyRecords& party) {
+    for (ProtectionRow& row : party.protections) {
+      row.gate = v1::FREEZE_BOTTOM;
+    }
+  };
+  freeze(AddGaussian("0123456789", 10, 2));
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.7").outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge("max_step_auc_bound_p95: 0.7", "bound of Theorem 1").outcome, Outcome::kMet);
+  runs_.clear();
+  freeze(AddFlips(30));
+  AddFlips(1);
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.74").outcome, Outcome::kNotMet);
+  runs_.clear();
+  freeze(Add("none", 0.5));
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.7").outcome, Outcome::kMet);
+}
 
 TEST_F(AllRunsCriteriaTest, ALostAccountDoesNotMakeASecondRunPass) {
   AddGaussian("0123456789", 10, 0.36);
@@ -84,6 +107,10 @@ TEST_F(AllRunsCriteriaTest, ACopiedAccountDoesNotMakeASecondRunPass) {
   AddGaussian("a", 10, 0.36);
   AddGaussian("a", 9, 0.4);  // Whose account does not know of the first.
   EXPECT_EQ(Judge("max_run_auc_bound: 0.62").outcome, Outcome::kNotMet);
+  runs_.back().parties.front().all_runs->table_rows = 200;
+  runs_.front().parties.front().all_runs->table_rows =
+      200;  // Or the account has lost nothing, and no example is in both.
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.62").outcome, Outcome::kOpen);
   runs_.pop_back();
   AddGaussian("a", 10, 0.36);  // The same bits once more.
   EXPECT_EQ(Judge("max_run_auc_bound: 0.62").outcome, Outcome::kMet);
@@ -106,12 +133,42 @@ TEST_F(AllRunsCriteriaTest, RunsOfLabelDpAddUp) {
   }
 }
 
+TEST_F(AllRunsCriteriaTest, ARunThatEndedWithinItsFirstBatchHasReleasedSomething) {
+  PartyRecords& broken = Add("none", 0.5);
+  broken.epoch_leaks.clear();
+  broken.protections.clear();
+  broken.record.status = "failed";
+  broken.record.run.data_sha256 = "ab";
+  broken.events.push_back({"", kFirstSliceSent, ""});
+  AddGaussian("a", 10, 0.36).record.run.data_sha256 = "ab";
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.62").outcome, Outcome::kOpen);
+  runs_.front().parties.front().events.clear();
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.62").outcome, Outcome::kMet);
+}
+
 TEST_F(AllRunsCriteriaTest, MixedMethodsAddUp) {
   Add("marvell(s=4)", 0.6);
   AddFlips(0.5);
   AddGaussian("a", 10, 0.36);
   EXPECT_EQ(Judge("max_run_auc_bound: 0.67").outcome, Outcome::kNotMet);
   EXPECT_EQ(Judge("max_run_auc_bound: 0.75").outcome, Outcome::kMet);
+}
+
+// A sum is proved only if every part of it is.
+TEST_F(AllRunsCriteriaTest, AProvedRunAfterAConditionalOneIsNotProvedOnTheseLabels) {
+  Add("iso(t=6000)", 0.57);
+  AddGaussian("a", 10, 0.36);
+  for (const char* const criterion : {"bound per run", "bound proved"}) {
+    const Finding finding = Judge("max_run_auc_bound: 0.9 require_proved_bound: true", criterion);
+    EXPECT_EQ(finding.outcome, Outcome::kOpen);
+    EXPECT_THAT(finding.found, HasSubstr("nothing proved bounds what run run-0 (iso(t=6000)) released"));
+  }
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.9").outcome, Outcome::kMet);
+  EXPECT_THAT(VerdictText(verdicts_, /*verbose=*/true), HasSubstr("bound per run (conditional)"));
+  EXPECT_THAT(VerdictText(verdicts_),
+              HasSubstr("not in the promise: what run run-0 (iso(t=6000)) released of the same"));
+  // What the promise says for any adversary does not contain what the other run released under assumptions.
+  EXPECT_EQ(verdicts_.back().figures.all_runs_auc_bound, GaussianAucBound(0.36 * 0.36));
 }
 
 TEST_F(AllRunsCriteriaTest, AMethodWithoutABoundLeavesTheSumOpen) {
@@ -124,7 +181,7 @@ TEST_F(AllRunsCriteriaTest, AMethodWithoutABoundLeavesTheSumOpen) {
       Judge("max_run_auc_bound: 0.61 allowed_protections: [\"none\", \"marvell\", \"gaussian_label_dp\"]");
   EXPECT_EQ(finding.outcome, Outcome::kOpen);
   EXPECT_EQ(finding.found, "0.600 or more: nothing bounds what run run-0 (none) released of the same labels");
-  EXPECT_THAT(VerdictText(verdicts_), HasSubstr("OPEN  bound per run (proved)"));
+  EXPECT_THAT(VerdictText(verdicts_), HasSubstr("OPEN  bound per run (conditional)"));
   EXPECT_FALSE(PolicyMet(verdicts_));
   EXPECT_FALSE(verdicts_.back().failed());
   // More than the limit by what is known fails whatever is open.
@@ -136,7 +193,8 @@ TEST_F(AllRunsCriteriaTest, AnotherTableMayHaveTheSameLabels) {
   AddFlips(1);
   EXPECT_EQ(Judge("max_run_auc_bound: 0.76").outcome, Outcome::kOpen);
   EXPECT_EQ(Judge("max_run_auc_bound: 0.76").found,
-            "0.752 or up to 0.822: the table of run run-0 (label_dp(epsilon=1)) may have the same examples");
+            "0.731 or up to 0.822: the table of run run-0 (label_dp(epsilon=1)) may have the same examples, "
+            "and no one privacy account has counted both");
   EXPECT_EQ(Judge("max_run_auc_bound: 0.83").outcome, Outcome::kMet);
 }
 

@@ -21,7 +21,7 @@ class AuditCommandTest : public ::testing::Test {
     run_.epochs = 2;
     run_.steps_per_epoch = 5;
     run_.sum_kl = 0.7;  // Below what the gate warns of.
-    WriteText(policy_, "max_measured_leak { max_mean: 0.8 }");
+    WriteText(policy_, "max_measured_leak { max_mean: 0.8 } require_proved_bound: false");
   }
 
   ChildResult Audit(const std::string& more = "") {
@@ -49,6 +49,15 @@ TEST_F(AuditCommandTest, ARunThatMeetsThePolicyEndsWithZero) {
                        "noise on labels bounds that\n"));
 }
 
+TEST_F(AuditCommandTest, AConditionalBoundEndsWithTenUnlessThePolicyAcceptsIt) {
+  ASSERT_TRUE(WriteLabelPartyLedger(ledger_, run_).ok());
+  WriteText(policy_, "max_measured_leak { max_mean: 0.8 }");
+  const ChildResult result = Audit();
+  EXPECT_EQ(result.exit_code, 10);
+  EXPECT_THAT(result.out, HasSubstr("FAIL  bound proved for any adversary"));
+  EXPECT_THAT(result.out, EndsWith("\npolicy not met: 1 of 8 criteria failed\n"));
+}
+
 TEST_F(AuditCommandTest, ARunThatDoesNotEndsWithTenAndIsNoError) {
   run_.cosine_auc = 0.95;
   ASSERT_TRUE(WriteLabelPartyLedger(ledger_, run_).ok());
@@ -60,7 +69,7 @@ TEST_F(AuditCommandTest, ARunThatDoesNotEndsWithTenAndIsNoError) {
 }
 
 TEST_F(AuditCommandTest, ARunThatItsOwnScoresRefuteIsBrokenWhateverThePolicySays) {
-  WriteText(policy_, "require_no_bound_exceeded: false");
+  WriteText(policy_, "require_no_bound_exceeded: false require_proved_bound: false");
   ASSERT_TRUE(WriteLabelPartyLedger(ledger_, run_).ok());
   EXPECT_EQ(Audit().exit_code, 0);
   run_.run_id = "run-2";

@@ -1,11 +1,16 @@
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "deploy/operator/audit/audit_report.h"
 #include "deploy/operator/audit/criteria.h"
 #include "deploy/operator/records/ledger_figures.h"
 
+#include "common/config/text_config.h"
 #include "tests/unit/deploy/operator/audit/recorded_run.h"
 
 namespace splitveil {
@@ -80,7 +85,7 @@ TEST_F(BoundCriteriaTest, ARunWithoutTheAccountantsFigureIsNotMeasured) {
 
 TEST_F(BoundCriteriaTest, AnAttackBeyondItsBoundFails) {
   EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kMet);
-  EXPECT_EQ(Judge("bound not exceeded").found, "not exceeded by the attacks run here");
+  EXPECT_THAT(Judge("bound not exceeded").found, HasSubstr("not exceeded by the attacks run here"));
   SetCertainly(LikelihoodRatio(0), 0.66);
   const Finding finding = Judge("bound not exceeded");
   EXPECT_EQ(finding.outcome, Outcome::kNotMet);
@@ -88,7 +93,7 @@ TEST_F(BoundCriteriaTest, AnAttackBeyondItsBoundFails) {
       finding.found,
       "exceeded by Best guess knowing both classes (likelihood_ratio): lower 99.99% limit of its AUC 0.660, bound "
       "0.650");
-  EXPECT_THAT(finding.remedy, HasSubstr("orthogonal_noise_ratio"));
+  EXPECT_THAT(finding.remedy, HasSubstr("Set gaussian_label_dp"));
   EXPECT_EQ(finding.where, "the cut layer, epoch 1");
 }
 
@@ -129,6 +134,36 @@ TEST_F(BoundCriteriaTest, WithoutTheBestAttackNobodyKnowsWhetherTheBoundHolds) {
   EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kNotMeasured);
 }
 
+// The worst case of the first epoch says nothing of what the second released.
+TEST_F(BoundCriteriaTest, TheBestAttackMustHaveSeenTheLastEpoch) {
+  party().epoch_leaks.pop_back();
+  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kNotMeasured);
+  for (ProtectionRow& row : party().protections) {
+    row.gate = row.step >= 10 ? v1::FREEZE_BOTTOM : row.gate;  // It released nothing.
+  }
+  EXPECT_EQ(Judge("bound not exceeded").outcome, Outcome::kMet);
+}
+
+// A run that ends within its first batch has a row of a halt, and has sent a part all the same.
+TEST_F(BoundCriteriaTest, APartOfABatchIsARelease) {
+  party().protections.resize(1);
+  party().protections[0].gate = v1::HALT;
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.6").outcome, Outcome::kMet);
+  party().events.push_back({"", kFirstSliceSent, ""});
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.6").outcome, Outcome::kNotMet);
+  EXPECT_FALSE(FiguresOf(run_).released_nothing());
+}
+
+// A run that ended before it wrote the rows of its last epoch does not promise the figure of the epoch before.
+TEST_F(BoundCriteriaTest, TheBoundOfAnEarlierEpochIsNotTheRuns) {
+  std::vector<EpochLeakRow>& rows = party().epoch_leaks;
+  rows.erase(std::remove_if(rows.begin(), rows.end(), [](const EpochLeakRow& row) { return row.epoch == 1; }),
+             rows.end());
+  EXPECT_EQ(FiguresOf(run_).run_auc_bound, std::nullopt);
+  party().all_runs = AllRunsRow{"0123456789abcdef", 20000, 0.81};
+  EXPECT_EQ(FiguresOf(run_).run_auc_bound, 0.81);
+}
+
 TEST_F(BoundCriteriaTest, NamesTheAttacksThatExceedTheBoundUpToThree) {
   const EpochLeakRow row = LikelihoodRatio(0);
   for (const char* attack : {"norm", "spectral", "cosine", "direction"}) {
@@ -163,10 +198,30 @@ TEST_F(BoundCriteriaTest, ABoundForGaussianClassesIsNotProved) {
   EXPECT_EQ(Judge("bound proved", "require_proved_bound: true").found, "no bound: the protection states none");
 }
 
-TEST_F(BoundCriteriaTest, NobodyAsksForAProofUnlessThePolicyDoes) {
-  for (const Finding& finding : BoundFindings(run_, v1::AuditPolicy(), AllRunsBound())) {
-    EXPECT_NE(finding.criterion, "bound proved for any adversary");
-  }
+// A peer that chooses its activations reads the label of a far row from the next batch at AUC 0.70 to 0.95, where the
+// gate releases all and 0.57 is stated. No policy may call that met unless it says that it accepts such a bound.
+TEST_F(BoundCriteriaTest, AConditionalBoundPassesOnlyWhereThePolicyAcceptsIt) {
+  party().record.run.protection = "iso(t=6000)";
+  const std::string limit = "max_run_auc_bound: 0.8 max_step_auc_bound_p95: 0.8 ";
+  v1::AuditPolicy policy;
+  ASSERT_TRUE(ParseTextConfig(limit, "policy", policy).ok());
+  SetListDefaults(policy);
+  EXPECT_FALSE(PolicyMet(JudgeRuns({run_}, policy)));  // Exit 10.
+  const std::string proof = limit + "require_proved_bound: true";
+  EXPECT_EQ(Judge("bound proved", proof).outcome, Outcome::kNotMet);
+  EXPECT_EQ(Judge("bound per run", proof).outcome, Outcome::kOpen);
+  EXPECT_THAT(Judge("bound per run", proof).found,
+              HasSubstr("0.720 or more: nothing proved bounds what run run-1 (iso(t=6000)) released"));
+  EXPECT_THAT(Judge("bound per run", proof).remedy, HasSubstr("Set gaussian_label_dp"));
+  EXPECT_EQ(Judge("Theorem 1", proof).outcome, Outcome::kOpen);
+  policy.set_require_proved_bound(false);
+  const std::vector<RunVerdict> verdicts = JudgeRuns({run_}, policy);
+  EXPECT_TRUE(PolicyMet(verdicts));
+  EXPECT_THAT(VerdictSummary(verdicts), HasSubstr("not against a peer that reads a label from what it does to"));
+  EXPECT_EQ(Judge("bound per run", limit).found, "0.720, only under its assumptions");
+  EXPECT_EQ(Judge("Theorem 1", limit).found, "0.700, only under its assumptions");
+  EXPECT_EQ(Judge("bound not exceeded", limit).found,
+            "not exceeded by the attacks run here, by a partner that follows the protocol");
 }
 
 // A peer that remembers earlier runs adds them up.

@@ -90,14 +90,14 @@ TEST_F(LeakCriteriaTest, TheCriterionNamesTheAttackAndTheFindingDoesNotRepeatIt)
 }
 
 TEST_F(LeakCriteriaTest, AFailureSaysWhatHelpsAndNothingElseDoes) {
-  EXPECT_THAT(Judge("mean AUC", "max_measured_leak { max_mean: 0.5 }").remedy, HasSubstr("Raise marvell's s"));
+  EXPECT_THAT(Judge("mean AUC", "max_measured_leak { max_mean: 0.5 }").remedy, HasSubstr("Set gaussian_label_dp"));
   EXPECT_EQ(Judge("mean AUC", "max_measured_leak { max_mean: 1 }").remedy, "");
   EXPECT_THAT(Judge("p95 AUC", "max_measured_leak { attack: 'cosine' max_p95: 1 }").remedy,
               HasSubstr("Have it measured"));
   LikelihoodRatio(0).auc = 0.66;  // More of the same noise would not help.
   LikelihoodRatio(0).examples = int64_t{1} << 40;
   LikelihoodRatio(0).positives = int64_t{1} << 39;
-  EXPECT_THAT(Judge("mean AUC", "max_measured_leak { max_mean: 0.5 }").remedy, HasSubstr("more s alone does not"));
+  EXPECT_THAT(Judge("mean AUC", "max_measured_leak { max_mean: 0.5 }").remedy, HasSubstr("Set gaussian_label_dp"));
 }
 
 TEST_F(LeakCriteriaTest, AFigureThatRoundsToItsLimitShowsMoreDigits) {

@@ -19,7 +19,8 @@ LedgerRun RecordedRun();
 LeakSeries Series(const std::string& observer, const std::string& layer, const std::string& attack,
                   std::vector<double> aucs);
 
-// The finding of the first criterion that holds these words, of the policy in text format against `run`.
+// The finding of the first criterion that holds these words, of the policy in text format against `run`. Conditional
+// bounds are accepted unless the policy says otherwise.
 Finding Judge(const LedgerRun& run, const std::string& policy, const std::string& criterion);
 
 }  // namespace splitveil

@@ -53,6 +53,9 @@ class RemovedStepsTest : public LedgerFileTest {
     v1::AuditPolicy parsed;
     EXPECT_TRUE(ParseTextConfig(policy, "policy", parsed).ok());
     SetListDefaults(parsed);
+    if (!parsed.has_require_proved_bound()) {
+      parsed.set_require_proved_bound(false);
+    }
     const absl::StatusOr<std::vector<LedgerRun>> runs = ReadRuns({path_});
     EXPECT_TRUE(runs.ok()) << runs.status();
     const std::vector<RunVerdict> verdicts = JudgeRuns(*runs, parsed);

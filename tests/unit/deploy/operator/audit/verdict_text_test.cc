@@ -79,6 +79,7 @@ TEST(AuditVerdictTest, OneRunThatFailsFailsThePolicy) {
 
 TEST(AuditVerdictTest, ARunThatMeetsAnEmptyPolicyPasses) {
   v1::AuditPolicy policy;
+  policy.set_require_proved_bound(false);
   SetListDefaults(policy);
   const std::vector<RunVerdict> verdicts = JudgeRuns({RecordedRun()}, policy);
   EXPECT_TRUE(PolicyMet(verdicts)) << VerdictText(verdicts);
@@ -103,6 +104,7 @@ v1::AuditPolicy StrictPolicy() {
   policy.add_max_measured_leak()->set_max_mean(0.6);
   policy.set_max_run_auc_bound(0.8);
   policy.set_min_final_test_auc(0.7);
+  policy.set_require_proved_bound(false);
   SetListDefaults(policy);
   return policy;
 }
@@ -180,7 +182,7 @@ TEST(AuditVerdictTest, TheNonLabelPartysLedgerAloneFailsNothingItCannotShow) {
     EXPECT_EQ(finding.remedy, "") << finding.criterion;
   }
   EXPECT_EQ(met, 2);  // How it ended, and what was disclosed.
-  EXPECT_EQ(open, 5);
+  EXPECT_EQ(open, 6);
   EXPECT_FALSE(PolicyMet({verdict}));
   EXPECT_FALSE(PolicyFailed({verdict}));
 }
@@ -188,8 +190,8 @@ TEST(AuditVerdictTest, TheNonLabelPartysLedgerAloneFailsNothingItCannotShow) {
 TEST(VerdictTextTest, WhatALedgerCannotShowIsOneLineAndNoFailure) {
   const std::string text = VerdictText({WithoutTheLabelParty()});
   EXPECT_THAT(text, Not(HasSubstr("FAIL")));
-  EXPECT_THAT(text, HasSubstr("not measurable from this ledger, only from the label party's (5 criteria): gradient"));
-  EXPECT_THAT(text, HasSubstr("policy not decided: 2 of 7 criteria met; 5 not measurable from the ledgers given\n"));
+  EXPECT_THAT(text, HasSubstr("not measurable from this ledger, only from the label party's (6 criteria): gradient"));
+  EXPECT_THAT(text, HasSubstr("policy not decided: 2 of 8 criteria met; 6 not measurable from the ledgers given\n"));
 }
 
 TEST(AuditVerdictTest, WhatTheNonLabelPartysLedgerShowsIsJudged) {
@@ -200,7 +202,7 @@ TEST(AuditVerdictTest, WhatTheNonLabelPartysLedgerShowsIsJudged) {
   SetListDefaults(policy);
   const std::vector<RunVerdict> verdicts = JudgeRuns({run}, policy);
   EXPECT_TRUE(PolicyFailed(verdicts));
-  EXPECT_THAT(VerdictSummary(verdicts), HasSubstr("policy not met: 1 of 6 criteria failed; 4 not measurable"));
+  EXPECT_THAT(VerdictSummary(verdicts), HasSubstr("policy not met: 1 of 7 criteria failed; 5 not measurable"));
 }
 
 TEST(VerdictTextTest, ClosesWithWhatHelpsEachOnce) {

@@ -32,9 +32,13 @@ struct FreeX509 {
   void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
 };
 using X509Pointer = std::unique_ptr<X509, FreeX509>;
+using Bio = std::unique_ptr<BIO, FreeX509>;
+using Request = std::unique_ptr<X509_REQ, OpenSslDeleter<X509_REQ, X509_REQ_free>>;
+
+Bio ReadOnly(const std::string& text) { return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))); }
 
 X509Pointer Parse(const std::string& pem) {
-  const std::unique_ptr<BIO, FreeX509> bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  const Bio bio = ReadOnly(pem);
   return X509Pointer(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
 }
 
@@ -230,11 +234,11 @@ constexpr char kName[] = "bank.example";
 // What OpenSSL's own path validation says of `leaf` under what `root` has as the only thing that is trusted.
 int Verify(const std::string& root_pem, const std::string& leaf_pem, const std::string& host, int purpose) {
   const Bio root_bio = ReadOnly(root_pem), leaf_bio = ReadOnly(leaf_pem);
-  const Certificate root(PEM_read_bio_X509(root_bio.get(), nullptr, nullptr, nullptr));
-  const Certificate leaf(PEM_read_bio_X509(leaf_bio.get(), nullptr, nullptr, nullptr));
-  const std::unique_ptr<X509_STORE, CertificateDeleter<X509_STORE, X509_STORE_free>> store(X509_STORE_new());
+  const X509Ptr root(PEM_read_bio_X509(root_bio.get(), nullptr, nullptr, nullptr));
+  const X509Ptr leaf(PEM_read_bio_X509(leaf_bio.get(), nullptr, nullptr, nullptr));
+  const std::unique_ptr<X509_STORE, OpenSslDeleter<X509_STORE, X509_STORE_free>> store(X509_STORE_new());
   X509_STORE_add_cert(store.get(), root.get());
-  const std::unique_ptr<X509_STORE_CTX, CertificateDeleter<X509_STORE_CTX, X509_STORE_CTX_free>> context(
+  const std::unique_ptr<X509_STORE_CTX, OpenSslDeleter<X509_STORE_CTX, X509_STORE_CTX_free>> context(
       X509_STORE_CTX_new());
   X509_STORE_CTX_init(context.get(), store.get(), leaf.get(), nullptr);
   X509_STORE_CTX_set_purpose(context.get(), purpose);
@@ -288,21 +292,21 @@ TEST_F(CertificateRequestTest, TheSignedRequestIsACertificateOfTheRequestersKey)
   EXPECT_EQ(Verify(authority_.certificate_pem, certificate, "shop.example", X509_PURPOSE_SSL_SERVER),
             X509_V_ERR_HOSTNAME_MISMATCH);
   const Bio certificate_bio = ReadOnly(certificate), key_bio = ReadOnly(made.private_key_pem);
-  const Certificate parsed(PEM_read_bio_X509(certificate_bio.get(), nullptr, nullptr, nullptr));
-  const PrivateKey key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr));
+  const X509Ptr parsed(PEM_read_bio_X509(certificate_bio.get(), nullptr, nullptr, nullptr));
+  const PrivateKeyPtr key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr));
   EXPECT_EQ(X509_check_private_key(parsed.get(), key.get()), 1);
 }
 
 TEST_F(CertificateRequestTest, NothingButNameAndKeyIsTakenFromARequest) {
-  const PrivateKey key = NewKey();
+  const PrivateKeyPtr key = NewKey();
   const std::string certificate = *SignRequest(authority_, RequestOf("DNS:bank.example", key.get()), kName, 30);
   const Bio bio = ReadOnly(certificate);
-  const Certificate parsed(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+  const X509Ptr parsed(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
   EXPECT_EQ(X509_check_ca(parsed.get()), 0) << "it asked to be an authority";
 }
 
 TEST_F(CertificateRequestTest, FailsForAnotherNameThanTheAuthoritySaysOrSeveral) {
-  const PrivateKey key = NewKey();
+  const PrivateKeyPtr key = NewKey();
   for (const char* names : {"DNS:shop.example", "DNS:bank.example,DNS:shop.example", "IP:10.0.0.1", "DNS:*.example",
                             "DNS:bank.example,IP:10.0.0.1", ""}) {
     const absl::Status refusal = Refusal(RequestOf(names, key.get()));
@@ -312,7 +316,7 @@ TEST_F(CertificateRequestTest, FailsForAnotherNameThanTheAuthoritySaysOrSeveral)
 }
 
 TEST_F(CertificateRequestTest, FailsForARequestThatItsKeyHasNotSigned) {
-  const PrivateKey key = NewKey();
+  const PrivateKeyPtr key = NewKey();
   std::string request = RequestOf("DNS:bank.example", key.get());
   const size_t at = request.size() / 2;
   request[at] = request[at] == 'A' ? 'B' : 'A';
@@ -323,7 +327,7 @@ TEST_F(CertificateRequestTest, FailsForARequestThatItsKeyHasNotSigned) {
 }
 
 TEST_F(CertificateRequestTest, FailsForAWeakKey) {
-  const PrivateKey weak(EVP_RSA_gen(1024)), strong(EVP_RSA_gen(2048));
+  const PrivateKeyPtr weak(EVP_RSA_gen(1024)), strong(EVP_RSA_gen(2048));
   EXPECT_THAT(std::string(Refusal(RequestOf("DNS:bank.example", weak.get())).message()),
               HasSubstr("expected a key of at least 112 bits of security, found 80"));
   EXPECT_EQ(Refusal(RequestOf("DNS:bank.example", strong.get())), absl::OkStatus());

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 #include "common/process/file.h"
-#include "common/transport/tls_identity.h"
+#include "common/transport/certificate.h"
 #include "tests/unit/deploy/operator/operator_tool.h"
 
 namespace splitveil::testing {

@@ -44,7 +44,8 @@ TEST_F(GenerateCommandTest, WritesATableThatIsPreparedAsItIs) {
   EXPECT_THAT(out, ContainsRegex("t.csv: 1000 rows, by class: none [0-9]+, card [0-9]+"));
 
   const std::string schema = folder_.File("own.textproto");
-  out = ExpectDone({"generate", "--task=regression", "--rows=1000", "--schema_out=" + schema, "--out=" + path});
+  out = ExpectDone(
+      {"generate", "--force", "--task=regression", "--rows=1000", "--schema_out=" + schema, "--out=" + path});
   EXPECT_THAT(out, ContainsRegex("t.csv: 1000 rows, mean target [0-9.]+\nBayes R\\^2 [^:]*: 0\\.[78][0-9]+\n"));
   out = ExpectDone(
       {"prepare", "--format=table", "--schema=" + schema, "--input=" + path, "--out=" + folder_.File("numbers")});
@@ -58,6 +59,20 @@ TEST_F(GenerateCommandTest, RepeatsItselfForOneSeedOnly) {
   }
   EXPECT_EQ(ReadFile(folder_.File("a")).value(), ReadFile(folder_.File("b")).value());
   EXPECT_NE(ReadFile(folder_.File("a")).value(), ReadFile(folder_.File("c")).value());
+}
+
+// A real click log looks like a generated one.
+TEST_F(GenerateCommandTest, ReplacesNothingUnlessTold) {
+  const std::string path = folder_.File("clicks.tsv");
+  ASSERT_TRUE(WriteFile(path, "precious").ok());
+  EXPECT_THAT(ExpectError(2, {"generate", "--rows=50", "--out=" + path}),
+              HasSubstr("clicks.tsv: expected no file of this name, found one; --force replaces it"));
+  EXPECT_THAT(ExpectError(2, {"generate", "--task=regression", "--rows=50", "--schema_out=" + path,
+                              "--out=" + folder_.File("t.csv")}),
+              HasSubstr("clicks.tsv: expected no file"));
+  EXPECT_EQ(ReadFile(path).value(), "precious");
+  ExpectDone({"generate", "--force", "--rows=50", "--out=" + path});
+  EXPECT_EQ(Lines(path), 50);
 }
 
 TEST_F(GenerateCommandTest, FailsOnBadArguments) {

@@ -70,14 +70,27 @@ class InitCommandTest : public ::testing::Test {
   const TempFolder folder_;
 };
 
+TEST_F(InitCommandTest, SaysHowManyRowsAreLeftOutAndWhy) {
+  const std::string bank = *ReadFile(At("bank.csv"));
+  const size_t first = bank.find('\n') + 1;
+  const std::string row = bank.substr(first, bank.find('\n', first) + 1 - first);
+  WriteText(At("bank.csv"), bank + row + row.substr(row.find(',')));
+  const std::string id = "--id=" + bank.substr(0, bank.find(','));
+  EXPECT_THAT(
+      ExpectDone(Bank({id, "--skip_bad_rows"})),
+      AllOf(HasSubstr("\nleft out: missing id: 1 rows\nleft out: repeated id: 1 rows (the first of each id is kept)\n"),
+            HasSubstr("label_party.data: 400 rows")));
+}
+
 TEST_F(InitCommandTest, FromATableToAPartyWhoseFilesFitTogether) {
   const std::string bank = ExpectDone(Bank());
-  EXPECT_THAT(bank, AllOf(HasSubstr("bank.csv: 400 rows; separator comma, header line\n"),
-                          HasSubstr("  customer   ID           a different value in each row\n"),
-                          HasSubstr("  income     NUMERIC      numbers, 37 distinct\n"),
-                          HasSubstr("  branch     CATEGORICAL  texts, 3 distinct\n"),
-                          HasSubstr("  defaulted  LABEL        two values, 25.0% positive\n"),
-                          HasSubstr("label_party.data: 400 rows")));
+  EXPECT_THAT(bank,
+              AllOf(HasSubstr("bank.csv: 400 rows; separator comma, header line\n"),
+                    HasSubstr("  customer   ID           a different value in each row; capitals are small letters\n"),
+                    HasSubstr("  income     NUMERIC      numbers, 37 distinct\n"),
+                    HasSubstr("  branch     CATEGORICAL  texts, 3 distinct\n"),
+                    HasSubstr("  defaulted  LABEL        two values, 25.0% positive\n"),
+                    HasSubstr("label_party.data: 400 rows")));
   ExpectDone(Shop({"--proposal=" + At("bank/run.textproto"), "--peer_certificate=" + At("bank/own.pem")}));
   std::filesystem::copy(At("shop/own.pem"), At("bank/peer.pem"));
   ExpectDone(
@@ -189,6 +202,90 @@ TEST_F(InitCommandTest, PreparesForTheProposalsSplit) {
       {"agreement", "accept", "--proposal=" + At("bank/run.textproto"), "--config=" + At("shop/party.textproto")});
 }
 
+// Both tables with a patient number, which repeats three times, and a day.
+class SplitInitTest : public InitCommandTest {
+ protected:
+  void SetUp() override {
+    InitCommandTest::SetUp();
+    std::string bank = "customer,patient_nbr,day,income,defaulted\n", shop = "customer;PatientNbr;when;visits\n";
+    for (int row = 0; row < 400; ++row) {
+      const std::string id = "kunde" + std::to_string(row), patient = std::to_string(70 + 13 * (row / 3));
+      const std::string day = absl::StrCat("2024-0", 1 + row % 5, "-1", row % 7);
+      bank += absl::StrCat(id, ",", patient, ",", day, ",", 1000 + row % 37, ",", row % 4 == 0 ? "yes" : "no", "\n");
+      shop += absl::StrCat(id, ";", patient, ";", day, ";", row % 11, ".5\n");
+    }
+    WriteText(At("bank.csv"), bank);
+    WriteText(At("shop.csv"), shop);
+  }
+  std::vector<std::string> Accept() const {
+    return {"agreement", "accept", "--proposal=" + At("bank/run.textproto"), "--config=" + At("shop/party.textproto")};
+  }
+};
+
+TEST_F(SplitInitTest, ANumberThatRepeatsIsNoFeatureAndTheFlagIsNamed) {
+  EXPECT_THAT(
+      ExpectDone(Bank()),
+      AllOf(HasSubstr("  patient_nbr  IGNORE       repeats as the number of a person does, 134 distinct; "
+                      "--group keeps a person's rows on one side"),
+            HasSubstr("  day          IGNORE       dates, 35 distinct; --time with --test_after splits by it")));
+  EXPECT_THAT(ReadFile(At("bank/run.textproto")).value(), Not(HasSubstr("split_by_group")));
+}
+
+TEST_F(SplitInitTest, TheSecondPartyFollowsASplitByGroup) {
+  EXPECT_THAT(ExpectDone(Bank({"--group=patient_nbr"})), HasSubstr("  patient_nbr  GROUP        all rows of a value"));
+  EXPECT_THAT(ReadFile(At("bank/run.textproto")).value(), HasSubstr("\nsplit_by_group: true\n"));
+  // No flag: the only column that looks like it.
+  EXPECT_THAT(ExpectDone(Shop({"--proposal=" + At("bank/run.textproto")})), HasSubstr("  PatientNbr  GROUP  "));
+  ExpectDone(Accept());
+}
+
+TEST_F(SplitInitTest, TheSecondPartySaysAtOnceWhatASplitByGroupLacks) {
+  ExpectDone(Bank({"--group=patient_nbr"}));
+  WriteText(At("shop.csv"), "customer;visits\nkunde0;1.5\nkunde1;2.5\nkunde2;1.5\n");
+  const std::string proposal = "--proposal=" + At("bank/run.textproto");
+  EXPECT_THAT(ExpectError(2, Shop({proposal})),
+              HasSubstr("shop.csv: the rows are to be split by groups (split_by_group), so this table needs the column "
+                        "with the same groups as the other party's; none looks like it. Set --group=COLUMN, or agree "
+                        "on another split"));
+  EXPECT_FALSE(std::filesystem::exists(At("shop")));
+  std::string two = "customer;client;member;visits\n";
+  for (int row = 0; row < 200; ++row) {
+    two += absl::StrCat("kunde", row, ";c", row / 2, ";m", row / 3, ";", row % 9, ".5\n");
+  }
+  WriteText(At("shop.csv"), two);
+  EXPECT_THAT(ExpectError(2, Shop({proposal})), HasSubstr("several look like it: \"client\", \"member\". Set --group"));
+  ExpectDone(Shop({proposal, "--group=member"}));
+  ExpectDone(Accept());
+}
+
+TEST_F(SplitInitTest, TheSecondPartyFollowsASplitByTime) {
+  EXPECT_THAT(ExpectDone(Bank({"--time=day", "--test_after=2024-05-01"})), HasSubstr("  day          TIME  "));
+  EXPECT_THAT(ReadFile(At("bank/run.textproto")).value(), HasSubstr("\ntest_after: \"2024-05-01\"\n"));
+  EXPECT_THAT(ExpectDone(Shop({"--proposal=" + At("bank/run.textproto")})), HasSubstr("  when        TIME  "));
+  ExpectDone(Accept());
+}
+
+TEST_F(SplitInitTest, FailsForASplitThatIsNotProposedOrNotWhole) {
+  EXPECT_THAT(ExpectError(2, Bank({"--time=day"})), HasSubstr("expected --test_after, found none"));
+  EXPECT_THAT(ExpectError(2, Bank({"--group=patient_nbr", "--test_after=2024-05-01"})),
+              HasSubstr("--group: expected one split, found --time or --test_after beside it"));
+  EXPECT_THAT(ExpectError(2, Bank({"--group=patient"})), HasSubstr("--group: expected a column of"));
+  ExpectDone(Bank());
+  const std::string proposal = "--proposal=" + At("bank/run.textproto");
+  EXPECT_THAT(ExpectError(2, Shop({proposal, "--group=PatientNbr"})),
+              HasSubstr("--group: expected a proposal that splits the rows so (split_by_group), found "));
+  EXPECT_THAT(ExpectError(2, Shop({proposal, "--test_after=2024-05-01"})), HasSubstr("--test_after: has no effect"));
+}
+
+TEST_F(InitCommandTest, BothPartiesKeepTheirAlignmentForTheNextRun) {
+  ExpectDone(Bank());
+  ExpectDone(Shop({"--proposal=" + At("bank/run.textproto")}));
+  for (const char* party : {"bank", "shop"}) {
+    EXPECT_THAT(ReadFile(At(std::string(party) + "/party.textproto")).value(),
+                HasSubstr("\n  alignment_cache_path: \"alignment\"\n"));
+  }
+}
+
 TEST_F(InitCommandTest, AsksAtATerminalForWhatIsMissing) {
   ChildOptions options;
   options.standard_input = "label_party\n" + At("bank.csv") + "\ndefaulted\nbank.example\nshop.example\n\nmarvell\n" +
@@ -298,26 +395,90 @@ TEST_F(InitCommandTest, TheProposalSaysHowIdsLookAndTheSecondPartyIsWarnedOfADif
   EXPECT_THAT(
       ReadFile(At("bank/run.textproto")).value(),
       AllOf(HasSubstr("id_column: \"customer\""), HasSubstr("id_shape: \"100% a9{6-8}\""), Not(HasSubstr("kunde"))));
-  EXPECT_THAT(ReadFile(At("bank/schema.textproto")).value(), HasSubstr("kind: ID id_form: UNICODE_NFC }"));
+  EXPECT_THAT(ReadFile(At("bank/schema.textproto")).value(),
+              HasSubstr("kind: ID id_form: UNICODE_NFC id_form: CASE_FOLD }"));
   const std::vector<std::string> shop = Shop({"--proposal=" + At("bank/run.textproto")});
   EXPECT_THAT(RunTool(shop).err, Not(HasSubstr("ids")));
-  std::string capitals = "client;visits\n";
-  for (int row = 0; row < 400; ++row) {
-    capitals += "KUNDE" + std::to_string(row) + ";" + std::to_string(row % 11) + "\n";
-  }
-  WriteText(At("shop.csv"), capitals);
   std::vector<std::string> again = shop;
   again.push_back("--force");
-  EXPECT_THAT(RunTool(again).err,
+  const auto rename = [&](const std::string& prefix) {
+    std::string table = "client;visits\n";
+    for (int row = 0; row < 400; ++row) {
+      table += prefix + std::to_string(row) + ";" + std::to_string(row % 11) + "\n";
+    }
+    WriteText(At("shop.csv"), table);
+    return RunTool(again).err;
+  };
+  // Capitals are small letters in the form that the proposal gives ids without capitals.
+  EXPECT_THAT(rename("KUNDE"),
               AllOf(HasSubstr("the other party's ids are in its column \"customer\", this table's in \"client\""),
-                    HasSubstr("look like 100% a9{6-8}; this table's like 100% A9{6-8}"), Not(HasSubstr("KUNDE"))));
+                    Not(HasSubstr("look like"))));
+  EXPECT_THAT(rename("KUNDE-"),
+              AllOf(HasSubstr("look like 100% a9{6-8}; this table's like 100% a{5}-9{1-3}"), Not(HasSubstr("KUNDE"))));
+}
+
+TEST_F(InitCommandTest, CapitalsInSomeIdsAreAnErrorUntilBothPartiesFoldThem) {
+  std::string bank = "customer,income,defaulted\n", shop = "customer,visits\n";
+  const char* const names[] = {"José", "Zoë", "Anna"};
+  const char* const capitals[] = {"JOSÉ", "ZOË", "ANNA"};
+  for (int row = 0; row < 400; ++row) {
+    const std::string number = "-" + std::to_string(row);
+    bank += names[row % 3] + number + "," + std::to_string(1000 + row % 37) + "," + std::to_string(row % 2) + "\n";
+    shop += (row % 5 == 0 ? capitals : names)[row % 3] + number + "," + std::to_string(row % 11) + "\n";
+  }
+  WriteText(At("bank.csv"), bank);
+  WriteText(At("shop.csv"), shop);
+  ExpectDone(Bank());
+  EXPECT_THAT(ExpectError(2, Shop({"--proposal=" + At("bank/run.textproto")})),
+              AllOf(HasSubstr("80 in capitals, first in line 2; 320 with capitals in front of words, first in line 3"),
+                    HasSubstr("--id_form=CASE_FOLD"), Not(HasSubstr("Zo"))));
+  ExpectDone(Bank({"--id_form=CASE_FOLD", "--force"}));
+  EXPECT_THAT(RunTool(Shop({"--proposal=" + At("bank/run.textproto")})).err, Not(HasSubstr("look like")));
+}
+
+TEST_F(InitCommandTest, SeveralTablesAreOne) {
+  std::string more = "customer;visits;region\n";
+  for (int row = 400; row < 500; ++row) {
+    more += "kunde" + std::to_string(row) + ";" + std::to_string(row % 11) + ".5;hidden_east\n";
+  }
+  WriteText(At("more.csv"), more);
+  EXPECT_THAT(ExpectDone(Shop({"--table=" + At("more.csv")})),
+              AllOf(HasSubstr("shop.csv: 500 rows in 2 files; "), HasSubstr("nonlabel_party.data: 500 rows")));
+  EXPECT_THAT(ReadFile(At("shop/schema.textproto")).value(), Not(HasSubstr("optional")));
+  const ChildResult twice = RunTool(Shop({"--table=" + At("shop.csv"), "--force"}));  // Each id once.
+  EXPECT_EQ(twice.exit_code, 2);
+  EXPECT_THAT(twice.err, HasSubstr("shop.csv"));
+}
+
+TEST_F(InitCommandTest, BothPartiesCheckTheAgreedPatternOfIds) {
+  std::string bank = "customer,income,defaulted\n", shop = "customer,visits\n";
+  for (int row = 0; row < 400; ++row) {
+    bank += "C-" + std::to_string(7000 + 37 * row % 400) + "," + std::to_string(1000 + row % 37) + "," +
+            std::to_string(row % 2) + "\n";
+    shop +=
+        "C-" + std::to_string(7000 + 37 * row % 400) + (row == 280 ? "x" : "") + "," + std::to_string(row % 11) + "\n";
+  }
+  WriteText(At("bank.csv"), bank);
+  WriteText(At("shop.csv"), shop);
+  ExpectDone(Bank({"--id_pattern=c-\\d{4}", "--id_form=CASE_FOLD"}));
+  EXPECT_THAT(ReadFile(At("bank/run.textproto")).value(), HasSubstr("id_pattern: \"c-\\\\d{4}\""));
+  const ChildResult odd = RunTool(Shop({"--proposal=" + At("bank/run.textproto")}));
+  EXPECT_EQ(odd.exit_code, 2);
+  EXPECT_THAT(odd.err,
+              HasSubstr("1 row with an id that the agreed id_pattern \"c-\\d{4}\" does not describe: correct or remove "
+                        "them (line 282)"));
+  WriteText(At("shop.csv"), shop.replace(shop.find('x'), 1, ""));
+  ExpectDone(Shop({"--proposal=" + At("bank/run.textproto"), "--force"}));
+  ExpectDone(
+      {"agreement", "accept", "--proposal=" + At("bank/run.textproto"), "--config=" + At("shop/party.textproto")});
 }
 
 TEST_F(InitCommandTest, TheSecondPartyTakesTheAgreedFormOfIds) {
   std::string bank = "customer,income,defaulted\n", shop = "customer,visits\n";
   for (int row = 0; row < 400; ++row) {
-    bank += std::to_string(7000 + row) + "," + std::to_string(1000 + row % 37) + "," + std::to_string(row % 2) + "\n";
-    shop += std::to_string(7000 + row) + (row < 280 ? "" : ".0") + "," + std::to_string(row % 11) + "\n";
+    bank += std::to_string(7000 + 37 * row % 400) + "," + std::to_string(1000 + row % 37) + "," +
+            std::to_string(row % 2) + "\n";
+    shop += std::to_string(7000 + 37 * row % 400) + (row < 280 ? "" : ".0") + "," + std::to_string(row % 11) + "\n";
   }
   WriteText(At("bank.csv"), bank);
   WriteText(At("shop.csv"), shop);
@@ -337,6 +498,24 @@ TEST_F(InitCommandTest, TakesTheTableFromStandardInput) {
   EXPECT_THAT(ExpectDone(words, table), HasSubstr("nonlabel_party.data: 400 rows"));
   EXPECT_THAT(ExpectError(2, Changed(words, "--out=" + At("shop"), "--out=" + At("other")), ""),
               HasSubstr("expected a table, found an empty file"));
+}
+
+// As `--table=<(zcat shop.csv.gz)` in a shell: the table is read several times, the pipe gives it once.
+TEST_F(InitCommandTest, TakesTheTableFromAPipeWithAName) {
+  const std::string table = ReadFile(At("shop.csv")).value();
+  EXPECT_THAT(ExpectDone(Changed(Shop(), "--table=" + At("shop.csv"), "--table=/dev/fd/0"), table),
+              HasSubstr("nonlabel_party.data: 400 rows"));
+}
+
+TEST_F(InitCommandTest, AProfileReplacesNothingButAProfile) {
+  const std::string table = ReadFile(At("shop.csv")).value();
+  for (const char* file : {"shop.csv", "profile.json", "profile.json", "profile.html", "profile.html"}) {
+    const ChildResult result = RunTool(Shop({"--profile=" + At(file), "--force"}));
+    EXPECT_EQ(result.exit_code, std::string(file) == "shop.csv" ? 2 : 0) << file << result.err;
+  }
+  EXPECT_THAT(RunTool(Shop({"--profile=" + At("shop.csv"), "--force"})).err,
+              HasSubstr("shop.csv: expected no file of this name"));
+  EXPECT_EQ(ReadFile(At("shop.csv")).value(), table);
 }
 
 // Amounts over four orders of magnitude, which are scaled by a logarithm: differences are those of the amounts.

@@ -1,5 +1,6 @@
 #include "deploy/operator/init/schema_proposal.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <gmock/gmock.h>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 
 namespace splitveil {
@@ -174,6 +176,26 @@ TEST_F(SchemaProposalTest, ANumberIsPredictedInTheRangeThatWasGiven) {
   EXPECT_THAT(Error(Sample({id_, Column("price", {"10", "12.5", "17"}, 100)}), true), HasSubstr("--target_minimum"));
 }
 
+TEST_F(SchemaProposalTest, TargetsBeyondTheirRangeOrLostInItAreWarnedOf) {
+  flags_.label = "spent";
+  const auto warnings = [&](const std::string& maximum, int unknown_rows) {
+    ColumnProfile spent("spent");
+    for (int row = 0; row < 1000; ++row) {
+      spent.Add(row < unknown_rows ? "999999" : absl::StrCat(20'000 + row * 37 % 1000 * 10), row + 2);
+    }
+    ColumnProfile ids = Ids("customer", 1000);
+    flags_.target_minimum = "0";
+    flags_.target_maximum = maximum;
+    return ::testing::PrintToString(Propose(Sample({ids, spent}), true).warnings);
+  };
+  EXPECT_EQ(warnings("30000", 0), "{}");
+  EXPECT_EQ(warnings("29900", 0), "{}");  // 0.9% are clipped.
+  EXPECT_THAT(warnings("28500", 0), HasSubstr("14.9% of the targets lie beyond the range from 0 to 28500"));
+  EXPECT_THAT(warnings("1e9", 0), HasSubstr("all but 2% of the targets lie in 0.00098% of the range"));
+  EXPECT_THAT(warnings("1e6", 50), AllOf(HasSubstr("999999 in 5% of the rows (nines, far from all others)"),
+                                         HasSubstr("missing: \\\"999999")));
+}
+
 TEST_F(SchemaProposalTest, ALabelIsNeverGuessed) {
   EXPECT_THAT(Error(Sample({id_, defaulted_, region_}), true),
               AllOf(HasSubstr("expected --label=COLUMN"), HasSubstr("columns with two values: \"defaulted\"")));
@@ -192,7 +214,8 @@ TEST_F(SchemaProposalTest, SeveralIdsOrNoneAreOneErrorThatNamesTheFlag) {
   flags_.id = "account";
   EXPECT_EQ(Kinds(Propose(Sample({id_, Ids("account", 100), region_}), false)).at("customer"), "IGNORE");
   flags_.id = "region";
-  EXPECT_THAT(Error(Sample({id_, region_}), false), HasSubstr("found 3 distinct ones in 100 rows"));
+  EXPECT_THAT(Error(Sample({id_, region_}), false), AllOf(HasSubstr("found 3 distinct ones in 100 rows"),
+                                                          HasSubstr("97 repeat an earlier one, in lines 5 to 101")));
 }
 
 TEST_F(SchemaProposalTest, FractionsAreNoId) {
@@ -229,8 +252,7 @@ TEST_F(SchemaProposalTest, DatesAreLeftOutUnlessTheyAreAskedFor) {
   EXPECT_EQ(Kinds(proposal).at("born"), "IGNORE");
   EXPECT_EQ(Kinds(proposal).at("seen"), "IGNORE");
   EXPECT_EQ(proposal.why[2],
-            "dates, 2 distinct, 50.0% missing; for a split by time (test_after) set kind TIME in the schema file, "
-            "--categorical keeps it");
+            "dates, 2 distinct, 50.0% missing; --time with --test_after splits by it, --categorical keeps it");
   flags_.categorical = {"born"};
   EXPECT_EQ(Kinds(Propose(table, false)).at("born"), "CATEGORICAL");
 }
@@ -310,8 +332,8 @@ TEST_F(SchemaProposalTest, ATargetMayHaveDecimalCommas) {
 }
 
 // 61 numbers and a word in every `step`-th row.
-ColumnProfile NumbersAnd(const std::string& word, int step) {
-  ColumnProfile column("age");
+ColumnProfile NumbersAnd(const std::string& word, int step, const std::string& name = "age") {
+  ColumnProfile column(name);
   for (int row = 0; row < 300; ++row) {
     column.Add(row % step == 0 ? word : absl::StrCat(10 + row * 7 % 61, ".5"), row + 2);
   }
@@ -414,9 +436,92 @@ TEST_F(SchemaProposalTest, NumbersOfTheRowsAreNoIdUnlessTheUserSaysSo) {
   }
   EXPECT_EQ(Kinds(Propose(Sample({numbers, id_, region_}), false))["customer"], "ID");
   EXPECT_THAT(Error(Sample({numbers, region_}), false),
-              AllOf(HasSubstr("except \"Unnamed: 0\", which only counts the rows"), HasSubstr("--id=COLUMN")));
+              AllOf(HasSubstr("\"Unnamed: 0\" only counts the rows"), HasSubstr("--id=COLUMN")));
   flags_.id = "Unnamed: 0";
   EXPECT_EQ(Kinds(Propose(Sample({numbers, region_}), false))["Unnamed: 0"], "ID");
+}
+
+// One customer twice, and some column of numbers that all differ: each would align the rows of different people.
+TEST_F(SchemaProposalTest, NoOtherColumnBecomesTheIdIfOneRowRepeatsItOrLacksIt) {
+  const std::map<std::string, std::function<std::string(int)>> others = {
+      {"index", [](int row) { return absl::StrCat(1000 + row); }},
+      {"filtered", [](int row) { return absl::StrCat(row + row / 3); }},
+      {"sampled", [](int row) { return absl::StrCat(2 * (row * 37 % 100)); }},
+      {"loaded_at", [](int row) { return absl::StrCat(1'700'000'000 + 2000 * (row * 37 % 100)); }},
+      {"loaded_ms", [](int row) { return absl::StrCat(1'700'000'000'123 + 2'000'000'000 * (row * 37 % 100)); }},
+      {"newest_first", [](int row) { return absl::StrCat(90'000 - 7 * row); }},
+      {"note", [](int row) { return absl::StrCat("text of ", row); }}};
+  for (const auto& [name, text] : others) {
+    ColumnProfile other(name);
+    for (const bool is_empty : {false, true}) {
+      ColumnProfile ids("id"), references("reference");
+      for (int row = 0; row < 100; ++row) {
+        const std::string cell = row == 40 && is_empty ? "" : absl::StrCat("C", row == 40 ? 7 : row);
+        ids.Add(cell, row + 2);
+        references.Add(cell, row + 2);
+        if (!is_empty) {
+          other.Add(text(row), row + 2);
+        }
+      }
+      for (const ColumnProfile& column : {ids, references}) {
+        EXPECT_THAT(
+            Error(Sample({column, other, region_}), false),
+            AllOf(HasSubstr(absl::StrCat("\"", column.name(), "\" of 100 cells 1 ",
+                                         is_empty ? "have none, in line 42" : "repeat an earlier one, in line 42")),
+                  HasSubstr(absl::StrCat("--id=", column.name(), " --skip_bad_rows")), Not(HasSubstr("C7"))))
+            << name;
+      }
+    }
+    flags_.id = name;
+    EXPECT_EQ(Kinds(Propose(Sample({other, region_}), false))[name], "ID");
+    flags_.id = "";
+  }
+}
+
+TEST_F(SchemaProposalTest, RowNumbersAndTimesAreNoIdEvenIfTheyAreCalledSo) {
+  for (const std::string name : {"id", "number"}) {
+    for (const auto& [text, why] : std::map<std::string, std::function<std::string(int)>>{
+             {"ascending or descending order", [](int row) { return absl::StrCat(5000 + 3 * row); }},
+             {"look like times", [](int row) { return absl::StrCat(1'600'000'000 + 999'983 * (row * 37 % 100)); }}}) {
+      ColumnProfile numbers(name);
+      for (int row = 0; row < 100; ++row) {
+        numbers.Add(why(row), row + 2);
+      }
+      EXPECT_THAT(Error(Sample({numbers, region_}), false), AllOf(HasSubstr(name), HasSubstr(text)));
+      // Beside the ids of people they do no harm.
+      EXPECT_EQ(Kinds(Propose(Sample({numbers, id_, region_}), false))["customer"], "ID");
+    }
+  }
+}
+
+// Customers are often numbered, and their table sorted by that.
+TEST_F(SchemaProposalTest, NumbersInOrderThatAreNamedAfterPeopleAreAnId) {
+  for (const std::string name : {"customer", "client_no", "kundeId"}) {
+    ColumnProfile numbers(name), counted(name);
+    for (int row = 0; row < 100; ++row) {
+      numbers.Add(absl::StrCat(100000 + row), row + 2);
+      counted.Add(absl::StrCat(row + 1), row + 2);
+    }
+    EXPECT_EQ(Kinds(Propose(Sample({numbers, region_}), false))[name], "ID");
+    EXPECT_THAT(Error(Sample({counted, region_}), false), HasSubstr("only counts the rows"));
+  }
+}
+
+TEST_F(SchemaProposalTest, ColumnsThatHardlyRepeatAreNoReasonToDoubtAnIdWithAName) {
+  ColumnProfile notes("note"), amounts("amount"), codes("customer_age");
+  for (int row = 0; row < 100; ++row) {
+    notes.Add(absl::StrCat("text ", std::max(row, 1)), row + 2);
+    amounts.Add(absl::StrCat(5000 + std::max(row, 1) * 7919 % 100'000), row + 2);
+    codes.Add(absl::StrCat(row / 3), row + 2);
+  }
+  EXPECT_EQ(Kinds(Propose(Sample({id_, notes, amounts, codes, region_}), false))["customer"], "ID");
+}
+
+// What --ignore names is not taken all the same.
+TEST_F(SchemaProposalTest, AnIgnoredColumnIsNotTheId) {
+  flags_.ignore = {"customer"};
+  EXPECT_THAT(Error(Sample({id_, region_}), false), HasSubstr("no column has a different id in each row"));
+  EXPECT_EQ(Kinds(Propose(Sample({id_, Ids("account", 100), region_}), false)).at("account"), "ID");
 }
 
 ColumnProfile Numbers(int rows, const std::function<std::string(int)>& text) {
@@ -427,23 +532,127 @@ ColumnProfile Numbers(int rows, const std::function<std::string(int)>& text) {
   return column;
 }
 
+TEST_F(SchemaProposalTest, ColumnsFullOfNumbersThatNobodyReadsAreAnError) {
+  const std::pair<const char*, const char*> around[] = {{"=\"", "\""}, {"'", ""}, {"$", "k"}, {"~", ""}};
+  for (const auto& [front, behind] : around) {
+    std::vector<std::string> cells;
+    for (int i = 0; i < 50; ++i) {
+      cells.push_back(absl::StrCat(front, 3 * i, ".5", behind));
+    }
+    EXPECT_THAT(Error(Sample({id_, Column("amount", cells, 100), region_}), false),
+                AllOf(HasSubstr("column \"amount\": expected numbers"), HasSubstr("no known form of a number")));
+  }
+  std::vector<std::string> mixed;
+  for (int i = 0; i < 100; ++i) {
+    mixed.push_back(absl::StrCat(3 * i, i % 2 == 0 ? " boxes" : " pallets"));
+  }
+  flags_.id = "customer";
+  EXPECT_THAT(Propose(Sample({id_, Column("stock", mixed, 100), region_}), false).warnings,
+              ElementsAre(HasSubstr("\"stock\": numbers with different words behind them in 100 of 100 rows")));
+  const SchemaProposal proposal = Propose(Sample({id_, Column("rating", {"6+", "12+", "18+"}, 100), region_}), false);
+  EXPECT_EQ(proposal.schema.columns(1).kind(), v1::TableSchema::CATEGORICAL);
+}
+
+TEST_F(SchemaProposalTest, WhatSeemsToMeanUnknownAtBothEndsIsOneWarning) {
+  Cells cells = {"-999999", "999999"};
+  for (int i = 0; i < 48; ++i) {
+    cells.push_back(absl::StrCat(20 + i, ".5"));
+  }
+  EXPECT_THAT(Propose(Sample({Ids("customer", 200), Column("age", cells, 200)}), false).warnings,
+              ElementsAre(AllOf(HasSubstr("\"-999999\" in 2% of the rows"), HasSubstr(", \"999999\" in 2% of the rows"),
+                                HasSubstr("takes them for missing"))));
+}
+
+TEST_F(SchemaProposalTest, WhatSeveralColumnsHaveForUnknownIsOneWarning) {
+  EXPECT_THAT(Propose(Sample({id_, NumbersAnd("-999999", 30), NumbersAnd("98765", 25, "score")}), false).warnings,
+              ElementsAre(AllOf(HasSubstr("column \"age\": \"-999999\" in 3.3% of the rows"),
+                                HasSubstr("; column \"score\": \"98765\" in 4% of the rows"),
+                                HasSubstr("remove such as missing: \"-999999\" from its column"))));
+}
+
+TEST_F(SchemaProposalTest, FractionsAndDurationsThatHardlyRepeatAreAnError) {
+  flags_.id = "customer";
+  const auto column = [this](const std::function<std::string(int)>& cell) {
+    ColumnProfile profile("pair");
+    for (int row = 0; row < 1000; ++row) {
+      profile.Add(cell(row), row + 2);
+    }
+    return Sample({Ids("customer", 1000), profile, income_});
+  };
+  // Pressures, and minutes and seconds, a quarter of which might be times of day.
+  for (const auto& table : {column([](int row) { return absl::StrCat(90 + row * 7 % 97, "/", 50 + row * 11 % 61); }),
+                            column([](int row) { return absl::StrFormat("%d:%02d", row * 7 % 97, row * 11 % 60); }),
+                            column([](int row) { return absl::StrFormat("%d:%02d:00", row * 7 % 997, row % 60); })}) {
+    EXPECT_THAT(Error(table, false),
+                AllOf(HasSubstr("column \"pair\": expected numbers or codes, found several numbers"),
+                      HasSubstr("first in line "), HasSubstr("--categorical keeps")));
+    flags_.ignore = {"pair"};
+    EXPECT_EQ(Kinds(Propose(table, false)).at("pair"), "IGNORE");
+    flags_.ignore = {};
+  }
+  // One denominator makes numbers of them.
+  const SchemaProposal scores = Propose(column([](int row) { return absl::StrCat(row * 7 % 101, "/100"); }), false);
+  EXPECT_EQ(scores.schema.columns(1).ShortDebugString(), "name: \"pair\" kind: NUMERIC strip: \"/100\"");
+  // Codes, times of day and dates stay what they are.
+  const std::pair<const char*, std::function<std::string(int)>> others[] = {
+      {"CATEGORICAL", [](int row) { return absl::StrCat(1 + row % 3, "/", 2 + row % 5); }},
+      {"CATEGORICAL", [](int row) { return absl::StrCat(row % 4, ":", row % 7); }},
+      {"CATEGORICAL", [](int row) { return absl::StrCat(12, "-", 300 + row % 40); }},
+      {"CATEGORICAL", [](int row) { return absl::StrFormat("%02d:%02d", row % 24, row % 4 * 15); }},
+      {"CATEGORICAL", [](int row) { return absl::StrFormat("%02d/%d", 1 + row % 12, 2020 + row % 5); }},
+      {"IGNORE",
+       [](int row) {
+         const int second = row * 7919 % 86400;
+         return absl::StrFormat("%02d:%02d:%02d", second / 3600, second / 60 % 60, second % 60);
+       }},
+      {"IGNORE", [](int row) { return absl::StrFormat("%02d/%02d/2024", 1 + row % 12, 1 + row % 28); }},
+      {"IGNORE", [](int row) { return absl::StrFormat("555-%03d-%04d", row % 999, row * 7 % 9999); }}};
+  for (const auto& [kind, cell] : others) {
+    EXPECT_EQ(Kinds(Propose(column(cell), false)).at("pair"), kind) << cell(5);
+  }
+}
+
+TEST_F(SchemaProposalTest, AUnitAtSomeNumbersAloneIsAWarning) {
+  std::vector<std::string> cells;
+  for (int i = 0; i < 100; ++i) {
+    cells.push_back(absl::StrCat(i, ".5", i % 4 == 0 ? " kg" : ""));
+  }
+  EXPECT_THAT(Propose(Sample({id_, Column("weight", cells, 100), region_}), false).warnings,
+              ElementsAre(HasSubstr("\"weight\": a unit at some numbers and none at others (\"kg\" in 25 rows")));
+}
+
 TEST_F(SchemaProposalTest, WholeNumbersThatBecameFractionsAreIdsAndTheProposalMakesThemWhole) {
-  const ProfiledTable sample = Sample({Numbers(100, [](int row) { return absl::StrCat(8000 + row, ".0"); }), region_});
+  const ProfiledTable sample =
+      Sample({Numbers(100, [](int row) { return absl::StrCat(8000 + 37 * row % 100, ".0"); }), region_});
   const SchemaProposal proposal = Propose(sample, false);
   EXPECT_THAT(IdColumnOf(proposal).id_form(), ElementsAre(v1::UNICODE_NFC, v1::INTEGER));
   EXPECT_THAT(IdColumnOf(Propose(Sample({id_, region_}), false)).id_form(), ElementsAre(v1::UNICODE_NFC));
+  EXPECT_THAT(IdColumnOf(Propose(Sample({Numbers(90, [](int row) { return absl::StrCat("u", row); }), region_}), false))
+                  .id_form(),
+              ElementsAre(v1::UNICODE_NFC, v1::CASE_FOLD));
   flags_.keeps_id_form = true;  // The other party's proposal has none.
   EXPECT_THAT(IdColumnOf(Propose(sample, false)).id_form(), ElementsAre());
 }
 
 TEST_F(SchemaProposalTest, IdsWrittenInTwoWaysAreAnErrorUnlessAFormMakesThemAlike) {
-  const ProfiledTable sample =
-      Sample({Numbers(100, [](int row) { return absl::StrCat(8000 + row, row < 60 ? "" : ".0"); }), region_});
+  const ProfiledTable sample = Sample(
+      {Numbers(100, [](int row) { return absl::StrCat(8000 + 37 * row % 100, row < 60 ? "" : ".0"); }), region_});
   EXPECT_THAT(Error(sample, false),
               AllOf(HasSubstr("t.csv: column \"client\""), HasSubstr("60 without a fraction"),
                     HasSubstr("40 with .0 behind them, first in line 62"), HasSubstr("--id_form=INTEGER")));
   flags_.id_form = {v1::INTEGER};
   EXPECT_THAT(IdColumnOf(Propose(sample, false)).id_form(), ElementsAre(v1::INTEGER));
+}
+
+// The credit card table of UCI: LIMIT_BAL has 1e+05 beside 20000, ID counts the rows.
+TEST_F(SchemaProposalTest, RoundedAmountsAreNotTakenForIdsBesideRowNumbers) {
+  ColumnProfile numbers("ID"), limits("LIMIT_BAL");
+  for (int row = 0; row < 100; ++row) {
+    numbers.Add(absl::StrCat(row + 1), row + 2);
+    limits.Add(row % 3 == 0 ? "1e+05" : "20000", row + 2);
+  }
+  EXPECT_THAT(Error(Sample({numbers, limits, region_}), false),
+              AllOf(HasSubstr("\"ID\" only counts the rows"), Not(HasSubstr("LIMIT_BAL\": expected ids"))));
 }
 
 TEST_F(SchemaProposalTest, IdsThatASpreadsheetRoundedAreNamed) {

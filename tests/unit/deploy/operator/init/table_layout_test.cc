@@ -97,6 +97,15 @@ TEST(TableLayoutTest, FailsWithTheFlagWhereNoSeparatorFitsOrTwoDo) {
       HasSubstr("two of comma, semicolon, tab and bar give each line the same number of cells. Set --separator"));
 }
 
+TEST(TableLayoutTest, NamesATitleAboveTheHeaderAndATableOfOneColumn) {
+  EXPECT_THAT(
+      Error({"exported 2024", "id,age,secret", "a,3,4"}),
+      ::testing::AllOf(HasSubstr(":1: expected a header line with the names of the columns, found a single cell, "
+                                 "and 3 in line 2: remove the lines above the header"),
+                       Not(HasSubstr("secret"))));
+  EXPECT_THAT(Error({"id", "a", "b"}), HasSubstr("expected at least two columns, an id and something to learn from"));
+}
+
 TEST(TableLayoutTest, FailsWithTheFirstLineThatIsOdd) {
   EXPECT_THAT(Error({"id,age", "a,3", "b,4,secret", "c,5"}),
               ::testing::AllOf(HasSubstr("by comma the first has 2, and line 3 has 3: --skip_bad_rows"),
@@ -130,6 +139,13 @@ TEST(TableLayoutTest, PassesOverAFewOddLinesWhereThatIsAskedFor) {
     lines[row] = "b,4,5";
   }
   EXPECT_THAT(Error(lines, flags), HasSubstr("--separator"));
+}
+
+TEST(TableLayoutTest, NamesTheLineByWhichExcelKnowsTheSeparator) {
+  LayoutFlags flags;
+  flags.skip_bad_rows = true;
+  EXPECT_THAT(std::string(FindLayout("t.csv", {"sep=;", "id;age", "a;3", "b;4"}, flags).status().message()),
+              HasSubstr("t.csv:1: expected a header line, found \"sep=\""));
 }
 
 TEST(TableLayoutTest, FailsForAHeaderWithOneNameTwice) {

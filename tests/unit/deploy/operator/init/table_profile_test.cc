@@ -18,7 +18,7 @@ class TableProfileTest : public ::testing::Test {
  protected:
   absl::StatusOr<ProfiledTable> Of(const std::string& text, const LayoutFlags& flags = {}) const {
     std::ofstream(path_, std::ios::binary) << text;
-    return ProfileTable(path_, flags);
+    return ProfileTable({path_}, flags);
   }
   // A header and `rows` rows.
   static std::string Table(int64_t rows, const std::string& tail = "") {
@@ -82,7 +82,7 @@ TEST_F(TableProfileTest, FailsForFilesWithoutRows) {
   LayoutFlags flags;
   flags.header = "yes";
   EXPECT_THAT(std::string(Of("id,age\n", flags).status().message()), HasSubstr("expected rows below the header"));
-  EXPECT_EQ(ProfileTable(folder_.File("none.csv"), {}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ProfileTable({folder_.File("none.csv")}, {}).status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(Of("\xff\xfei").status().message()), HasSubstr("UTF-16"));
   EXPECT_THAT(std::string(Of(std::string("i\0d\0\n\0", 6)).status().message()), HasSubstr("`iconv -f UTF-16LE"));
 }
@@ -97,12 +97,15 @@ TEST_F(TableProfileTest, LinesOfEmptyCellsHoldNoRow) {
 TEST_F(TableProfileTest, PartsAreOneTable) {
   std::ofstream(folder_.File("part-0.csv")) << "id,age\na,3\nb,4\n";
   std::ofstream(folder_.File("part-1.csv")) << "\nid,age\nc,5\n";
-  const auto table = ProfileTable(folder_.File("part-*.csv"), {});
+  const auto table = ProfileTable({folder_.File("part-*.csv")}, {});
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_EQ(table->rows, 3);
   EXPECT_EQ(table->profile.columns[1].numbers(), 3);
+  EXPECT_THAT(ProfileHead("part-*.csv", *table), HasSubstr(": 3 rows in 2 files; "));
+  std::ofstream(folder_.File("part-.csv")) << "id,age\n";  // Without rows, and first by name.
+  EXPECT_EQ(ProfileTable({folder_.File("part-*.csv")}, {})->rows, 3);
   std::ofstream(folder_.File("part-2.csv")) << "d,6\ne,7\n";
-  EXPECT_THAT(std::string(ProfileTable(folder_.File("part-*.csv"), {}).status().message()),
+  EXPECT_THAT(std::string(ProfileTable({folder_.File("part-*.csv")}, {}).status().message()),
               AllOf(HasSubstr("part-2.csv:1:1: expected the same header line as in "), HasSubstr("part-0.csv")));
 }
 

@@ -1,11 +1,11 @@
-#include "deploy/operator/local_run/local_programs.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
 #include <string>
 
+#include "deploy/operator/local_run/two_party_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -25,10 +25,23 @@ TEST(FolderLockTest, HoldsAFolderUntilItEnds) {
     ASSERT_TRUE(held.ok()) << held.status();
     const auto second = FolderLock::Take(path);
     EXPECT_EQ(second.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(second.status().message(), HasSubstr("a different sweep is running"));
+    EXPECT_THAT(second.status().message(), HasSubstr("runs of a different sweep, search or stream"));
     EXPECT_TRUE(FolderLock::Take(folder.File("other")).ok());
   }
   EXPECT_TRUE(FolderLock::Take(path).ok());
+}
+
+// What is unfinished there is removed: a project's own folder `check` must not be taken for it.
+TEST(FolderLockTest, TakesNoFolderWhoseFilesOthersMade) {
+  const testing::TempFolder folder;
+  std::filesystem::create_directories(folder.File("project/check"));
+  const absl::Status refused = FolderLock::Take(folder.File("project")).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(refused.message(), HasSubstr("project/check: expected a folder of earlier runs"));
+  EXPECT_FALSE(std::filesystem::exists(folder.File("project/run.lock")));
+  ASSERT_TRUE(FolderLock::Take(folder.File("sweep")).ok());
+  std::filesystem::create_directories(folder.File("sweep/check"));
+  EXPECT_TRUE(FolderLock::Take(folder.File("sweep")).ok());
 }
 
 TEST(FolderLockTest, FailsWhereThereCanBeNoFolder) {

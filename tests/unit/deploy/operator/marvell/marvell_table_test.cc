@@ -1,9 +1,9 @@
-#include "deploy/operator/marvell/marvell_table.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sstream>
 #include <string>
+
+#include "deploy/operator/marvell/marvell_command.h"
 
 namespace splitveil {
 namespace {

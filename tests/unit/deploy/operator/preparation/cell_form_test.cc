@@ -39,7 +39,6 @@ TEST(CellFormTest, ReadsNumbersAsProgramsAndPeopleWriteThem) {
                                      {"0.1234567890123456789", 0.1234567890123456789},
                                      {"123456789012345678", 123456789012345678.0}}) {
     EXPECT_EQ(Read(cell), number) << cell;
-    EXPECT_TRUE(IsNumber(cell)) << cell;
   }
 }
 
@@ -94,6 +93,17 @@ TEST(CellFormTest, NamesTheForm) {
                                    {"(12.50)", CellForm::kOddDigits},
                                    {"12.50-", CellForm::kOddDigits},
                                    {"0x1F", CellForm::kOddDigits},
+                                   {"=\"12.34\"", CellForm::kOddDigits},
+                                   {"'12", CellForm::kOddDigits},
+                                   {"<5", CellForm::kOddDigits},
+                                   {"12.3\xe2\x80\xb0", CellForm::kOddDigits},
+                                   {"$12.34k", CellForm::kOddDigits},
+                                   {"v1.2", CellForm::kText},
+                                   {"1.2.3", CellForm::kText},
+                                   {"--5", CellForm::kOddDigits},
+                                   {"\xd9\xa5\xd9\xa0.\xd9\xa2", CellForm::kOddDigits},  // Arabic-Indic 50.2.
+                                   {"-\xef\xbc\x91\xef\xbc\x99", CellForm::kOddDigits},  // Full-width 19.
+                                   {"\xd9\xa5 \xd8\xb1\xd9\x8a\xd8\xa7\xd9\x84", CellForm::kText},
                                    {"C123", CellForm::kText},
                                    {"12A", CellForm::kText},
                                    {"12:30", CellForm::kText},
@@ -109,6 +119,24 @@ TEST(CellFormTest, NamesTheForm) {
 }
 
 // The short way must give the very double that the long one gives.
+TEST(CellFormTest, TellsFractionsAndDurationsFromTimesOfDay) {
+  EXPECT_EQ(ScanCell("51/100").form, CellForm::kUnit);
+  EXPECT_EQ(ScanCell("51/100").unit, "/100");
+  EXPECT_EQ(Read("-5.5/100", {false, 0, {"/100"}}), -5.5);
+  for (const char* cell : {"51/100", "1/2", "53:07", "7:5", "101:30:00", "23:60", "0:00:61"}) {
+    EXPECT_TRUE(ScanCell(cell).parts) << cell;
+    EXPECT_FALSE(ScanCell(cell).time_of_day) << cell;
+  }
+  for (const char* cell : {"23:07", "0:00", "7:45:59"}) {
+    EXPECT_TRUE(ScanCell(cell).time_of_day) << cell;
+    EXPECT_FALSE(ScanCell(cell).parts) << cell;
+  }
+  for (const char* cell : {"1/2/3", "1:2:3:4", "a/b", "12-345", "51/", "/100", ":30", "12", "1.5", "2024-01-05 12:30",
+                           "01/02/2024", "12:30h", "192.168.0.1:80"}) {
+    EXPECT_FALSE(ScanCell(cell).parts || ScanCell(cell).time_of_day) << cell;
+  }
+}
+
 TEST(CellFormTest, ReadsEveryPlainNumberAsTheLibraryDoes) {
   std::mt19937_64 draws(7);
   for (int i = 0; i < 200'000; ++i) {

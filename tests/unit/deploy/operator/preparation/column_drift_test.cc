@@ -79,6 +79,15 @@ std::vector<Cells> Table(size_t rows, uint64_t seed) {
   return table;
 }
 
+// 7 rows of pooled codes (TableSchema.rare_below) are as unknown in the training as new codes will be later.
+TEST(CountCategoriesTest, PooledCodesCountAsUnseen) {
+  v1::CategoryIndex index;
+  index.add_blocks()->set_rows(3);
+  CountCategories({7, 3, 5}, /*first_new_row=*/0, index);
+  EXPECT_THAT(index.bucket_rows(), ElementsAre(2, 1));
+  EXPECT_THAT(index.counts().buckets(), ElementsAre(7, 5, 3, 0));
+}
+
 class ColumnDriftTest : public ::testing::Test {
  protected:
   ColumnDriftTest() {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "deploy/operator/preparation/table_reader.h"
 
 namespace splitveil {
 namespace {
@@ -83,6 +84,20 @@ TEST(ColumnProfileTest, ANumberThatMeansUnknownIsFound) {
   EXPECT_THAT(Unknowns(both), ElementsAre("-999:30", "99999:20", "99998:20"));
 }
 
+TEST(ColumnProfileTest, PricesAndScalesHaveNoUnknowns) {
+  std::vector<std::string> prices, scale, counts, readings;
+  for (int row = 0; row < 1200; ++row) {
+    prices.push_back(std::vector<std::string>{"0.99", "4.99", "9.99", "99.99", "999.99"}[row % 5]);
+    scale.push_back(absl::StrCat(row % 12 - 1));
+    counts.push_back(row % 2 == 0 ? "-1" : absl::StrCat(row % 11));
+    readings.push_back(row % 30 == 0 ? "999.9" : absl::StrCat(row % 40, ".", row % 7));
+  }
+  EXPECT_THAT(Unknowns(prices), IsEmpty());
+  EXPECT_THAT(Unknowns(scale), IsEmpty());
+  EXPECT_THAT(Unknowns(counts), ElementsAre("-1:600"));
+  EXPECT_THAT(Unknowns(readings), ElementsAre("999.9:40"));
+}
+
 TEST(ColumnProfileTest, ANumberThatIsOneOfManyIsNoUnknown) {
   EXPECT_THAT(Unknowns(With("0", 300)), IsEmpty()) << "0 is a number that many rows have";
   EXPECT_THAT(Unknowns(With("5000", 2)), IsEmpty()) << "twice is chance";
@@ -125,6 +140,25 @@ TEST(ColumnProfileTest, WhatCanBeReadInTwoWaysIsAProblemWithItsLine) {
   EXPECT_THAT(Problem({"1 EUR", "2 USD"}), HasSubstr("different units (\"EUR\" in 1 rows, first in line 2"));
   EXPECT_THAT(Problem({"12%", "0.5"}), HasSubstr("a percent sign at some numbers"));
   EXPECT_THAT(Problem({"1'234", "1 234"}), HasSubstr("thousands separated by different signs"));
+}
+
+TEST(ColumnProfileTest, DescribesNumbersOfWhichSomeHaveAUnit) {
+  EXPECT_EQ(DescribeUnits(Profile({"5 kg", "3 kg", "", "NA"})), "");
+  EXPECT_EQ(DescribeUnits(Profile({"5 kg", "3 kg", "5000"})),
+            "a unit at some numbers and none at others (\"kg\" in 2 rows, first in line 2)");
+  v1::TableSchema schema;
+  auto& weight = *schema.add_columns();
+  weight.set_name("weight");
+  weight.set_kind(v1::TableSchema::NUMERIC);
+  weight.add_strip("kg");
+  weight.add_strip("g");
+  TableProfile profile = EmptyProfile(schema);
+  for (int row = 0; row < 20; ++row) {
+    profile.columns[0].Add(row % 2 == 0 ? absl::StrCat(row + 2, " kg") : absl::StrCat(row + 2, "000 g"), row + 2);
+  }
+  EXPECT_THAT(
+      ProfileWarnings(schema, profile),
+      ElementsAre(HasSubstr("column \"weight\": numbers with different units (\"g\" in 10 rows, first in line 3")));
 }
 
 TEST(ColumnProfileTest, AWordBehindANumberIsAUnitOnlyIfItIsTheOneOfMost) {

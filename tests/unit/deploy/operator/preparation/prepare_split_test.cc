@@ -127,6 +127,30 @@ TEST(PrepareSplitTest, FailsWhereTimeAndTestAfterDoNotFit) {
   ExpectRefused(options, "test_after: needs a column of kind TIME, and the schema has none");
 }
 
+// A party whose clock shows another zone would hold out other rows, which only the start of the run would show.
+TEST(PrepareSplitTest, ATimeOfDayNeedsItsOffsetOrItsZone) {
+  const ScratchFolder folder;
+  const std::string local =
+      "id,n,y,of\na,1,0,2024-06-20 23:30\nb,1,1,2024-06-20 20:30\nc,1,0,2024-06-20 21:30\n"
+      "d,1,1,2024-06-20 19:00\ne,1,1,2024-06-20 18:00\nf,1,0,2024-06-20 17:00\n";
+  PrepareOptions options = OptionsFor(folder, Schema("TIME"), local);
+  options.test_after = "2024-06-21";
+  options.validation_fraction = 0;
+  ExpectRefused(options,
+                "table:2:4: of: expected a time of day with its offset from UTC, such as 12:30:00Z or "
+                "12:30:00+02:00, found one without");
+  v1::TableSchema::Column& time = *options.rows.schema.mutable_columns(options.rows.schema.columns_size() - 1);
+  ASSERT_EQ(time.kind(), v1::TableSchema::TIME);
+  time.set_time_zone("America/New_York");  // From 20:00 on it is the next day in UTC.
+  const absl::StatusOr<PrepareResult> prepared = Prepare(options);
+  ASSERT_TRUE(prepared.ok()) << prepared.status();
+  EXPECT_EQ(prepared->parties.front().test_rows, 3);
+  time.set_time_zone("Mars/Olympus");
+  ExpectRefused(options, "of: time_zone: expected a zone that this machine knows");
+  time.set_kind(v1::TableSchema::GROUP);
+  ExpectRefused(options, "of: time_zone: only a TIME has it");
+}
+
 TEST(PrepareSplitTest, FailsAtRowsWithoutAGroupOrATime) {
   const ScratchFolder folder;
   ExpectRefused(OptionsFor(folder, Schema("GROUP"), "id,n,y,of\na,1,0,x\nb,1,1,\n"),

@@ -205,6 +205,34 @@ TEST(PreprocessorTest, SeenCategoriesHaveAnIndexEachAndUnseenOnesShareTheFirst) 
   EXPECT_EQ(preprocessor.preprocessing().categorical(0).missing(), 1);
 }
 
+TEST(PreprocessorTest, RareCategoriesShareTheFirstIndex) {
+  Preprocessor::Options options;
+  options.rare_below = 2;
+  Preprocessor preprocessor = *Preprocessor::Create(Columns(0, 2), options);
+  for (const auto& [first, second] : {std::pair("a", "x"), {"b", "x"}, {"b", "y"}, {"", "y"}, {"c", "z"}, {"c", "y"}}) {
+    ASSERT_TRUE(preprocessor.Fit(Row({}, {first, second}), true).ok());
+  }
+  ASSERT_TRUE(preprocessor.Fit(Row({}, {"a", "z"}), false).ok());  // Of another part: it does not count.
+  ASSERT_TRUE(preprocessor.FinishFit().ok());
+  EXPECT_THAT(Encoded(preprocessor, Row({}, {"a", "x"})).categories, ElementsAre(0, 4));
+  EXPECT_THAT(Encoded(preprocessor, Row({}, {"b", "y"})).categories, ElementsAre(1, 5));
+  EXPECT_THAT(Encoded(preprocessor, Row({}, {"", "z"})).categories, ElementsAre(0, 3));
+  EXPECT_THAT(Encoded(preprocessor, Row({}, {"c", "new"})).categories, ElementsAre(2, 3));
+  EXPECT_EQ(preprocessor.preprocessing().embedding_rows(), 6);
+}
+
+TEST(PreprocessorTest, ExtendingPoolsOnlyWhatIsNewAndRare) {
+  const ScratchFolder folder;
+  Preprocessor::Options options;
+  options.extends = Store(folder, Categories({"a", "b"}), Row({}, {"a"}));
+  options.rare_below = 2;
+  const Preprocessor extended = Categories({"b", "c", "d", "d"}, options);
+  EXPECT_EQ(IndexOf(extended, "a"), 1);
+  EXPECT_EQ(IndexOf(extended, "b"), 2);
+  EXPECT_EQ(IndexOf(extended, "c"), 0);
+  EXPECT_EQ(IndexOf(extended, "d"), 3);
+}
+
 TEST(PreprocessorTest, ColumnsHaveRowsOfTheirOwn) {
   Preprocessor preprocessor = *Preprocessor::Create(Columns(0, 2), {});
   ASSERT_TRUE(preprocessor.Fit(Row({}, {"x", "x"}), true).ok());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "deploy/operator/preparation/table_reader.h"
 
 #include "tests/testing/scratch_folder.h"
@@ -63,6 +64,32 @@ TEST_F(TableFilesTest, AFolderStandsForItsFilesWithoutMarksOfPrograms) {
   EXPECT_THAT(Of({folder_.Path("parts/part-{0,1}.csv")}), both);
   EXPECT_THAT(Of({folder_.Path("parts/part-1.csv"), folder_.Path("parts/part-0*")}),
               ElementsAre(folder_.Path("parts/part-1.csv"), folder_.Path("parts/part-0.csv")));
+}
+
+TEST_F(TableFilesTest, AFolderStandsForTheFilesOfItsFolders) {
+  for (const char* name : {"parts/more", "parts/more/and", "parts/_temporary", "parts/.cache"}) {
+    std::filesystem::create_directory(folder_.Path(name));
+    folder_.Write(absl::StrCat(name, "/p.csv"), "id,y,a\n7k,1,2\n");
+  }
+  const auto all = ElementsAre(folder_.Path("parts/more/and/p.csv"), folder_.Path("parts/more/p.csv"),
+                               folder_.Path("parts/part-0.csv"), folder_.Path("parts/part-1.csv"));
+  EXPECT_THAT(Of({folder_.Path("parts")}), all);
+  std::filesystem::create_directory_symlink(folder_.Path("parts"), folder_.Path("linked"));
+  EXPECT_EQ(Of({folder_.Path("linked")}).size(), 4U);
+}
+
+// Neither may be left out in silence.
+TEST_F(TableFilesTest, FailsForFoldersWhoseNamesAreACellAndForWhatIsNoFile) {
+  std::filesystem::create_directory(folder_.Path("parts/year=2024"));
+  folder_.Write("parts/year=2024/p.csv", "id,y,a\n7k,1,2\n");
+  EXPECT_THAT(Of({folder_.Path("parts")}),
+              ElementsAre(::testing::AllOf(HasSubstr("year=2024: the rows' \"year\" is only in the name"),
+                                           HasSubstr("parts/year=*/*"))));
+  EXPECT_THAT(Of({folder_.Path("parts/year=*/*")}), ElementsAre(folder_.Path("parts/year=2024/p.csv")));
+  EXPECT_THAT(Of({folder_.Path("parts/**/*.csv")}), ElementsAre(HasSubstr("found **: name the folder")));
+  std::filesystem::remove_all(folder_.Path("parts/year=2024"));
+  std::filesystem::create_symlink(folder_.Path("none"), folder_.Path("parts/part-2.csv"));
+  EXPECT_THAT(Of({folder_.Path("parts")}), ElementsAre(HasSubstr("part-2.csv: expected a file or a folder")));
 }
 
 TEST_F(TableFilesTest, ANameThatLooksLikeAPatternIsTheFileIfItIsThere) {

@@ -142,6 +142,8 @@ TEST(TableReaderTest, NamesTheLabelsOfTheSchemaAndNotThoseOfTheTable) {
       Read(std::string(kColumns) + R"(positive: ["yes", "y"] negative: "no")", "id,y,a,c\nk,SECRET,5,x\n"),
       ElementsAre("table:2:2: y: expected \"yes\" or \"y\" (positive) or \"no\" (negative), as the schema says, "
                   "found a different text; its `positive` and `negative` name others"));
+  EXPECT_THAT(Read(kColumns, "id,y,a,c\nk,,5,x\n"),
+              ElementsAre(HasSubstr("as the schema says, found none; --skip_bad_rows leaves such rows out")));
 }
 
 TEST(TableReaderTest, NamesTheSeparatorThatWouldDo) {
@@ -162,7 +164,8 @@ TEST(TableReaderTest, NumbersClassesInTheOrderOfTheSchema) {
   EXPECT_THAT(
       Read(schema, "id,y,a,c\nk,SECRET,5,x\nl,,5,x\nm,Low,5,x\n"),
       ElementsAre("table:2:2: y: expected one of \"low\", \"1\", \"high\", as the schema says, found a different text",
-                  HasSubstr("table:3:2: y: expected one of"), HasSubstr("table:4:2: y: expected one of")));
+                  HasSubstr("table:3:2: y: expected one of \"low\", \"1\", \"high\", as the schema says, found none"),
+                  HasSubstr("table:4:2: y: expected one of")));
 }
 
 TEST(TableReaderTest, NamesTwentyOfManyClasses) {

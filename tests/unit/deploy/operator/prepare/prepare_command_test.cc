@@ -3,6 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -22,7 +25,7 @@ class PrepareCommandTest : public ::testing::Test {
   // A generated file of 1,000 rows.
   std::string Criteo() {
     std::string path = folder_.File("criteo.tsv");
-    ExpectDone({"generate", "--rows=1000", "--seed=3", "--out=" + path});
+    ExpectDone({"generate", "--force", "--rows=1000", "--seed=3", "--out=" + path});
     return path;
   }
 
@@ -137,6 +140,57 @@ TEST_F(PrepareProfileTest, WritesTheProfileAsJsonOrAsAPageWithoutIdsAndLabels) {
   EXPECT_THAT(page, Not(HasSubstr("secret")));
 }
 
+TEST_F(PrepareProfileTest, AProfileReplacesNothingButAnEarlierOne) {
+  const std::string table = *ReadFile(folder_.File("t.csv"));
+  for (const std::string file : {"t.csv", "s"}) {
+    EXPECT_THAT(ExpectError(2, Prepare({"--profile=" + folder_.File(file)})),
+                HasSubstr(file + ": expected no file of this name"));
+  }
+  WriteText(folder_.File("page.html"), "<!DOCTYPE html>\n<html lang=\"en\">\n");
+  EXPECT_THAT(ExpectError(2, Prepare({"--profile=" + folder_.File("page.html")})), HasSubstr("it stays"));
+  // What is written meanwhile stays as well.
+  EXPECT_THAT(ExpectError(2, Prepare({"--profile=" + folder_.File("d/label_party.data")})), HasSubstr("it stays"));
+  EXPECT_EQ(*ReadFile(folder_.File("t.csv")), table);
+  for (const std::string file : {"p.json", "p.html"}) {
+    ExpectDone(Prepare({"--profile=" + folder_.File(file)}));
+    ExpectDone(Prepare({"--profile=" + folder_.File(file)}));
+  }
+}
+
+// The next day's table, with a column in another unit and one in capitals, must not pass unseen.
+TEST_F(PrepareCommandTest, ExtendedDataAreComparedWithTheEarlierOnes) {
+  const auto write = [&](int first, int factor, const std::string& region) {
+    std::string table = "id,amount,region,label\n";
+    for (int row = first; row < first + 1000; ++row) {
+      table += "c" + std::to_string(row) + "," + std::to_string((10 + row * 37 % 100) * factor) + "," + region +
+               std::to_string(row % 4) + (row % 4 == 1 ? ",1\n" : ",0\n");
+    }
+    WriteText(folder_.File("t.csv"), table);
+  };
+  WriteText(folder_.File("s"),
+            "columns { name: 'id' kind: ID } columns { name: 'amount' kind: NUMERIC } columns { name: 'region' kind: "
+            "CATEGORICAL } columns { name: 'label' kind: LABEL }");
+  const auto prepare = [&](std::vector<std::string> more) {
+    const std::vector<std::string> common = {"prepare", "--format=table", "--party=label_party",
+                                             "--schema=" + folder_.File("s"), "--input=" + folder_.File("t.csv")};
+    more.insert(more.begin(), common.begin(), common.end());
+    return more;
+  };
+  write(0, 1, "north");
+  ExpectDone(prepare({"--out=" + folder_.File("day1")}));
+  const std::vector<std::string> next = {"--out=" + folder_.File("day2"), "--extend=" + folder_.File("day1")};
+  write(1000, 1, "north");
+  EXPECT_THAT(ExpectDone(prepare(next)), AllOf(HasSubstr("shift (PSI)"), Not(HasSubstr("WARNING"))));
+  write(1000, 100, "NORTH");
+  EXPECT_THAT(ExpectError(2, prepare(next)),
+              AllOf(HasSubstr("column \"amount\": 100.0% clipped"), HasSubstr("--allow_changed=region")));
+  std::vector<std::string> allowed = next;
+  allowed.insert(allowed.end(), {"--allow_changed=amount", "--allow_changed=region"});
+  EXPECT_THAT(ExpectDone(prepare(allowed)),
+              AllOf(HasSubstr("WARNING: \"amount\" differs from the training"),
+                    HasSubstr("column \"region\": 4 of 8 values are written like another one")));
+}
+
 // Names of columns, classes and attributes stand in tables and schemas, which may be anybody's.
 TEST_F(PrepareCommandTest, NamesCannotSteerTheTerminal) {
   WriteText(folder_.File("s"),
@@ -183,6 +237,19 @@ TEST_F(PrepareCommandTest, ExtendsEarlierData) {
   ExpectDone({"generate", "--rows=1000", "--seed=4", "--out=" + second});
   EXPECT_THAT(prepare(second, {"--out=" + folder_.File("day2"), "--extend=" + folder_.File("day1")}),
               ContainsRegex(", [1-9][0-9]* of them new"));
+  // Another unit in the next day's rows is as in `transform`.
+  const std::string later = ReadFile(second).value();
+  std::string hundredfold;
+  for (const absl::string_view line : absl::StrSplit(later, '\n', absl::SkipEmpty())) {
+    std::vector<std::string> cells = absl::StrSplit(line, '\t');
+    cells[3] += cells[3].empty() ? "" : "00";
+    absl::StrAppend(&hundredfold, absl::StrJoin(cells, "\t"), "\n");
+  }
+  WriteText(folder_.File("third.tsv"), hundredfold);
+  const std::string changed =
+      prepare(folder_.File("third.tsv"), {"--out=" + folder_.File("day3"), "--extend=" + folder_.File("day1")});
+  EXPECT_THAT(changed, HasSubstr("WARNING: \"I3\" differs from the training"));
+  EXPECT_THAT(changed, Not(HasSubstr("WARNING: \"I4\"")));
   EXPECT_THAT(ExpectError(2, {"prepare", "--format=criteo", "--input=" + second, "--out=" + folder_.File("x"),
                               "--extend=" + folder_.File("none")}),
               HasSubstr("none/label_party.data"));
@@ -218,7 +285,8 @@ TEST_F(PrepareCommandTest, CountsTheRowsItLeavesOut) {
 TEST_F(PrepareCommandTest, FailsOnFormatsAndSchemasThatDoNotFit) {
   EXPECT_EQ(ExpectError(2, {"prepare", "--format=excel", "--input=x", "--out=y"}),
             "command line: --format: expected criteo, avazu or table, found \"excel\"\n");
-  EXPECT_THAT(ExpectError(2, {"prepare", "--format=table", "--input=x", "--out=y"}), HasSubstr("--schema: expected"));
+  EXPECT_THAT(ExpectError(2, {"prepare", "--format=table", "--input=x", "--out=y"}),
+              HasSubstr("--schema: --format=table needs the schema"));
   EXPECT_THAT(ExpectError(2, {"prepare", "--format=avazu", "--schema=s", "--input=x", "--out=y"}),
               HasSubstr("--schema: has no effect with --format=avazu"));
   EXPECT_THAT(ExpectError(2, {"prepare", "--format=criteo", "--party=third", "--input=x", "--out=y"}),

@@ -1,9 +1,8 @@
-#include "deploy/operator/records/attribute_records.h"
-
 #include <cmath>
 #include <string>
 #include <vector>
 
+#include "deploy/operator/records/ledger_figures.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

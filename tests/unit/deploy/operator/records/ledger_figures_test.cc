@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/figures/figure_words.h"
-#include "common/leakage/certain_auc.h"
+#include "common/leakage/bounds.h"
 #include "common/leakage/summary.h"
 
 namespace splitveil {
@@ -104,6 +104,26 @@ TEST_F(LedgerFiguresTest, OfOneKindAloneThatIsTheStrongest) {
   EXPECT_EQ(FiguresOf(run_).strongest()->attack, "direction");
   party().epoch_leaks = {Row(0, "norm", 0.6, 0.65)};
   EXPECT_EQ(FiguresOf(run_).strongest()->attack, "norm");
+}
+
+// 29 positives in a batch make a p95 of 0.9 of an attack that reads nothing: over all examples it is none.
+TEST_F(LedgerFiguresTest, TheAdvantageOverFeaturesIsOfAllExamplesWithIntervals) {
+  party().epoch_leaks.push_back(Row(0, "residual_norm", 0.53, kNan));
+  party().epoch_leaks.push_back(Row(0, "features_only", 0.6, kNan));
+  const RunFigures figures = FiguresOf(run_);
+  EXPECT_EQ(figures.practical()->attack, "residual_norm");
+  EXPECT_EQ(figures.practical_pooled()->attack, "norm") << "0.55 over all examples";
+  EXPECT_EQ(AdvantageWords(figures.practical_pooled(), figures),
+            "0.050 below Features alone, AUC 0.600 (over all examples; 95% intervals 0.540 to 0.560 against 0.590 to "
+            "0.610)");
+  // Ranks the other way round: as an adversary would invert it, the interval with it.
+  party().epoch_leaks.back().auc = 0.35;
+  party().epoch_leaks.back().auc_low = 0.33;
+  party().epoch_leaks.back().auc_high = 0.38;
+  const AucInterval inverted = FiguresOf(run_).baseline()->pooled();
+  EXPECT_DOUBLE_EQ(inverted.auc, 0.65);
+  EXPECT_DOUBLE_EQ(inverted.low, 0.62);
+  EXPECT_DOUBLE_EQ(inverted.high, 0.67);
 }
 
 // No bound is about it, so it must not stand where a bound's state stands beside it.

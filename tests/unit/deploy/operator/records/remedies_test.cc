@@ -12,13 +12,20 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-TEST(RemediesTest, NameWhatTheProtectionHas) {
-  EXPECT_THAT(RemedyForLeak("none"), HasSubstr("Set a protection"));
-  EXPECT_THAT(RemedyForLeak("sparsify(keep=0.1)"), HasSubstr("Set a protection"));
+// A report shows a marvell run that is broken beside the unprotected one: the latter's card must not advise it.
+TEST(RemediesTest, NeverNameAMethodWhoseBoundIsConditional) {
+  for (const char* protection :
+       {"none", "marvell(s=4)", "marvell(s=4,orthogonal_noise_ratio=4)", "marvell(max_run_auc_bound=0.8)", "iso(t=1)",
+        "max_norm", "sparsify(keep=0.1)", "discretize(levels=4)"}) {
+    for (const std::string& remedy :
+         {RemedyForLeak(protection), RemedyForCumulativeLeak(protection), RemedyForExceededBound(protection)}) {
+      EXPECT_THAT(remedy, HasSubstr("gaussian_label_dp { max_run_auc_bound: 0.7 }")) << protection;
+      for (const char* conditional : {"marvell", "Marvell", "iso", "max_norm", "run_budget", "orthogonal"}) {
+        EXPECT_THAT(remedy, Not(HasSubstr(conditional))) << protection;
+      }
+    }
+  }
   EXPECT_THAT(RemedyForLeak(""), HasSubstr("the label party's ledger says"));
-  EXPECT_THAT(RemedyForLeak("marvell(s=4)"), HasSubstr("orthogonal_noise_ratio: 4"));
-  EXPECT_THAT(RemedyForLeak("marvell(s=4,orthogonal_noise_ratio=4)"), HasSubstr("Raise marvell's s"));
-  EXPECT_THAT(RemedyForLeak("iso(t=1)"), HasSubstr("iso's t"));
 }
 
 TEST(RemediesTest, ConditionalBoundThatIsExceededTakesAProvedOne) {
@@ -28,21 +35,10 @@ TEST(RemediesTest, ConditionalBoundThatIsExceededTakesAProvedOne) {
   EXPECT_THAT(RemedyForConditionalBound(), HasSubstr("gaussian_label_dp"));
 }
 
-TEST(RemediesTest, DoNotAskForNoiseAcrossThatIsAlreadyThere) {
-  EXPECT_THAT(RemedyForExceededBound("marvell(s=4)"), HasSubstr("orthogonal_noise_ratio: 4 helps"));
-  EXPECT_THAT(RemedyForExceededBound("marvell(s=4,orthogonal_noise_ratio=4)"), Not(HasSubstr("ratio: 4 helps")));
-  EXPECT_THAT(RemedyForExceededBound("iso(t=1)"), Not(HasSubstr("orthogonal_noise_ratio")));
-}
-
 TEST(RemediesTest, NoConfigurationHelpsWhereAProvedBoundIsExceeded) {
   const std::string remedy = RemedyForExceededBound("gaussian_label_dp(sigma=1)");
   EXPECT_THAT(remedy, HasSubstr("stop using this run's model and gradients, and report it"));
   EXPECT_THAT(remedy, Not(HasSubstr("Set ")));
-}
-
-TEST(RemediesTest, AgainstWhatAddsUpIsFewerEpochsOrABudget) {
-  EXPECT_THAT(RemedyForCumulativeLeak("marvell(s=4)"), HasSubstr("let run_budget"));
-  EXPECT_THAT(RemedyForCumulativeLeak("marvell(max_run_auc_bound=0.8)"), HasSubstr("lower the run_budget's"));
 }
 
 TEST(RemediesTest, NoiseOnLabelsThatIsDrawnInEveryEpochIsNotSaidToBeTheSame) {
@@ -52,8 +48,6 @@ TEST(RemediesTest, NoiseOnLabelsThatIsDrawnInEveryEpochIsNotSaidToBeTheSame) {
 }
 
 TEST(RemediesTest, AgainstWhatAddsUpNameOnlyFieldsOfTheProtection) {
-  EXPECT_THAT(RemedyForCumulativeLeak("iso(t=1)"), HasSubstr("iso's t"));
-  EXPECT_THAT(RemedyForCumulativeLeak("max_norm"), HasSubstr("no noise to raise"));
   EXPECT_THAT(RemedyForCumulativeLeak("label_dp(epsilon=1)"), HasSubstr("epsilon"));
   EXPECT_THAT(RemedyForCumulativeLeak("gaussian_label_dp(sigma=1.348)"),
               AllOf(HasSubstr("lower max_run_auc_bound"), HasSubstr("every epoch uses the same noised labels")));

@@ -49,6 +49,17 @@ TEST(ReportCommandTest, FailsOnAFileThatIsNoLedgerAndWritesNoPage) {
   EXPECT_FALSE(std::filesystem::exists(folder.File("r.html")));
 }
 
+TEST(ReportCommandTest, ReplacesNothingButAPage) {
+  TempFolder folder;
+  PlausibleRun run;
+  run.steps_per_epoch = 5;
+  const std::string ledger = folder.File("a.db"), page = folder.File("r.html");
+  ASSERT_TRUE(WriteLabelPartyLedger(ledger, run).ok());
+  EXPECT_THAT(ExpectError(2, {"report", "--ledger=" + ledger, "--out=" + ledger}), HasSubstr("it stays"));
+  ExpectDone({"report", "--ledger=" + ledger, "--out=" + page});
+  ExpectDone({"report", "--ledger=" + ledger, "--out=" + page});
+}
+
 TEST(ReportCommandTest, FailsWhereItCannotWrite) {
   TempFolder folder;
   PlausibleRun run;

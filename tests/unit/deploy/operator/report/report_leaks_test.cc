@@ -112,7 +112,7 @@ TEST_F(ReportLeaksTest, MarksAnAttackBeyondItsBound) {
   EXPECT_THAT(Details(run), HasSubstr("rely on what was measured"));
   EXPECT_THAT(run["answer"]["headline"], HasSubstr("Broken"));
   EXPECT_EQ(run["answer"]["tone"], "alarm");
-  EXPECT_THAT(run["remedy"], HasSubstr("orthogonal_noise_ratio"));
+  EXPECT_THAT(run["remedy"], HasSubstr("Set gaussian_label_dp"));
   const Json beyond = Find(run["leaks"], "likelihood_ratio")["beyond"];
   ASSERT_EQ(beyond.size(), 1);
   EXPECT_EQ(beyond[0][0], 39);  // The last step of the last epoch.
@@ -126,17 +126,18 @@ std::vector<std::string> MarksOf(const Json& answer) {
   return kinds;
 }
 
-TEST_F(ReportLeaksTest, AnswersWithASentenceAPictureAndThreeFigures) {
+TEST_F(ReportLeaksTest, AnswersWithASentenceAPictureAndFourFigures) {
   const Json run = Report()["runs"][0];
   const Json& answer = run["answer"];
   EXPECT_EQ(answer["headline"], "Promise to nobody: measured only");
   EXPECT_THAT(answer["sentence"], HasSubstr("Not a promise: "));
   EXPECT_THAT(answer["sentence"], HasSubstr("only for Gaussian classes"));
-  ASSERT_EQ(answer["figures"].size(), 3);
+  ASSERT_EQ(answer["figures"].size(), 4);
   EXPECT_EQ(answer["figures"][0]["value"], "nothing");
-  EXPECT_THAT(answer["figures"][1]["value"], HasSubstr("%"));
-  EXPECT_EQ(answer["figures"][2]["name"], "test AUC");
-  EXPECT_THAT(answer["figures"][2]["note"], HasSubstr("no untrained model to compare"));
+  EXPECT_EQ(answer["figures"][1]["name"], "revealed beyond features");
+  EXPECT_THAT(answer["figures"][2]["value"], HasSubstr("%"));
+  EXPECT_EQ(answer["figures"][3]["name"], "test AUC");
+  EXPECT_THAT(answer["figures"][3]["note"], HasSubstr("no run with an untrained model to compare"));
   EXPECT_THAT(MarksOf(answer), ::testing::ElementsAre("guessing", "practical", "worst", "conditional"));
   EXPECT_TRUE(answer["price"].is_null());
   EXPECT_EQ(run["ranking"]["baseline"]["title"], "Features alone");
@@ -164,7 +165,7 @@ TEST_F(ReportLeaksTest, AProvedBoundIsPromisedAndHeldAgainstTheWorstCaseAlone) {
   EXPECT_EQ(answer["figures"][0]["note"], "");
   run_.own_features_auc = 0.62;
   EXPECT_EQ(Report()["runs"][0]["answer"]["figures"][0]["note"],
-            "beyond what features tell: own features alone reach AUC 0.620");
+            "beyond what features tell: the label party's own features alone reach test AUC 0.620");
 }
 
 // What chance may have added stands beside the limit that it is held against.
@@ -178,7 +179,7 @@ TEST_F(ReportLeaksTest, TheWorstAttackIsToldWithItsIntervalAndTheLimit) {
   EXPECT_LT(low, auc);
   EXPECT_LT(auc, high);
   double low_percent = 0, high_percent = 0;
-  const std::string note = answer["figures"][1]["note"];
+  const std::string note = answer["figures"][2]["note"];
   ASSERT_EQ(std::sscanf(note.c_str(), "95%% interval %lf%% to %lf%%", &low_percent, &high_percent), 2) << note;
   EXPECT_NEAR(low_percent, 100 * low, 0.051);
   EXPECT_NEAR(high_percent, 100 * high, 0.051);
@@ -191,7 +192,26 @@ TEST_F(ReportLeaksTest, AFigureOfSingleBatchesHasNoInterval) {
   for (const Json& mark : answer["marks"]) {
     EXPECT_FALSE(mark.contains("interval")) << mark;
   }
-  EXPECT_THAT(answer["figures"][1]["note"], ::testing::StartsWith("limit "));
+  EXPECT_THAT(answer["figures"][2]["note"], ::testing::StartsWith("limit "));
+}
+
+// The headline of a run that keeps its promise is no p95 of small batches, and no advice follows from one.
+TEST_F(ReportLeaksTest, WhatAPromisedRunRevealsIsToldOverAllExamplesAgainstFeaturesAlone) {
+  run_.protection = "gaussian_label_dp(sigma=3)";
+  run_.mu_lower = 0.1;
+  run_.norm_auc = run_.cosine_auc = 0.52;  // Features alone: 0.61.
+  const Json run = Report()["runs"][0];
+  EXPECT_EQ(run["answer"]["headline"], "May be promised to anyone");
+  const Json& revealed = run["answer"]["figures"][1];
+  EXPECT_EQ(revealed["name"], "revealed beyond features");
+  EXPECT_EQ(revealed["value"], "0 points");
+  EXPECT_THAT(revealed["note"],
+              ::testing::ContainsRegex("can run reaches [0-9.]+% .95% interval [0-9.]+% to [0-9.]+%., and one "
+                                       "without any gradient 61% .95% interval "));
+  EXPECT_THAT(MarksOf(run["answer"]), Not(::testing::Contains("practical"))) << "it reaches less than features alone";
+  EXPECT_EQ(run["remedy"], "");
+  EXPECT_EQ(run["ranking"]["pooled"]["exposure"], "hidden");
+  EXPECT_THAT(run["ranking"]["beyond_features"], HasSubstr(" below Features alone, AUC 0.610 (over all examples; 95%"));
 }
 
 // A bar that started at the untrained model would make a loss of 0.01 look like half of the model.
@@ -317,8 +337,10 @@ TEST_F(ReportLeaksTest, TheStrongestAttackIsTheFirstOfTheDetails) {
   const Json& strongest = run["ranking"]["strongest"];
   EXPECT_THAT(run["details"][1], HasSubstr("Strongest, with"));
   EXPECT_THAT(run["details"][1], HasSubstr(std::string(strongest["title"]) + " at "));
-  // To three digits, the first figure of the sentence.
-  EXPECT_THAT(run["details"][1], HasSubstr(absl::StrFormat("reaches AUC %.3f", strongest["auc"].get<double>())));
+  // To three digits, behind what it reaches over all examples.
+  EXPECT_THAT(run["details"][1],
+              ::testing::ContainsRegex("reaches AUC [0-9.]+ .95% interval [^;]* over the last epoch; "));
+  EXPECT_THAT(run["details"][1], HasSubstr(absl::StrFormat("; %.3f in one batch", strongest["auc"].get<double>())));
   EXPECT_THAT(run["details"][2], HasSubstr("Strongest with"));
   EXPECT_EQ(run["leaks"][0]["title"], strongest["title"]);
   EXPECT_EQ(run["leaks"][0]["auc"], strongest["auc"]);

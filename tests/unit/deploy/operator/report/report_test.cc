@@ -103,6 +103,21 @@ class ReportTest : public ::testing::Test {
   PlausibleRun run_;
 };
 
+// A prediction trains nothing and sends no gradient: it is no run beside those that do.
+TEST_F(ReportTest, APredictionIsNoRun) {
+  ASSERT_TRUE(WriteLabelPartyLedger(label_party_, run_).ok());
+  const RunRow prediction = {"predicted", "label_party", "", "", R"({"agreement":{"mode":"PREDICT"}})"};
+  ASSERT_TRUE((*Ledger::Create(label_party_, prediction))->Finish("completed").ok());
+  ASSERT_TRUE(WriteReport({label_party_}, out_).ok());
+  ASSERT_EQ(Runs().size(), 1);
+  EXPECT_EQ(Runs()[0]["id"], run_.run_id);
+  // By itself it is all that there is to tell.
+  ASSERT_TRUE((*Ledger::Create(nonlabel_party_, prediction))->Finish("completed").ok());
+  ASSERT_TRUE(WriteReport({nonlabel_party_}, out_).ok());
+  ASSERT_EQ(Runs().size(), 1);
+  EXPECT_EQ(Runs()[0]["id"], "predicted");
+}
+
 TEST_F(ReportTest, HoldsEveryRunLayerAndAttack) {
   PlausibleRun second = run_;
   second.run_id = "run-2";
@@ -170,7 +185,7 @@ TEST_F(ReportTest, ShowsTheNonLabelPartysLedgerAlone) {
   EXPECT_TRUE(Runs()[0]["cumulative"].is_null());
   EXPECT_TRUE(Runs()[0]["distributions"].is_null());
   EXPECT_EQ(Runs()[0]["answer"]["headline"], "Not known from this ledger");
-  EXPECT_EQ(Runs()[0]["answer"]["figures"].size(), 2);  // No test AUC.
+  EXPECT_EQ(Runs()[0]["answer"]["figures"].size(), 3);  // No test AUC.
   EXPECT_EQ(Runs()[0]["answer"]["figures"][0]["value"], "not known");
 }
 

@@ -1,10 +1,10 @@
-#include "deploy/operator/status/status_text.h"
-
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
 #include <string>
+
+#include "deploy/operator/status/status_command.h"
 
 namespace splitveil {
 namespace {

@@ -2,9 +2,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "deploy/operator/sweep/sweep_table.h"
 #include "deploy/operator/sweep/tradeoff.h"
-#include "deploy/operator/sweep/tradeoff_page.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

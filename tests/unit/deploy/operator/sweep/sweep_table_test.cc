@@ -1,12 +1,10 @@
-#include "deploy/operator/sweep/sweep_table.h"
-
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "deploy/operator/sweep/tradeoff_page.h"
+#include "deploy/operator/sweep/tradeoff.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -68,7 +66,7 @@ TEST(SweepCsvTest, HasOneLineARun) {
   runs.push_back(FrozenRun(1, 0.70));
   const std::vector<std::string> lines = absl::StrSplit(SweepCsv(runs), '\n', absl::SkipEmpty());
   const std::string not_exceeded = "not exceeded by the attacks run here";
-  const std::string holds = ",,conditional_likelihood_ratio@cut,0.55,,holds as far as measured";
+  const std::string holds = ",,conditional_likelihood_ratio@cut,0.55,,not refuted";
   EXPECT_THAT(
       lines,
       ElementsAre(
@@ -132,7 +130,7 @@ TEST(SweepSummaryTest, HasOneAlignedLineAProtection) {
   EXPECT_THAT(squeezed, ElementsAre("protection seeds strongest bound verdict worst case practical test AUC gain kept",
                                     "none 1 1.000 none nothing claimed - 1.000 0.750 1.00",
                                     "s4 2 0.750 exceeded broken (1 of 2 seeds) 0.550 0.650 0.730 0.80",
-                                    "s9 1 0.800 not exceeded holds as far as measured 0.550 0.800 0.700 0.00",
+                                    "s9 1 0.800 not exceeded not refuted 0.550 0.800 0.700 0.00",
                                     "frozen 1 - nothing left no gradient released - - 0.700 0.00"));
 }
 

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -63,7 +65,7 @@ TEST_F(TransformCommandTest, NeverReplacesWhatItReads) {
   const std::string schema = ReadFile(schema_).value();
   for (const std::string& path : {fitted_, new_, schema_, folder_.File("d/label_party.data")}) {
     EXPECT_THAT(ExpectError(2, Transform("d", path)),
-                HasSubstr("--csv: expected another file than those that are read or written, found " + path));
+                HasSubstr("--csv: expected a different file than those that are read or written, found " + path));
   }
   EXPECT_EQ(ReadFile(fitted_).value(), before);
   EXPECT_EQ(ReadFile(new_).value(), "id,n\nd,2\n");
@@ -75,7 +77,7 @@ TEST_F(TransformCommandTest, ReplacesNothingThatItHasNotWritten) {
   for (const char* const contents : {"SVSECT01", "id,m\nd,2\n", ""}) {
     WriteText(folder_.File("other"), contents);
     EXPECT_THAT(ExpectError(2, Transform("d", folder_.File("other"))),
-                HasSubstr("other: expected no file of this name, or an earlier table with the same first line"));
+                HasSubstr("other: expected no file of this name, or an earlier table or page of this tool"));
     EXPECT_EQ(ReadFile(folder_.File("other")).value(), contents);
   }
   EXPECT_FALSE(std::filesystem::exists(folder_.File("d")));
@@ -96,6 +98,10 @@ TEST_F(TransformCommandTest, ReplacesItsOwnEarlierOutcome) {
                 "give another --out"));
   EXPECT_EQ(ReadFile(folder_.File("d.csv")).value(), "id,n\nd,0.5\n");
   EXPECT_THAT(ExpectDone(Transform("d", folder_.File("d.csv"))), HasSubstr(": 2 rows, without labels"));
+  // A table that is still to be encoded has the same columns.
+  WriteText(folder_.File("raw.csv"), "id,n\nq,17\n");
+  EXPECT_THAT(ExpectError(2, Transform("d", folder_.File("raw.csv"))), HasSubstr("raw.csv: expected an earlier table"));
+  EXPECT_EQ(ReadFile(folder_.File("raw.csv")).value(), "id,n\nq,17\n");
   EXPECT_EQ(ReadFile(folder_.File("d.csv")).value(), "id,n\nd,0.5\ne,1\n");
 }
 
@@ -110,7 +116,8 @@ class ChangedTableTest : public ::testing::Test {
         "columns { name: 'id' kind: ID } columns { name: 'income' kind: NUMERIC } columns { name: 'balance' kind: "
         "NUMERIC scaling: LOG } columns { name: 'age' kind: NUMERIC scaling: QUANTILE } columns { name: 'flag' "
         "kind: NUMERIC scaling: MIN_MAX } columns { name: 'grade' kind: CATEGORICAL } columns { name: 'region' kind: "
-        "CATEGORICAL } columns { name: 'note' kind: IGNORE } columns { name: 'day' kind: TIME } columns { name: "
+        "CATEGORICAL } columns { name: 'note' kind: IGNORE } columns { name: 'day' kind: TIME time_zone: 'UTC' } "
+        "columns { name: "
         "'y' kind: LABEL }");
     WriteText(folder_.File("trained.csv"),
               Text(Table(2000, 1), {"id", "income", "balance", "age", "flag", "grade", "region", "note", "day", "y"}));
@@ -240,6 +247,74 @@ TEST_F(ChangedTableTest, AnotherUnitIsAnErrorOrAWarning) {
   }
 }
 
+// Counts what the tests above look at one by one: no change of a whole column goes unseen, a factor of ten in either
+// direction among them. How small a factor may be depends on the column's own spread.
+TEST_F(ChangedTableTest, EveryChangeOfAWholeColumnIsSeen) {
+  const auto scaled = [](double factor) {
+    return [factor](const std::string& cell) {
+      double number = 0;
+      return absl::SimpleAtod(cell, &number) ? absl::StrCat(number * factor) : "";
+    };
+  };
+  const auto is_seen = [this](const std::string& column) {
+    const ChildResult result = RunTool(Arguments());
+    std::filesystem::remove_all(folder_.File("new"));
+    const std::string named = absl::StrCat("\"", column, "\"");
+    return result.exit_code == 2 ? absl::StrContains(result.err, column)
+                                 : absl::StrContains(result.out, "WARNING: " + named) ||
+                                       absl::StrContains(result.out, "WARNING: column " + named);
+  };
+  int seen = 0, changes = 0;
+  const auto count = [&](const std::string& column) {
+    ++changes;
+    seen += is_seen(column) ? 1 : 0;
+  };
+  std::map<std::string, double> least;  // Factor above 1 that is seen.
+  for (size_t i = 1; i < kColumns.size(); ++i) {
+    const std::string& column = kColumns[i];
+    const auto change = [&](const std::function<std::string(const std::string&)>& changed) {
+      Write(column, changed);
+      count(column);
+    };
+    change([](const std::string&) { return ""; });
+    change([](const std::string& cell) { return cell.empty() ? "" : "x" + cell; });
+    for (const std::string& name : {std::string(), column + "s"}) {
+      std::vector<std::string> columns = kColumns;
+      columns.erase(columns.begin() + static_cast<ptrdiff_t>(i));
+      if (!name.empty()) {
+        columns.push_back(name);
+      }
+      Rows rows = Table(400, 2);
+      for (auto& row : rows) {
+        row[name] = row[column];
+      }
+      WriteText(folder_.File("new.csv"), Text(rows, columns));
+      count(column);
+    }
+    if (column == "region") {
+      continue;  // No numbers.
+    }
+    change(scaled(10));
+    change(scaled(0.1));
+    for (const double factor : {5.0, 2.0, 1.5, 1.2, 1.1, 1.05}) {
+      Write(column, scaled(factor));
+      if (is_seen(column)) {
+        least[column] = factor;
+      }
+    }
+  }
+  EXPECT_EQ(changes, 4 * 6 + 2 * 5);
+  EXPECT_EQ(seen, changes);
+  EXPECT_THAT(least, ::testing::ElementsAre(std::pair("age", 1.2), std::pair("balance", 5.0), std::pair("flag", 1.05),
+                                            std::pair("grade", 1.05), std::pair("income", 1.5)));
+}
+
+TEST_F(ChangedTableTest, NumbersThatNowMeanUnknownAreNamed) {
+  int row = 0;
+  Write("income", [&row](const std::string& cell) { return ++row % 40 == 0 ? "9999999" : cell; });
+  EXPECT_THAT(ExpectDone(Arguments()), HasSubstr("WARNING: column \"income\": 9999999 in 2.5% of the rows"));
+}
+
 TEST_F(ChangedTableTest, CodesThatBecameFloatsAreTheSame) {
   Write("grade", [](const std::string& cell) { return cell + ".0"; });
   const std::string out = ExpectDone(Arguments({"--csv=" + folder_.File("floats.csv")}));
@@ -247,6 +322,31 @@ TEST_F(ChangedTableTest, CodesThatBecameFloatsAreTheSame) {
   Write("age", [](const std::string& cell) { return cell + ".0"; });
   EXPECT_THAT(ExpectDone(Arguments({"--csv=" + folder_.File("integers.csv")})), Not(HasSubstr("WARNING")));
   EXPECT_EQ(ReadFile(folder_.File("floats.csv")).value(), ReadFile(folder_.File("integers.csv")).value());
+}
+
+// In 3% of the rows they are no shift that is worth a word.
+TEST_F(ChangedTableTest, NumbersForUnknownThatTrainingLacksAreNamed) {
+  for (const auto& [column, unknown] :
+       std::map<std::string, std::string>{{"income", "0"}, {"balance", "-1"}, {"age", "999"}, {"flag", "9"}}) {
+    int row = 0;
+    Write(column, [&, unknown = unknown](const std::string& cell) { return row++ % 33 == 0 ? unknown : cell; });
+    EXPECT_THAT(ExpectDone(Arguments()), HasSubstr(absl::StrCat("WARNING: column \"", column, "\": ", unknown,
+                                                                " in 3.2% of the rows, beyond all")));
+  }
+  int row = 0;
+  Write("age", [&](const std::string& cell) { return row++ == 0 ? "999" : cell; });
+  EXPECT_THAT(ExpectDone(Arguments()), Not(HasSubstr("beyond all")));
+}
+
+TEST_F(ChangedTableTest, KnownValuesInADifferentWritingAreNamed) {
+  for (const auto& [column, change] : std::map<std::string, std::function<std::string(const std::string&)>>{
+           {"grade", [](const std::string& cell) { return "0" + cell; }},
+           {"region", [](const std::string& cell) { return "R" + cell.substr(1); }}}) {
+    int row = 0;
+    Write(column, [&, change = change](const std::string& cell) { return row++ % 50 == 0 ? change(cell) : cell; });
+    EXPECT_THAT(ExpectDone(Arguments()),
+                HasSubstr(absl::StrCat("WARNING: column \"", column, "\": 2% of the rows have a value that")));
+  }
 }
 
 TEST_F(ChangedTableTest, OnlyFeaturesMayBeAllowedToChange) {

@@ -1,0 +1,25 @@
+// The JSON of the Open Inference Protocol, to and from its messages.
+#ifndef SPLITVEIL_LABEL_PARTY_SERVING_JSON_INFERENCE_H_
+#define SPLITVEIL_LABEL_PARTY_SERVING_JSON_INFERENCE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "inference/grpc_service.pb.h"
+
+namespace splitveil {
+
+// The body of an inference request. Tensors of type BYTES alone, whose elements are strings; nested lists are read in
+// their order. Parameters are passed over. Errors: InvalidArgument with the field.
+absl::StatusOr<inference::ModelInferRequest> InferRequestOfJson(absl::string_view body);
+
+// Of a response without raw contents. A number that is not finite is null: JSON has none.
+std::string JsonOf(const inference::ModelInferResponse& response);
+std::string JsonOf(const inference::ModelMetadataResponse& response);
+std::string JsonOf(const inference::ServerMetadataResponse& response);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_SERVING_JSON_INFERENCE_H_

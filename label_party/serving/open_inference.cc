@@ -1,0 +1,242 @@
+#include "label_party/serving/open_inference.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+
+#include "common/process/runtime.h"
+#include "common/status/status_macros.h"
+
+namespace splitveil {
+namespace {
+
+using inference::ModelInferRequest;
+using inference::ModelInferResponse;
+
+constexpr char kId[] = "id", kFound[] = "found";
+
+const char* ValuesName(const Task& task) { return task.kind == Task::Kind::kRegression ? "prediction" : "probability"; }
+
+// [rows], or [rows, classes].
+std::vector<int64_t> ShapeOf(const Task& task, int64_t rows) {
+  return task.kind == Task::Kind::kMultiClass ? std::vector<int64_t>{rows, task.classes} : std::vector<int64_t>{rows};
+}
+
+// The elements of a raw tensor of type BYTES: each after its length, 4 bytes, little-endian.
+absl::StatusOr<std::vector<absl::string_view>> SplitRaw(absl::string_view raw) {
+  std::vector<absl::string_view> elements;
+  while (!raw.empty()) {
+    uint32_t size = 0;
+    if (raw.size() >= sizeof(size)) {
+      std::memcpy(&size, raw.data(), sizeof(size));
+      raw.remove_prefix(sizeof(size));
+    }
+    if (size > raw.size() || (size == 0 && raw.size() < sizeof(size) && !raw.empty())) {
+      return absl::InvalidArgumentError(
+          "raw_input_contents: an element and its length do not fit: write each element "
+          "after its length, 4 bytes, little-endian");
+    }
+    elements.push_back(raw.substr(0, size));
+    raw.remove_prefix(size);
+  }
+  return elements;
+}
+
+absl::StatusOr<std::vector<absl::string_view>> IdsOf(const ModelInferRequest& request) {
+  if (request.inputs_size() != 1 || request.inputs(0).name() != kId) {
+    return absl::InvalidArgumentError(
+        "inputs: give one, \"id\": the stored values of a row cannot be replaced in a request");
+  }
+  const ModelInferRequest::InferInputTensor& input = request.inputs(0);
+  std::vector<absl::string_view> ids(input.contents().bytes_contents().begin(),
+                                     input.contents().bytes_contents().end());
+  if (request.raw_input_contents_size() > 0) {
+    if (request.raw_input_contents_size() != 1 || !ids.empty()) {
+      return absl::InvalidArgumentError("raw_input_contents: give one for the input, and no contents beside it");
+    }
+    SPLITVEIL_ASSIGN_OR_RETURN(ids, SplitRaw(request.raw_input_contents(0)));
+  }
+  // [n, 1] is how clients that think of tables say [n].
+  const auto n = static_cast<int64_t>(ids.size());
+  const bool fits =
+      (input.shape_size() == 1 || (input.shape_size() == 2 && input.shape(1) == 1)) && input.shape(0) == n;
+  // What was found instead is the client's own, and may be as long as the message.
+  return fits && input.datatype() == "BYTES"
+             ? absl::StatusOr<std::vector<absl::string_view>>(std::move(ids))
+             : absl::InvalidArgumentError(absl::StrCat("inputs: id: this request has ", n,
+                                                       " ids: give datatype \"BYTES\" and shape [", n, "]"));
+}
+
+template <typename Element>
+std::string RawOf(const std::vector<Element>& elements) {
+  return std::string(reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(Element));
+}
+
+// The outputs that were asked for, raw where the input was.
+absl::Status AddOutputs(const ModelInferRequest& request, const Task& task, const Answers& answers,
+                        ModelInferResponse& response) {
+  std::vector<std::string> names;
+  for (const auto& output : request.outputs()) {
+    names.push_back(output.name());
+  }
+  if (names.empty()) {
+    names = {ValuesName(task), kFound};
+  }
+  // Each once: an answer must not be a million times as long as its request.
+  if (names.size() > 2 || (names.size() == 2 && names[0] == names[1])) {
+    return absl::InvalidArgumentError("outputs: an output is asked for twice: name each once");
+  }
+  const bool raw = request.raw_input_contents_size() > 0;
+  const auto rows = static_cast<int64_t>(answers.found.size());
+  for (const std::string& name : names) {
+    ModelInferResponse::InferOutputTensor& output = *response.add_outputs();
+    output.set_name(name);
+    const bool is_found = name == kFound;
+    if (!is_found && name != ValuesName(task)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("outputs: this model has \"", ValuesName(task), "\" and \"", kFound, "\", and no other"));
+    }
+    const std::vector<int64_t> shape = is_found ? std::vector<int64_t>{rows} : ShapeOf(task, rows);
+    output.mutable_shape()->Add(shape.begin(), shape.end());
+    output.set_datatype(is_found ? "BOOL" : "FP32");
+    if (raw) {
+      *response.add_raw_output_contents() =
+          is_found ? RawOf(std::vector<uint8_t>(answers.found.begin(), answers.found.end())) : RawOf(answers.values);
+    } else if (is_found) {
+      output.mutable_contents()->mutable_bool_contents()->Add(answers.found.begin(), answers.found.end());
+    } else {
+      output.mutable_contents()->mutable_fp32_contents()->Add(answers.values.begin(), answers.values.end());
+    }
+  }
+  return absl::OkStatus();
+}
+
+void AddTensor(const char* name, const char* datatype, const std::vector<int64_t>& shape,
+               google::protobuf::RepeatedPtrField<inference::ModelMetadataResponse::TensorMetadata>& tensors) {
+  auto& tensor = *tensors.Add();
+  tensor.set_name(name);
+  tensor.set_datatype(datatype);
+  tensor.mutable_shape()->Add(shape.begin(), shape.end());
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<ServedVersion>> OpenInference::FindVersion(const std::string& name,
+                                                                          const std::string& version) const {
+  if (name != model_name_) {
+    return absl::NotFoundError(absl::StrCat("model: this server has only \"", model_name_, "\""));
+  }
+  int64_t number = 0;
+  const bool is_number = absl::SimpleAtoi(version, &number);
+  std::shared_ptr<ServedVersion> found = version.empty() ? versions_->Find()
+                                         : is_number     ? versions_->Find(number)
+                                                         : nullptr;
+  if (found != nullptr) {
+    return found;
+  }
+  return version.empty()
+             ? absl::UnavailableError("no version of the model has been stored yet: try again later")
+             : absl::NotFoundError(absl::StrCat("version: there is no such version: ask for one of [",
+                                                absl::StrJoin(versions_->Numbers(), ", "), "], or name none"));
+}
+
+absl::StatusOr<bool> OpenInference::ModelReady(const inference::ModelReadyRequest& request) const {
+  const absl::Status found = FindVersion(request.name(), request.version()).status();
+  if (absl::IsNotFound(found)) {
+    // Anyone may ask this: what there is instead is for callers alone.
+    return absl::NotFoundError("there is no such model or version");
+  }
+  return found.ok() && !stopping_;
+}
+
+absl::StatusOr<inference::ServerMetadataResponse> OpenInference::ServerMetadata(const CallerProof& proof) const {
+  SPLITVEIL_RETURN_IF_ERROR(callers_->Find(proof).status());
+  inference::ServerMetadataResponse response;
+  response.set_name("splitveil");
+  response.set_version(Version());
+  return response;
+}
+
+absl::StatusOr<inference::ModelMetadataResponse> OpenInference::ModelMetadata(
+    const inference::ModelMetadataRequest& request, const CallerProof& proof) const {
+  SPLITVEIL_RETURN_IF_ERROR(callers_->Find(proof).status());
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<ServedVersion> version,
+                             FindVersion(request.name(), request.version()));
+  inference::ModelMetadataResponse response;
+  response.set_name(model_name_);
+  for (const int64_t number : versions_->Numbers()) {
+    response.add_versions(absl::StrCat(number));
+  }
+  response.set_platform("splitveil");
+  const Task& task = version->data().task();
+  AddTensor(kId, "BYTES", {-1}, *response.mutable_inputs());
+  AddTensor(ValuesName(task), "FP32", ShapeOf(task, -1), *response.mutable_outputs());
+  AddTensor(kFound, "BOOL", {-1}, *response.mutable_outputs());
+  return response;
+}
+
+absl::StatusOr<ModelInferResponse> OpenInference::ModelInfer(const ModelInferRequest& request, const CallerProof& proof,
+                                                             SteadyTime deadline) {
+  const SteadyTime arrived = SteadyNow();
+  int64_t version = 0;
+  ++under_way_;  // Before it looks whether the server stops: what it lets through, the end waits for.
+  absl::StatusOr<ModelInferResponse> response = Infer(request, proof, deadline, version);
+  --under_way_;
+  metrics_->CountRequest(response.status().code(), version, SecondsSince(arrived));
+  return response;
+}
+
+absl::StatusOr<ModelInferResponse> OpenInference::Infer(const ModelInferRequest& request, const CallerProof& proof,
+                                                        SteadyTime deadline, int64_t& number) {
+  SPLITVEIL_ASSIGN_OR_RETURN(Callers::Caller caller, callers_->Find(proof));
+  if (stopping_) {
+    return absl::UnavailableError("the server is stopping");
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<ServedVersion> version,
+                             FindVersion(request.model_name(), request.model_version()));
+  if (caller.outside && !version->has_learned_from_noised_labels()) {
+    return absl::PermissionDeniedError("this version has learned from labels that this caller may not see");
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<absl::string_view> ids, IdsOf(request));
+  ModelInferResponse response;
+  const Task& task = version->data().task();
+  SPLITVEIL_RETURN_IF_ERROR(AddOutputs(request, task, Answers(), response));  // Before anything is counted.
+  const auto rows = static_cast<int64_t>(ids.size());
+  SPLITVEIL_RETURN_IF_ERROR(callers_->Charge(caller, rows));
+  number = version->number();
+  const absl::StatusOr<Answers> answers = queue_->Ask(version, ids, deadline);
+  if (!answers.ok()) {
+    callers_->GiveBack(caller, rows);
+    return answers.status();
+  }
+  response.Clear();
+  response.set_model_name(model_name_);
+  response.set_model_version(absl::StrCat(number));
+  response.set_id(request.id());
+  SPLITVEIL_RETURN_IF_ERROR(AddOutputs(request, task, *answers, response));
+  return response;
+}
+
+absl::StatusOr<std::string> OpenInference::Metrics(const CallerProof& proof) const {
+  SPLITVEIL_ASSIGN_OR_RETURN(const Callers::Caller caller, callers_->Find(proof));
+  // How often the others ask is no outside caller's business.
+  if (caller.outside) {
+    return absl::PermissionDeniedError("metrics are for the label party's own callers");
+  }
+  std::map<int64_t, int64_t> stored_seconds;
+  for (const int64_t number : versions_->Numbers()) {
+    if (const std::shared_ptr<ServedVersion> version = versions_->Find(number); version != nullptr) {
+      stored_seconds[number] = version->stored_seconds();
+    }
+  }
+  return metrics_->Text(stored_seconds);
+}
+
+}  // namespace splitveil

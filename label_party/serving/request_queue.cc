@@ -1,0 +1,151 @@
+#include "label_party/serving/request_queue.h"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+
+namespace splitveil {
+
+absl::StatusOr<std::unique_ptr<RequestQueue>> RequestQueue::Create(const Options& options, ServingMetrics* metrics) {
+  std::unique_ptr<RequestQueue> queue = absl::WrapUnique(new RequestQueue(options, metrics));
+  try {
+    queue->thread_ = std::thread([started = queue.get()] { started->Run(); });
+  } catch (const std::system_error& error) {
+    return absl::InternalError(absl::StrCat("serving: no thread could be started: ", error.what()));
+  }
+  return queue;
+}
+
+RequestQueue::~RequestQueue() {
+  {
+    const absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  delay_.Wake();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+}
+
+absl::StatusOr<Answers> RequestQueue::Ask(std::shared_ptr<AnswerSource> version,
+                                          absl::Span<const absl::string_view> ids, SteadyTime deadline) {
+  const auto rows = static_cast<int64_t>(ids.size());
+  if (rows < 1 || rows > options_.max_batch_rows) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("inputs: id: expected 1 to ", options_.max_batch_rows, " ids, found ", rows));
+  }
+  Request request;
+  request.version = std::move(version);
+  request.ids = ids;
+  request.deadline = deadline;
+  request.arrived = SteadyNow();
+  bool full = false;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (stopping_) {
+      return absl::UnavailableError("the server is stopping");
+    }
+    // A request that nobody else makes wait is taken however large it is.
+    if (rows_ > 0 && rows_ + rows > options_.max_queued_rows) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("too many requests: ", rows_, " rows wait already, at most ", options_.max_queued_rows, " may"));
+    }
+    waiting_.push_back(&request);
+    rows_ += rows;
+    full = rows_ >= options_.max_batch_rows;
+  }
+  if (full) {
+    delay_.Wake();
+  }
+  request.done.WaitForNotification();
+  return std::move(request.answers);
+}
+
+std::vector<RequestQueue::Request*> RequestQueue::Take() {
+  SteadyTime until;
+  {
+    const absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(
+        +[](RequestQueue* queue)
+             ABSL_NO_THREAD_SAFETY_ANALYSIS { return queue->stopping_ || !queue->waiting_.empty(); },
+        this));
+    if (waiting_.empty()) {
+      return {};
+    }
+    until = SteadyAfter(options_.max_delay, waiting_.front()->arrived);
+    if (stopping_ || rows_ >= options_.max_batch_rows) {
+      until = SteadyTime::min();
+    }
+  }
+  if (until > SteadyNow()) {
+    delay_.Until(until);
+  }
+  const absl::MutexLock lock(&mutex_);
+  std::vector<Request*> batch;
+  int64_t rows = 0;
+  const SteadyTime now = SteadyNow();
+  while (!waiting_.empty()) {
+    Request& next = *waiting_.front();
+    const auto more = static_cast<int64_t>(next.ids.size());
+    const bool late = next.deadline < now;
+    if (!late && !batch.empty() && (next.version != batch.front()->version || rows + more > options_.max_batch_rows)) {
+      break;
+    }
+    waiting_.pop_front();
+    rows_ -= more;
+    metrics_->ObserveQueue(std::chrono::duration<double>(now - next.arrived).count());
+    if (late) {  // Nobody waits for it any more.
+      next.answers = absl::DeadlineExceededError("the request waited longer than its deadline allows");
+      next.done.Notify();
+    } else {
+      batch.push_back(&next);
+      rows += more;
+    }
+  }
+  return batch;
+}
+
+void RequestQueue::Run() {
+  while (true) {
+    const std::vector<Request*> batch = Take();
+    if (!batch.empty()) {
+      Compute(batch);
+      continue;
+    }
+    const absl::MutexLock lock(&mutex_);
+    if (stopping_ && waiting_.empty()) {
+      return;
+    }
+  }
+}
+
+void RequestQueue::Compute(const std::vector<Request*>& batch) {
+  const SteadyTime start = SteadyNow();
+  std::vector<absl::string_view> ids;
+  for (const Request* request : batch) {
+    ids.insert(ids.end(), request->ids.begin(), request->ids.end());
+  }
+  const absl::StatusOr<Answers> all = batch.front()->version->Answer(ids);
+  metrics_->ObserveBatch(static_cast<int64_t>(ids.size()), SecondsSince(start));
+  const size_t width = all.ok() ? all->values.size() / ids.size() : 0;
+  size_t first = 0;
+  for (Request* request : batch) {
+    const size_t end = first + request->ids.size();
+    if (all.ok()) {
+      const auto part = [](const auto& of, size_t from, size_t to) {
+        return std::decay_t<decltype(of)>(of.begin() + static_cast<int64_t>(from),
+                                          of.begin() + static_cast<int64_t>(to));
+      };
+      request->answers = Answers{part(all->values, first * width, end * width), part(all->found, first, end)};
+    } else {
+      request->answers = all.status();
+    }
+    request->done.Notify();  // Its caller may be gone from here on.
+    first = end;
+  }
+}
+
+}  // namespace splitveil

@@ -1,0 +1,253 @@
+#include "label_party/serving/serve.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/server_credentials.h>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+#include "common/command_line/command_line.h"
+#include "common/config/agreement.h"
+#include "common/config/text_config.h"
+#include "common/model/torch_settings.h"
+#include "common/operations/dry_run.h"
+#include "common/operations/operator_server.h"
+#include "common/process/file.h"
+#include "common/process/runtime.h"
+#include "common/process/tune_runtime.h"
+#include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
+#include "common/transport/client_call.h"
+#include "common/transport/credentials.h"
+#include "common/transport/host_port.h"
+#include "common/transport/server.h"
+#include "label_party/serving/grpc_inference.h"
+#include "label_party/serving/open_inference.h"
+#include "label_party/serving/rest_inference.h"
+
+namespace splitveil {
+namespace {
+
+constexpr int kThreads = 32;  // Requests at a time, of REST or at a socket; StartServer has as many.
+constexpr int64_t kBytesOfMessage = int64_t{64} << 10, kBytesOfRow = 1024;
+constexpr absl::Duration kDrainLimit = absl::Seconds(10);
+constexpr absl::Duration kPoll = absl::Milliseconds(20);
+
+// The path after "unix:"; empty: host:port.
+std::string SocketOf(const HttpPlace& place) {
+  absl::string_view path = place.listen_address;
+  return absl::ConsumePrefix(&path, "unix:") ? std::string(path) : "";
+}
+
+// Where gRPC or REST answers. A socket's path is relative to the configuration file `config_path`, as other paths in
+// it.
+absl::StatusOr<HttpPlace> PlaceOf(const char* field, const std::string& address, const v1::ServingConfig& config,
+                                  const std::string& config_path) {
+  HttpPlace place;
+  place.field = field;
+  place.listen_address = address;
+  place.threads = kThreads;
+  place.gives_way = false;
+  if (const std::string path = SocketOf(place); !path.empty()) {
+    place.listen_address = absl::StrCat("unix:", (std::filesystem::path(config_path).parent_path() / path).string());
+    return place;
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(place.is_loopback, IsLoopbackAddress(field, address));
+  return config.callers_size() > 0
+             ? absl::StatusOr<HttpPlace>(place)
+             : absl::InvalidArgumentError(absl::StrCat("callers: nobody could ask at ", field, " ", address,
+                                                       ": add a caller, or use unix:PATH"));
+}
+
+struct Plan {
+  v1::ServingConfig config;
+  ServedVersion::Training training;
+  std::unique_ptr<Callers> callers;
+  std::optional<HttpPlace> grpc, rest;
+  std::string caller_authority_pem;
+};
+
+absl::Status PlanPlaces(const std::string& config_path, Plan& plan) {
+  const v1::ServingConfig& config = plan.config;
+  if (config.listen_address().empty() && config.rest_address().empty()) {
+    return absl::InvalidArgumentError("listen_address: set it, or rest_address, or both");
+  }
+  for (const auto& [field, address, place] : {std::tuple("listen_address", config.listen_address(), &plan.grpc),
+                                              {"rest_address", config.rest_address(), &plan.rest}}) {
+    if (address.empty()) {
+      continue;
+    }
+    SPLITVEIL_ASSIGN_OR_RETURN(*place, PlaceOf(field, address, config, config_path));
+    if (!(*place)->is_loopback) {
+      SPLITVEIL_ASSIGN_OR_RETURN((*place)->identity, LoadPartyIdentity(plan.training.config.party().identity()));
+    }
+  }
+  if (!config.caller_authority_path().empty()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(plan.caller_authority_pem, ReadFile(config.caller_authority_path()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Plan> PlanServing(const std::string& config_path) {
+  Plan plan;
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, plan.config));
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.training.agreement, LoadAgreement(plan.config.agreement_path()));
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(plan.config.config_path(), plan.training.config));
+  absl::Status status = PlanPlaces(config_path, plan);
+  if (status.ok()) {
+    absl::StatusOr<std::unique_ptr<Callers>> callers = Callers::Create(plan.config, plan.training.config.protection());
+    status = callers.status();
+    plan.callers = callers.ok() ? *std::move(callers) : nullptr;
+  }
+  return status.ok() ? absl::StatusOr<Plan>(std::move(plan))
+                     : absl::Status(status.code(), absl::StrCat(config_path, ": ", status.message()));
+}
+
+std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const Plan& plan) {
+  if (plan.grpc->is_loopback) {
+    return grpc::InsecureServerCredentials();
+  }
+  // A caller with a token needs no certificate; one that is shown must be of the authority.
+  grpc::SslServerCredentialsOptions options(plan.caller_authority_pem.empty()
+                                                ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                                                : GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = plan.caller_authority_pem;
+  options.pem_key_cert_pairs.push_back({plan.grpc->identity.private_key_pem, plan.grpc->identity.certificate_pem});
+  return grpc::SslServerCredentials(options);
+}
+
+// gRPC and REST, or one of them. Destroyed, they end.
+struct Servers {
+  std::unique_ptr<GrpcInference> service;
+  std::optional<OperatorServer> at_socket;
+  RunningServer at_port;
+  std::unique_ptr<RestInference> rest;
+  std::string rest_socket;
+  std::optional<bool> ready_said;
+
+  grpc::Server* grpc() const { return at_socket.has_value() ? at_socket->server.get() : at_port.server.get(); }
+
+  // By grpc.health.v1, which tells each client that watches, also what it knows already.
+  void SayReady(bool ready) {
+    if (grpc() != nullptr && ready_said != ready) {
+      grpc()->GetHealthCheckService()->SetServingStatus(ready);
+    }
+    ready_said = ready;
+  }
+
+  ~Servers() {
+    rest.reset();
+    if (!rest_socket.empty()) {
+      (void)unlink(rest_socket.c_str());
+    }
+  }
+};
+
+std::string WhereOf(const std::string& socket, int port) {
+  return socket.empty() ? absl::StrCat("on port ", port) : absl::StrCat("at unix:", socket);
+}
+
+absl::Status StartServers(const Plan& plan, OpenInference* protocol, Servers& servers) {
+  const std::string& name = plan.training.agreement.run_name();
+  const int64_t max_bytes = kBytesOfMessage + plan.config.max_batch_rows() * kBytesOfRow;
+  if (plan.grpc.has_value()) {
+    const std::string& address = plan.grpc->listen_address;
+    const std::string socket = SocketOf(*plan.grpc);
+    servers.service = std::make_unique<GrpcInference>(protocol, !socket.empty());
+    if (!socket.empty()) {
+      SPLITVEIL_ASSIGN_OR_RETURN(
+          servers.at_socket, StartSocketServer({plan.grpc->field, socket, kThreads, max_bytes}, servers.service.get()));
+    } else {
+      SPLITVEIL_ASSIGN_OR_RETURN(
+          servers.at_port,
+          StartServer({address,
+                       max_bytes,
+                       {servers.service.get()},
+                       [service = servers.service.get()](const auto& call) { return service->IsCallers(call); }},
+                      CredentialsOf(plan)));
+    }
+    LogInfo("serves ", name, " by gRPC ", WhereOf(socket, servers.at_port.port));
+  }
+  if (plan.rest.has_value()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(servers.rest,
+                               RestInference::Start(*plan.rest, static_cast<size_t>(max_bytes), protocol));
+    servers.rest_socket = SocketOf(*plan.rest);
+    LogInfo("serves ", name, " by REST ", WhereOf(servers.rest_socket, servers.rest->port()));
+  }
+  return absl::OkStatus();
+}
+
+// Not ready, then answers what has come.
+void Drain(OpenInference& protocol, Servers& servers) {
+  protocol.StopAnswering();
+  servers.SayReady(false);
+  const SteadyTime limit = SteadyAfter(kDrainLimit);
+  const auto under_way = [&] {
+    return protocol.under_way() > 0 || (servers.rest != nullptr && servers.rest->under_way() > 0);
+  };
+  while (under_way() && SteadyNow() < limit) {
+    absl::SleepFor(kPoll);
+  }
+  if (servers.grpc() != nullptr) {
+    servers.grpc()->Shutdown(GrpcDeadline(limit));
+  }
+  LogInfo(under_way() ? "stopped; requests under way were not answered in time" : "stopped; what had come is answered");
+}
+
+}  // namespace
+
+absl::Status Serve(const std::string& config_path) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const Plan plan, PlanServing(config_path));
+  ReuseTensorMemory();
+  SetComputeThreads(plan.training.config.party().compute_threads());
+  ServingMetrics metrics;
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const std::unique_ptr<RequestQueue> queue,
+      RequestQueue::Create(
+          {plan.config.max_batch_rows(), absl::Milliseconds(plan.config.max_delay_ms()), plan.config.max_queued_rows()},
+          &metrics));
+  const VersionWatch versions(plan.training, plan.config.versions_path());
+  OpenInference protocol(plan.training.agreement.run_name(), &versions, queue.get(), plan.callers.get(), &metrics);
+  Servers servers;
+  SPLITVEIL_RETURN_IF_ERROR(StartServers(plan, &protocol, servers));
+  if (versions.Numbers().empty()) {
+    LogWarning("no version is there yet: splitveil predict --store=", plan.config.versions_path(), " adds one");
+  }
+  while (!StopRequested()) {
+    servers.SayReady(protocol.ServerReady());
+    absl::SleepFor(kPoll);
+  }
+  Drain(protocol, servers);
+  return absl::OkStatus();
+}
+
+int RunServeProgram(int argc, char** argv) {
+  TuneRuntime();  // Before any thread exists: these settings are read once.
+  RequireTls13();
+  std::string config;
+  CommandLine line(
+      {"label_party serve", "Answer requests with a trained model, by the Open Inference Protocol, until SIGTERM.",
+       "label_party serve --config=serving.textproto"},
+      [&]() -> absl::StatusOr<ExitCode> {
+        WarnIfSlowBlas();
+        HandleStopSignals();
+        HandleReloadSignal();
+        SPLITVEIL_RETURN_IF_ERROR(Serve(config));
+        return ExitCode::kDone;
+      });
+  line.program().add_option("--config", config, "What to serve, where and to whom.")->type_name("FILE")->required();
+  return line.Main(argc, argv);
+}
+
+}  // namespace splitveil

@@ -1,0 +1,94 @@
+#include "label_party/serving/served_version.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/checkpoint/checkpoint_plan.h"
+#include "common/status/status_macros.h"
+#include "label_party/top/predicted_values.h"
+#include "label_party/top/release_head_models.h"
+#include "label_party/training/training.h"
+
+namespace splitveil {
+namespace {
+
+// By what the checkpoint itself holds, not by a configuration that may have changed since: no head but the release
+// head, whose training refuses a state that has learned from true labels, and the noise that its labels had.
+bool LearnedFromNoisedLabels(const Checkpoint& checkpoint, const NamedParameters& state) {
+  const v1::LabelReleases& releases = checkpoint.header().label_releases();
+  const absl::StatusOr<HeadStates> heads = SplitHeads(state);
+  return releases.noise_size() > 0 && releases.release_head_predicts() && heads.ok() && heads->predicting.empty();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<ServedVersion>> ServedVersion::Open(const Training& training, const std::string& folder,
+                                                                   int64_t number) {
+  SPLITVEIL_ASSIGN_OR_RETURN(StoredVersion stored, OpenVersion(folder, number));
+  const v1::RunAgreement& agreement = training.agreement;
+  v1::PartyCommon party = training.config.party();
+  party.set_initial_checkpoint(stored.checkpoint_path);
+  party.clear_checkpoint_path();
+  // What a run asks of a checkpoint to start from: it fits role, model, cut and optimiser, and the data extend those
+  // that it was trained on.
+  SPLITVEIL_ASSIGN_OR_RETURN(CheckpointPlan plan,
+                             PlanCheckpoints("label_party", party, training.config.model(), agreement));
+  SPLITVEIL_RETURN_IF_ERROR(plan.UseData(*stored.data, agreement));
+  const Checkpoint& checkpoint = *plan.initial.front();
+  if (checkpoint.name() != stored.header.checkpoint() || stored.header.cut_width() != agreement.cut_width()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(folder, "/", number, ": expected activations [", agreement.cut_width(), "] of checkpoint ",
+                     checkpoint.name(), ", found [", stored.header.cut_width(), "] of ", stored.header.checkpoint()));
+  }
+  TopModelOptions options = TopOptions(agreement, training.config, *stored.data);
+  options.cut_gradient = false;
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<TopModel> model, TopModel::Create(options));
+  SPLITVEIL_ASSIGN_OR_RETURN(const NamedParameters state, checkpoint.State());
+  SPLITVEIL_RETURN_IF_ERROR(model->SetTrainingState(PredictingHead(state)));
+  const bool noised = LearnedFromNoisedLabels(checkpoint, state);
+  return std::shared_ptr<ServedVersion>(new ServedVersion(std::move(stored), std::move(model), noised));
+}
+
+ServedVersion::ServedVersion(StoredVersion stored, std::unique_ptr<TopModel> model, bool has_learned_from_noised_labels)
+    : stored_(std::move(stored)),
+      model_(std::move(model)),
+      has_learned_from_noised_labels_(has_learned_from_noised_labels),
+      positions_(static_cast<size_t>(stored_.rows.size()), Hash{{&stored_}}, Equal{{&stored_}}) {
+  for (uint32_t position = 0; position < stored_.rows.size(); ++position) {
+    positions_.insert(position);
+  }
+  stored_.data->ReleaseMemory();
+}
+
+absl::StatusOr<Answers> ServedVersion::Answer(absl::Span<const absl::string_view> ids) {
+  const auto width = static_cast<size_t>(data().task().outputs());
+  Answers answers;
+  answers.values.assign(ids.size() * width, std::numeric_limits<float>::quiet_NaN());
+  answers.found.resize(ids.size());
+  std::vector<size_t> asked;   // Which of `ids` are known,
+  std::vector<uint32_t> rows;  // and this party's row of each.
+  Matrix activations = Matrix::ToOverwrite(static_cast<int64_t>(ids.size()), stored_.activations.cols());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (const auto found = positions_.find(ids[i]); found != positions_.end()) {
+      activations.SetBlock(static_cast<int64_t>(asked.size()), stored_.activations.block(*found, 1));
+      rows.push_back(stored_.rows[*found]);
+      asked.push_back(i);
+      answers.found[i] = true;
+    }
+  }
+  if (asked.empty()) {
+    return answers;
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const std::vector<float> outputs,
+      model_->Predict(activations.block(0, static_cast<int64_t>(asked.size())), stored_.data->Gather(rows)));
+  for (size_t i = 0; i < asked.size(); ++i) {
+    const std::vector<double> values = PredictedValues(data(), absl::MakeConstSpan(outputs).subspan(i * width, width));
+    std::copy(values.begin(), values.end(), answers.values.begin() + static_cast<int64_t>(asked[i] * width));
+  }
+  return answers;
+}
+
+}  // namespace splitveil

@@ -1,0 +1,92 @@
+// A stored version with its model: ids -> predictions.
+#ifndef SPLITVEIL_LABEL_PARTY_SERVING_SERVED_VERSION_H_
+#define SPLITVEIL_LABEL_PARTY_SERVING_SERVED_VERSION_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/hash/hash.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+#include "label_party/storage/stored_version.h"
+#include "label_party/top/top_model.h"
+
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/party.pb.h"
+
+namespace splitveil {
+
+struct Answers {
+  std::vector<float> values;  // [ids, width]: predicted values; NaN of an id that is not known.
+  std::vector<bool> found;    // [ids]
+};
+
+// What answers ids; a test's own, or a ServedVersion.
+class AnswerSource {
+ public:
+  virtual ~AnswerSource() = default;
+
+  virtual int64_t number() const = 0;  // The version's.
+  // Ids as the table writes them. Errors: Internal from LibTorch. One call at a time.
+  virtual absl::StatusOr<Answers> Answer(absl::Span<const absl::string_view> ids) = 0;
+};
+
+class ServedVersion final : public AnswerSource {
+ public:
+  // The run that trained the model; `config` is the label party's of it.
+  struct Training {
+    v1::RunAgreement agreement;
+    v1::LabelPartyConfig config;
+  };
+  // Version `number` of `folder`. Errors: those of OpenVersion; InvalidArgument where its parts do not fit the
+  // training.
+  static absl::StatusOr<std::shared_ptr<ServedVersion>> Open(const Training& training, const std::string& folder,
+                                                             int64_t number);
+
+  int64_t number() const override { return stored_.number; }
+  absl::StatusOr<Answers> Answer(absl::Span<const absl::string_view> ids) override;
+
+  const Dataset& data() const { return *stored_.data; }
+  int64_t rows() const { return stored_.activations.rows(); }
+  int64_t stored_seconds() const { return stored_.stored_seconds; }  // When, since 1970.
+  // Whether the model that predicts has learned from noised labels alone, which an account has counted.
+  bool has_learned_from_noised_labels() const { return has_learned_from_noised_labels_; }
+
+ private:
+  // Positions in the alignment, found by their ids: 5 to 10 bytes a row.
+  struct IdOf {
+    using is_transparent = void;
+    const StoredVersion* stored;
+    absl::string_view operator()(uint32_t position) const { return stored->data->ids()[stored->rows[position]]; }
+    absl::string_view operator()(absl::string_view id) const { return id; }
+  };
+  struct Hash : IdOf {
+    template <typename Key>
+    size_t operator()(const Key& key) const {
+      return absl::HashOf(IdOf::operator()(key));
+    }
+  };
+  struct Equal : IdOf {
+    template <typename A, typename B>
+    bool operator()(const A& a, const B& b) const {
+      return IdOf::operator()(a) == IdOf::operator()(b);
+    }
+  };
+
+  ServedVersion(StoredVersion stored, std::unique_ptr<TopModel> model, bool has_learned_from_noised_labels);
+
+  const StoredVersion stored_;
+  const std::unique_ptr<TopModel> model_;
+  const bool has_learned_from_noised_labels_;
+  absl::flat_hash_set<uint32_t, Hash, Equal> positions_;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_SERVING_SERVED_VERSION_H_

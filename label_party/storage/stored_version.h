@@ -1,0 +1,85 @@
+// What a prediction run leaves for `label_party serve`: a version, from which the label party answers alone.
+//
+//   FOLDER/N/activations             section_file: "header" (v1.VersionHeader), "activations" float32 [n, cut_width],
+//                                    "rows" u32 [n], this party's row of each shared example
+//   FOLDER/N/label_party.checkpoint  this party's half of the model
+//   FOLDER/N/label_party.data        the prepared data that the rows are of
+//
+// N counts up from 1. Checkpoint and data are links to the run's own files where the file system allows it.
+#ifndef SPLITVEIL_LABEL_PARTY_STORAGE_STORED_VERSION_H_
+#define SPLITVEIL_LABEL_PARTY_STORAGE_STORED_VERSION_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include "common/dataset/dataset.h"
+#include "common/matrix/matrix.h"
+#include "common/storage/section_file.h"
+
+#include "splitveil/v1/serving.pb.h"
+
+namespace splitveil {
+
+// A version whose files belong together. Thread-safe.
+struct StoredVersion {
+  int64_t number = 0;
+  int64_t stored_seconds = 0;  // Since 1970: when its file was written.
+  v1::VersionHeader header;
+  std::string checkpoint_path;
+  std::shared_ptr<const Dataset> data;
+  std::unique_ptr<SectionFile> file;
+  absl::Span<const uint32_t> rows;  // [n], each below data->rows(). A view into the file, as the next.
+  ConstMatrixView activations;      // [n, cut_width]
+};
+
+// Numbers of the versions in `folder`, ascending; none where there is no such folder. Errors: Internal where it cannot
+// be read.
+absl::StatusOr<std::vector<int64_t>> ListVersions(const std::string& folder);
+
+// Changes when a file of the version does: a number may be taken again once its version has been removed. As it is on
+// the disk, not as it was opened.
+std::string VersionStamp(const std::string& folder, int64_t number);
+
+// Reads all files once, for their digests. Errors: NotFound; InvalidArgument where one is damaged or of another
+// version.
+absl::StatusOr<StoredVersion> OpenVersion(const std::string& folder, int64_t number);
+
+// Writes the next version: whole or not at all, for its owner alone. One at a time in a folder. Not thread-safe.
+class VersionWriter {
+ public:
+  // `header`: run_id, checkpoint, cut_width. `rows`: of each shared example. Makes the folder where it is missing, and
+  // removes what a killed process left of a version. Errors: FailedPrecondition while another process writes a version
+  // there; InvalidArgument where the files cannot be made or linked.
+  static absl::StatusOr<std::unique_ptr<VersionWriter>> Create(const std::string& folder, v1::VersionHeader header,
+                                                               const std::string& checkpoint_path, const Dataset& data,
+                                                               absl::Span<const uint32_t> rows);
+  ~VersionWriter();
+  VersionWriter(const VersionWriter&) = delete;
+  VersionWriter& operator=(const VersionWriter&) = delete;
+
+  // The activations of the next rows. Errors: Internal where they cannot be written.
+  absl::Status Append(ConstMatrixView activations);
+  int64_t rows() const { return rows_; }  // So far.
+  // Makes the version durable and gives it its number, which is returned. Once all rows are there.
+  absl::StatusOr<int64_t> Publish();
+
+ private:
+  VersionWriter(std::string folder, int lock) : folder_(std::move(folder)), lock_(lock) {}
+  absl::Status Begin(v1::VersionHeader header, const std::string& checkpoint_path, const Dataset& data,
+                     absl::Span<const uint32_t> rows);
+
+  const std::string folder_;
+  const int lock_;  // The folder's descriptor, locked.
+  std::unique_ptr<SectionFileWriter> file_;
+  int64_t rows_ = 0, expected_rows_ = 0;
+};
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_LABEL_PARTY_STORAGE_STORED_VERSION_H_
