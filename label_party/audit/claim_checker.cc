@@ -58,6 +58,26 @@ void AddNoiseTest(absl::Span<const float> scores, absl::Span<const uint8_t> labe
   }
 }
 
+// Below it a float16 on the wire may round the label away; what remains would be p, by which features rank labels.
+constexpr double kLeastSquaredDirection = 1e-10;
+
+// 0 or 1, whichever label each row of flipped ones was made of. Not their place between the two, which rounding moves
+// by an amount that p decides: a threshold could then be found that ranks by p, and "refute" any claim.
+std::vector<LabelResidual> LabelsReadIn(ConstMatrixView released, const ReleasingHead& head) {
+  const std::vector<double> places = ConditionalLogRatios(released, head);
+  std::vector<LabelResidual> labels(places.size());
+  for (size_t j = 0; j < places.size(); ++j) {
+    double v_squared = 0;
+    for (const float component : head.label_directions.row(static_cast<int64_t>(j))) {
+      v_squared += static_cast<double>(component) * component;
+    }
+    if (v_squared > kLeastSquaredDirection) {
+      labels[j] = {places[j] > 0 ? 1.0 : 0.0, 1};
+    }
+  }
+  return labels;
+}
+
 }  // namespace
 
 void ClaimChecker::Sums::Add(uint32_t position, double weighted, double weight) {
@@ -80,7 +100,8 @@ void ClaimChecker::Add(const ReleasedBatch& batch, const ReleaseEvidence& eviden
   const bool on_gradients = evidence.noise_negative.along >= 0;
   // Written so that NaN returns: a release that claims nothing cannot be refuted.
   if (!(evidence.sum_kl > 0 && std::isfinite(evidence.accumulated_sum_kl)) ||
-      (!on_gradients && !evidence.has_label_noise) || (!batch.candidates.empty() && !evidence.has_label_noise)) {
+      (!on_gradients && !evidence.has_label_noise && !evidence.has_flipped_labels) ||
+      (!batch.candidates.empty() && !evidence.has_label_noise)) {
     return;
   }
   if (labels_.empty()) {
@@ -98,7 +119,9 @@ void ClaimChecker::Add(const ReleasedBatch& batch, const ReleaseEvidence& eviden
   // changes their scatter.
   is_scatter_exact_ = is_scatter_exact_ && evidence.label_directions.cols() <= evidence.released.cols();
   const std::vector<LabelResidual> residuals =
-      LabelResiduals(evidence.released, head, on_gradients ? 0 : std::sqrt(evidence.sum_kl));
+      evidence.has_flipped_labels
+          ? LabelsReadIn(evidence.released, head)
+          : LabelResiduals(evidence.released, head, on_gradients ? 0 : std::sqrt(evidence.sum_kl));
   for (size_t j = 0; j < residuals.size(); ++j) {
     labels_[batch.positions[j]] = batch.pair_labels()[j];
   }

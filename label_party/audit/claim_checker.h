@@ -32,6 +32,10 @@ namespace splitveil {
 //   noise       two: how far `own` scatters within either class, which is noise alone if that is on labels (and the
 //               distance of pairs, which adds to it). Finds too little noise among far fewer examples than the others,
 //               which must tell the classes apart for that.
+// Of flipped labels the first two alone, each row being read as the label that it was made of: with probability
+// f = 1 / (1 + e^epsilon) it is the wrong one, which is mu-GDP for mu = -2 Phi^-1(f), and no smaller one (its trade-off
+// function meets that of mu at (f, f), and is linear on either side).
+//
 // All have one law for all negatives, whatever their features, and so satisfy what LowerBoundMu asks. None sees
 // what the releasing head itself has learned: p and v are taken as known. That a head learns from nothing but noised
 // labels takes labels that are drawn at random (tests/statistical/audit) or flipped, not a run on real ones.
@@ -51,8 +55,8 @@ class ClaimChecker {
   explicit ClaimChecker(int64_t examples) : examples_(examples) {}
 
   // Takes up one release. Nothing if it claims no mu: no noise is stated, neither on gradients nor on labels
-  // (evidence.has_label_noise), or no finite sum_kl. Whatever has candidates and no noise on labels is left
-  // out.
+  // (evidence.has_label_noise, has_flipped_labels), or no finite sum_kl. Whatever has candidates and no noise on labels
+  // is left out.
   void Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, const ReleasingHead& head);
 
   // Of all releases so far; nullopt if none claimed anything, or fewer than two examples of a class were released.

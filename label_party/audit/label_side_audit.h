@@ -112,6 +112,8 @@ struct ReleaseEvidence {
   bool releases_posterior = false;
   // The gradients are made of labels with Gaussian noise, whose mu is sqrt(sum_kl).
   bool has_label_noise = false;
+  // They are made of flipped labels, and their claim is the mu of those flips (ClaimChecker).
+  bool has_flipped_labels = false;
   double spread_negative = std::numeric_limits<double>::quiet_NaN();  // Of the classes that the noise was made for.
   double spread_positive = std::numeric_limits<double>::quiet_NaN();
   absl::Span<const float> noise_direction = {};  // ReleasingHead's, as is

@@ -76,10 +76,10 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 absl::StatusOr<std::vector<double>> PlannedSumKl(const v1::GradientProtection& protection, int32_t epochs,
                                                  const std::vector<double>& label_dp_sum_kl) {
   using Marvell = v1::GradientProtection::Marvell;
-  if (protection.has_gaussian_label_dp()) {
+  if (protection.has_gaussian_label_dp() || !label_dp_sum_kl.empty()) {
     return label_dp_sum_kl;
   }
-  if (protection.has_label_dp()) {  // One draw of flips: as LabelDpMethod states it.
+  if (protection.has_label_dp()) {  // One draw of flips, without an account: as LabelDpMethod states it.
     return std::vector<double>{SumKlForRunAuc(1 / (1 + std::exp(-protection.label_dp().epsilon())))};
   }
   const auto all = static_cast<size_t>(epochs);

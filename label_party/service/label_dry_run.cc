@@ -35,10 +35,12 @@ namespace {
 constexpr char kPolicy[] = "release policy";
 constexpr char kAccount[] = "privacy account";
 
-// mu^2 of the draw of each epoch that releases gradients; empty for other methods.
-absl::StatusOr<std::vector<double>> SumKlOfDraws(const v1::GradientProtection& protection, const Task& task) {
+// mu^2 of the draw of each epoch that releases gradients; empty for other methods. An account counts the flips of
+// label_dp as the noise that they are made of (NoisedLabels), and so does the gate of a run that has one.
+absl::StatusOr<std::vector<double>> SumKlOfDraws(const v1::LabelPartyConfig& config,
+                                                 const v1::GradientProtection& protection, const Task& task) {
   std::vector<double> each;
-  if (!protection.has_gaussian_label_dp()) {
+  if (!protection.has_gaussian_label_dp() && !(protection.has_label_dp() && config.has_privacy_account())) {
     return each;
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<NoiseReleases> planned, PlannedReleases(protection, task));
@@ -52,7 +54,7 @@ absl::StatusOr<std::vector<double>> SumKlOfDraws(const v1::GradientProtection& p
 
 void CheckPolicy(const v1::LabelPartyConfig& config, const v1::GradientProtection& protection,
                  const v1::RunAgreement& agreement, const Task& task, DryRun& dry_run) {
-  const absl::StatusOr<std::vector<double>> draws = SumKlOfDraws(protection, task);
+  const absl::StatusOr<std::vector<double>> draws = SumKlOfDraws(config, protection, task);
   if (!draws.ok()) {
     dry_run.Check(kPolicy, draws.status());
     return;

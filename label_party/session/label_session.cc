@@ -21,11 +21,15 @@ using State = ProtocolState::State;
 namespace {
 
 // Only a run that trains needs labels.
-absl::Status CheckLabels(const LabelSessionOptions& options) {
+// What training needs, and a run that only predicts does not.
+absl::Status CheckTraining(const LabelSessionOptions& options) {
   if (!options.data->has_labels()) {
     return absl::InvalidArgumentError("dataset: the label party's table has no label column");
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckTaskOf(options.agreement, *options.data, options.config));
+  for (const auto& initial : options.checkpoints.initial) {
+    SPLITVEIL_RETURN_IF_ERROR(CheckInitialHead(options.config, initial->header().label_releases()));
+  }
   return CheckLabelsDiffer(options.agreement, *options.data, std::nullopt);
 }
 
@@ -37,7 +41,7 @@ absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionO
   }
   // All checks that need no peer, so that a faulty configuration fails at once and not when the peer connects.
   if (options.agreement.mode() != v1::RunAgreement::PREDICT) {
-    SPLITVEIL_RETURN_IF_ERROR(CheckLabels(options));
+    SPLITVEIL_RETURN_IF_ERROR(CheckTraining(options));
   } else if (const std::string& path = options.config.predictions_path(); !path.empty()) {
     SPLITVEIL_RETURN_IF_ERROR(CheckPredictionPath(path, *options.data));
   }

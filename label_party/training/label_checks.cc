@@ -86,4 +86,16 @@ absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset&
                                                        "it has enough rows"));
 }
 
+absl::Status CheckInitialHead(const v1::LabelPartyConfig& config, const v1::LabelReleases& learned) {
+  const bool is_safe =
+      !config.protection().has_label_dp() || (config.has_privacy_account() && learned.noise_size() > 0 &&
+                                              learned.flip_epsilon() == config.protection().label_dp().epsilon() &&
+                                              learned.label_set() == config.privacy_account().label_set());
+  return is_safe ? absl::OkStatus()
+                 : absl::InvalidArgumentError(
+                       "party.initial_checkpoint: its head may have learned labels that protection.label_dp hides: "
+                       "start without a checkpoint, or from a run of label_dp with the same epsilon and "
+                       "privacy_account");
+}
+
 }  // namespace splitveil

@@ -48,28 +48,10 @@ absl::StatusOr<std::unique_ptr<TopModel>> MakeFreshModel(const TrainingInputs& i
   return MakeTwoHeadedTopModel(*std::move(releasing), std::move(predicting), options.task.outputs());
 }
 
-// Beside label_dp a head may have learned from the very same flips alone: gradients tell whatever else it has learned,
-// and no run that released nothing counts it. gaussian_label_dp asks for a release head (SplitHeads).
-absl::Status CheckInitialHead(const TrainingInputs& inputs) {
-  const v1::LabelPartyConfig& config = inputs.config;
-  if (!config.protection().has_label_dp() || inputs.is_continued) {
-    return absl::OkStatus();
-  }
-  const v1::LabelReleases& learned = inputs.resumed->header().label_releases();
-  return config.has_privacy_account() && learned.noise_size() > 0 &&
-                 learned.flip_epsilon() == config.protection().label_dp().epsilon() &&
-                 learned.label_set() == config.privacy_account().label_set()
-             ? absl::OkStatus()
-             : absl::InvalidArgumentError(
-                   "party.initial_checkpoint: its head may have learned labels that protection.label_dp hides: start "
-                   "without a checkpoint, or from a run of label_dp with the same epsilon and privacy_account");
-}
-
 // With the weights and the optimiser's state of the checkpoint, where there is one.
 absl::StatusOr<std::unique_ptr<TopModel>> MakeModel(const TrainingInputs& inputs) {
   absl::StatusOr<std::unique_ptr<TopModel>> model = MakeFreshModel(inputs);
   if (model.ok() && inputs.resumed != nullptr) {
-    SPLITVEIL_RETURN_IF_ERROR(CheckInitialHead(inputs));
     const absl::StatusOr<NamedParameters> state = inputs.resumed->State();
     SPLITVEIL_RETURN_IF_ERROR(state.ok() ? (*model)->SetTrainingState(*state) : state.status());
   }

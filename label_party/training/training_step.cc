@@ -378,6 +378,7 @@ absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
   evidence.releases_repeat = report.releases_repeat;
   evidence.releases_posterior = options_.releases_posterior;
   evidence.has_label_noise = report.method == "gaussian_label_dp";
+  evidence.has_flipped_labels = report.method == "label_dp";
   evidence.run_sum_kl = report.run_sum_kl;
   return auditor_->AuditRelease(evidence);
 }

@@ -47,6 +47,11 @@ void AddExcesses(const PartyRecords& party, RunFigures& figures) {
   }
 }
 
+bool IsOfFlips(const PartyRecords& party) {
+  return std::any_of(party.label_releases.begin(), party.label_releases.end(),
+                     [](const LabelReleaseRow& release) { return release.noise == "flip"; });
+}
+
 // The accountant's figure stands beside the cumulative attacks at the cut layer, where the noise is added. The claim
 // has it if none of them ran, and is more if a run could have released more than it did.
 std::optional<double> RunAucBound(const PartyRecords& party) {
@@ -63,7 +68,8 @@ std::optional<double> RunAucBound(const PartyRecords& party) {
   if (last_epoch < party.last_released_epoch()) {
     bound = party.all_runs.has_value() ? std::optional(party.all_runs->auc_bound) : std::nullopt;
   }
-  if (party.claim_check.has_value()) {
+  // The mu of flips allows more than they do: the trade-off function of their own bounds the AUC.
+  if (party.claim_check.has_value() && !IsOfFlips(party)) {
     const double claimed = GaussianAucBound(party.claim_check->claimed_mu * party.claim_check->claimed_mu);
     bound = std::max(bound, std::optional(claimed));  // nullopt is less than any number.
   }

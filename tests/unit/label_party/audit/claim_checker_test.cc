@@ -1,13 +1,16 @@
 #include "label_party/audit/claim_checker.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 #include <limits>
 #include <optional>
+#include <random>
 #include <utility>
 #include <vector>
 
 #include "common/checkpoint/progress_archive.h"
 #include "common/matrix/matrix.h"
+#include "common/transport/tensor_codec.h"
 
 namespace splitveil {
 namespace {
@@ -90,6 +93,85 @@ TEST_F(ClaimCheckerTest, AClaimOfNoiseThatIsNotThereIsRefuted) {
 TEST_F(ClaimCheckerTest, NoiseOnGradientsIsHeldAsWell) {
   ClaimGradientNoise();
   const std::optional<ClaimCheckRow> row = Audit();
+  ASSERT_TRUE(row.has_value());
+  EXPECT_TRUE(row->is_refuted());
+}
+
+// Flipped labels of epsilon 1: mu = 2 Phi^-1(0.731059) = 1.232035 (Python's statistics.NormalDist).
+class FlippedLabelsTest : public ::testing::Test {
+ protected:
+  static constexpr int kExamples = 20'000;
+  static constexpr double kMu = 1.232035;
+
+  FlippedLabelsTest() {
+    evidence_.has_flipped_labels = evidence_.releases_repeat = true;
+    evidence_.noise_negative = evidence_.noise_positive = {kNan, kNan};
+    evidence_.sum_kl = evidence_.accumulated_sum_kl = 0.759;
+    evidence_.run_sum_kl = kMu * kMu;
+    for (int j = 0; j < kExamples; ++j) {
+      batch_.positions.push_back(static_cast<uint32_t>(j));
+      batch_.labels.push_back(j % 4 == 0 ? 1 : 0);
+    }
+  }
+
+  // One release of each example: (p - y) v as a float16, where p follows the true label. Every third row has
+  // `direction`.
+  void Release(ClaimChecker& audit, uint32_t epoch, double flip_probability, float direction = 1) {
+    Matrix directions(kExamples, 2), released(kExamples, 2);
+    std::vector<float> probabilities;
+    std::bernoulli_distribution flip(flip_probability);
+    for (int64_t j = 0; j < kExamples; ++j) {
+      const uint8_t label = batch_.labels[static_cast<size_t>(j)];
+      const float target = flip(generator_) ? 1.0F - label : label;
+      probabilities.push_back(label == 1 ? 0.97F : 0.03F);
+      directions.row(j)[0] = j % 3 == 0 ? direction : 1;
+      released.row(j)[0] = (probabilities.back() - target) * directions.row(j)[0];
+    }
+    v1::Tensor wire;
+    ASSERT_TRUE(EncodeMatrix(released, v1::FLOAT16, wire).ok());
+    const absl::StatusOr<Matrix> read = DecodeMatrix(wire, {"gradients", v1::FLOAT16, kExamples, 2});
+    ASSERT_TRUE(read.ok());
+    ReleasingHead head;
+    head.label_directions = directions;
+    head.probabilities = probabilities;
+    batch_.epoch = epoch;
+    evidence_.released = *read;
+    audit.Add(batch_, evidence_, head);
+  }
+
+  std::mt19937_64 generator_{7};
+  ReleasedBatch batch_;
+  ReleaseEvidence evidence_;
+};
+
+TEST_F(FlippedLabelsTest, FlipsAsClaimedAreNotRefutedHoweverWellFeaturesTellTheLabels) {
+  const double flipped = 1 / (1 + std::exp(1.0));
+  for (const float direction : {1.0F, 1e-3F, 1e-6F}) {  // The last is below what a float16 holds of p - y.
+    ClaimChecker audit(kExamples);
+    Release(audit, 0, flipped, direction);
+    const std::optional<ClaimCheckRow> row = audit.Finish();
+    ASSERT_TRUE(row.has_value());
+    EXPECT_NEAR(row->claimed_mu, kMu, 1e-9);
+    EXPECT_FALSE(row->is_refuted()) << direction;
+    EXPECT_TRUE(row->is_conclusive());
+  }
+}
+
+TEST_F(FlippedLabelsTest, TooFewFlipsAreRefuted) {
+  ClaimChecker audit(kExamples);
+  Release(audit, 0, 0.2);  // mu 1.683.
+  const std::optional<ClaimCheckRow> row = audit.Finish();
+  ASSERT_TRUE(row.has_value());
+  EXPECT_TRUE(row->is_refuted());
+  EXPECT_NEAR(row->mu_lower, 1.683, 0.15);
+}
+
+TEST_F(FlippedLabelsTest, FlipsDrawnAgainInEachEpochAreRefuted) {
+  ClaimChecker audit(kExamples);
+  for (uint32_t epoch = 0; epoch < 5; ++epoch) {
+    Release(audit, epoch, 1 / (1 + std::exp(1.0)));
+  }
+  const std::optional<ClaimCheckRow> row = audit.Finish();
   ASSERT_TRUE(row.has_value());
   EXPECT_TRUE(row->is_refuted());
 }

@@ -313,6 +313,10 @@ TEST(PolicyOutlookTest, FlipsCountOnce) {
   const PolicyOutlook outlook = Foresee("label_dp { epsilon: 1 }", "max_run_auc_bound: 0.7311 action: HALT", 5);
   EXPECT_EQ(outlook.action, v1::RELEASE);
   EXPECT_THAT(outlook.text, HasSubstr("an AUC of at most 0.731"));
+  // With an account: mu = 2 Phi^-1(0.7311) = 1.232035, Phi(mu / sqrt(2)) = 0.80817 (Python's statistics.NormalDist).
+  const std::vector<double> noise = {1.232035 * 1.232035};
+  EXPECT_EQ(Foresee("label_dp { epsilon: 1 }", "max_run_auc_bound: 0.808 action: HALT", 5, noise).first_epoch, 1);
+  EXPECT_EQ(Foresee("label_dp { epsilon: 1 }", "max_run_auc_bound: 0.8083 action: HALT", 5, noise).action, v1::RELEASE);
 }
 
 TEST(PolicyOutlookTest, EpochsThatAreNotReleasedFreezeTheBottom) {
