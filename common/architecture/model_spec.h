@@ -21,6 +21,9 @@ inline constexpr char kCutName[] = "cut";
 inline constexpr char kLogitName[] = "logit";
 // RunAgreement.cut_layer of a model that is cut directly behind its embeddings, before its first layer.
 inline constexpr char kEmbeddingCut[] = "embedding";
+// RunAgreement.cut_layer of logistic regression, as `splitveil baseline` writes it: the layer with the bottom model's
+// one output. By this name a report knows such a run.
+inline constexpr char kLogisticCut[] = "logistic_regression";
 
 // The bottom model f that `spec` describes, without preset: the layers up to `cut_layer` (RunAgreement.cut_layer;
 // empty: `spec` is the half itself). A half that is a TorchScript file comes back as it is. Errors: InvalidArgument

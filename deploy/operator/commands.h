@@ -1,5 +1,6 @@
 // The commands of `splitveil`. Each function adds one command, with its flags, to the tool's command line; a command is
-// implemented in the folder of its name, `audit` in `report`, which writes its page.
+// implemented in the folder of its name, `audit` in `report`, which writes its page, and `baseline` in `tune`, which
+// tries it first.
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_COMMANDS_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_COMMANDS_H_
 
@@ -24,6 +25,7 @@ void AddOwnCertificateCommands(CommandLine& line);
 
 // `splitveil agreement show | accept`. `splitveil init` or a person writes the agreement that they accept.
 void AddAgreementCommands(CommandLine& line);
+void AddBaselineCommand(CommandLine& line);
 void AddValidateCommand(CommandLine& line);
 void AddPlanCommand(CommandLine& line);
 void AddMarvellCommand(CommandLine& line);

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   splitveil::AddCertificatesCommand(line);
   splitveil::AddOwnCertificateCommands(line);
   splitveil::AddAgreementCommands(line);
+  splitveil::AddBaselineCommand(line);
   splitveil::AddValidateCommand(line);
   splitveil::AddAlignCommand(line);
   splitveil::AddStatusCommand(line);

@@ -243,8 +243,15 @@ absl::Status WriteAll(const PartySetupOptions& options, const std::vector<NewFil
   return CreateFiles(options.out, fresh);
 }
 
+// One column of activations is no logistic regression of several classes.
+bool HasBaseline(const v1::TableSchema& schema) {
+  return std::none_of(schema.columns().begin(), schema.columns().end(), [](const v1::TableSchema::Column& column) {
+    return column.kind() == v1::TableSchema::CLASS_LABEL;
+  });
+}
+
 void PrintNext(const PartySetupOptions& options, const std::optional<v1::RunAgreement>& received,
-               const v1::RunAgreement& agreement) {
+               const v1::RunAgreement& agreement, const v1::TableSchema& schema) {
   const std::string run = In(options, "run.textproto"), party = In(options, "party.textproto");
   std::printf("agreement fingerprint  %s\n", AgreementFingerprint(agreement).c_str());
   const absl::StatusOr<std::string> pem = ReadFile(In(options, "own.pem"));
@@ -266,6 +273,11 @@ void PrintNext(const PartySetupOptions& options, const std::optional<v1::RunAgre
   }
   if (received.has_value()) {
     std::printf("  splitveil agreement accept --proposal=%s --config=%s\n", options.proposal.c_str(), party.c_str());
+  }
+  if (HasBaseline(schema)) {
+    std::printf(
+        "  splitveil baseline --agreement=%s --config=%s (optional: train logistic regression first, to compare)\n",
+        run.c_str(), party.c_str());
   }
   std::printf("  %s --agreement=%s --config=%s --dry_run\n", options.role.c_str(), run.c_str(), party.c_str());
   std::printf("  %s --agreement=%s --config=%s\n", options.role.c_str(), run.c_str(), party.c_str());
@@ -446,7 +458,7 @@ absl::Status SetUpParty(const PartySetupOptions& options) {
     }
     return done;
   }
-  PrintNext(options, plan.received, plan.agreement);
+  PrintNext(options, plan.received, plan.agreement, plan.schema);
   return absl::OkStatus();
 }
 

@@ -9,7 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
+#include "common/architecture/model_spec.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -97,18 +99,27 @@ absl::Status AddParty(PartyRecords party, std::vector<LedgerRun>& runs) {
   return absl::OkStatus();
 }
 
-// What protects both directions: "marvell(s=4)", "marvell(s=4); activations: pareto(...)", "no protection".
+// What protects both directions: "marvell(s=4)", "marvell(s=4); activations: pareto(...)", "no protection"; of a
+// baseline "logistic regression; marvell(s=4)".
 std::string ProtectionsOf(const LedgerRun& run) {
   if (run.only_predicts()) {
     return "predictions";
   }
   const std::string gradients = run.protection(), activations = run.activation_protection();
-  if (activations.empty()) {
-    // A frozen bottom model is what protected runs are compared with, not a run without protection.
-    return gradients != "none" ? gradients : run.released_nothing() ? "no gradient sent" : "no protection";
+  std::vector<std::string> parts;
+  if (run.is_baseline()) {
+    parts.emplace_back("logistic regression");
   }
-  return absl::StrCat(gradients == "none" || gradients.empty() ? "" : absl::StrCat(gradients, "; "),
-                      "activations: ", activations);
+  if (!gradients.empty() && gradients != "none") {
+    parts.push_back(gradients);
+  } else if (!gradients.empty() && activations.empty()) {
+    // A frozen bottom model is what protected runs are compared with, not a run without protection.
+    parts.emplace_back(run.released_nothing() ? "no gradient sent" : "no protection");
+  }
+  if (!activations.empty()) {
+    parts.push_back(absl::StrCat("activations: ", activations));
+  }
+  return absl::StrJoin(parts, "; ");
 }
 
 void NameRuns(std::vector<LedgerRun>& runs) {
@@ -200,6 +211,8 @@ bool LedgerRun::only_predicts() const {
   return std::all_of(parties.begin(), parties.end(),
                      [](const PartyRecords& party) { return party.Agreed("/mode") == "PREDICT" && HasNoStep(party); });
 }
+
+bool LedgerRun::is_baseline() const { return !only_predicts() && parties.front().Agreed("/cut_layer") == kLogisticCut; }
 
 bool LedgerRun::released_nothing() const {
   const PartyRecords* const party = label_party();

@@ -61,7 +61,9 @@ bool IsReleased(const StepSummaryRow& row);
 
 struct LedgerRun {
   std::vector<PartyRecords> parties;  // One or two; the label party first.
-  std::string label;                  // For legends: the protection, with the run_id where several runs share it.
+  // For legends: the protection, behind "logistic regression" of a baseline, and the run_id where several runs share
+  // it.
+  std::string label;
 
   const std::string& run_id() const { return parties.front().record.run.run_id; }
   // Null where its ledger was not given.
@@ -70,6 +72,8 @@ struct LedgerRun {
   // Whether the agreement trains nothing and no party's ledger has a trace of a step: no gradient was released. A run
   // with one is the record of a training, whatever its agreement says.
   bool only_predicts() const;
+  // Whether it trains logistic regression, as `splitveil baseline` writes it.
+  bool is_baseline() const;
   // PartyRecords::released_nothing of the label party, or only_predicts.
   bool released_nothing() const;
   // Gradient protection as the label party names it; empty where nobody recorded it.

@@ -2,6 +2,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -35,9 +36,23 @@ double TestQuality(const LedgerRun* run) {
 
 std::string TestQualityName(const LedgerRun& run) { return absl::StrCat("test ", QualityName(run.evaluations())); }
 
-// What the run lost against no protection, as a reader subtracts the printed figures.
+// The difference of two figures as a reader subtracts what is printed.
+double Printed(double quality, double less) { return (std::round(1000 * quality) - std::round(1000 * less)) / 1000; }
+
+// What the run lost against no protection. NaN: not known, or of a baseline, which is a different model.
 double Cost(const LedgerRun& run, const ReferenceRuns& references) {
-  return (std::round(1000 * TestQuality(references.unprotected)) - std::round(1000 * TestQuality(&run))) / 1000;
+  return run.is_baseline() ? kNone : Printed(TestQuality(references.unprotected), TestQuality(&run));
+}
+
+// "0.021 above logistic regression": whether the model is worth it. Empty if there is no baseline, or it is of
+// labels of another kind.
+std::string AgainstBaseline(const LedgerRun& run, const ReferenceRuns& references) {
+  const double gain = Printed(TestQuality(&run), TestQuality(references.baseline));
+  if (!std::isfinite(gain) || QualityName(run.evaluations()) != QualityName(references.baseline->evaluations())) {
+    return "";
+  }
+  return gain == 0 ? "no more than logistic regression"
+                   : absl::StrCat(AucText(std::abs(gain)), gain > 0 ? " above" : " below", " logistic regression");
 }
 
 // The part of what training gains over an untrained bottom model that the run keeps. Empty if that is not known, or if
@@ -58,17 +73,24 @@ std::string PriceWords(const LedgerRun& run, const ReferenceRuns& references) {
   if (&run == references.untrained) {
     return "of an untrained bottom model";
   }
+  if (run.is_baseline()) {
+    return "of logistic regression on the same columns";
+  }
   const double untrained = TestQuality(references.untrained);
   const double cost = Cost(run, references);
-  std::string beside = !std::isfinite(untrained) ? "no run with an untrained model to compare"
-                       : std::isfinite(cost)     ? ""
-                                                 : absl::StrCat("untrained ", AucText(untrained));
-  if (&run == references.unprotected || !std::isfinite(cost)) {
-    return beside;
+  std::vector<std::string> words;
+  if (&run != references.unprotected && std::isfinite(cost)) {
+    words.push_back(cost > 0 ? absl::StrCat(AucText(cost), " below no protection") : "no less than without protection");
   }
-  return absl::StrCat(
-      cost > 0 ? absl::StrCat(AucText(cost), " below no protection") : "no less than without protection",
-      beside.empty() ? "" : "; ", beside);
+  if (std::string against = AgainstBaseline(run, references); !against.empty()) {
+    words.push_back(std::move(against));
+  }
+  if (!std::isfinite(untrained)) {
+    words.emplace_back("no run with an untrained model to compare");
+  } else if (!std::isfinite(cost)) {
+    words.push_back(absl::StrCat("untrained ", AucText(untrained)));
+  }
+  return absl::StrJoin(words, "; ");
 }
 
 Json Figure(const std::string& name, const std::string& value, const std::string& note = "") {
@@ -196,8 +218,9 @@ Json MarksJson(const RunFigures& figures) {
 Json PriceJson(const LedgerRun& run, const ReferenceRuns& references) {
   const double untrained = TestQuality(references.untrained), unprotected = TestQuality(references.unprotected);
   const double value = TestQuality(&run);
-  // An AUC and an R² share no scale.
-  if (run.only_predicts() || &run == references.untrained || !std::isfinite(untrained + unprotected + value) ||
+  // An AUC and an R² share no scale; a baseline is another model.
+  if (run.only_predicts() || run.is_baseline() || &run == references.untrained ||
+      !std::isfinite(untrained + unprotected + value) ||
       QualityName(run.evaluations()) != QualityName(references.untrained->evaluations())) {
     return Json();
   }
@@ -222,20 +245,25 @@ Json CertainJson(const AttackFigure* attack) {
 }  // namespace
 
 ReferenceRuns FindReferences(const std::vector<LedgerRun>& runs) {
-  std::vector<const LedgerRun*> unprotected, untrained;
+  std::vector<const LedgerRun*> unprotected, untrained, baselines;
   for (const LedgerRun& run : runs) {
     // Predictions may be on rows that the model was trained on: their quality is no reference.
     if (run.only_predicts()) {
       continue;
     }
-    if (run.released_nothing()) {
+    if (run.is_baseline()) {
+      baselines.push_back(&run);
+    } else if (run.released_nothing()) {
       untrained.push_back(&run);
     } else if (run.protection() == "none") {
       unprotected.push_back(&run);
     }
   }
   // Two candidates would give two prices: then none is shown.
-  return {unprotected.size() == 1 ? unprotected.front() : nullptr, untrained.size() == 1 ? untrained.front() : nullptr};
+  const auto only = [](const std::vector<const LedgerRun*>& found) {
+    return found.size() == 1 ? found.front() : nullptr;
+  };
+  return {only(unprotected), only(untrained), only(baselines)};
 }
 
 Json AnswerJson(const LedgerRun& run, const RunFigures& figures, const ReferenceRuns& references) {

@@ -111,11 +111,13 @@ Json FieldCurve(const std::vector<Row>& rows, double Row::*field) {
   return CurveJson(steps, values);
 }
 
-// Runs by which the price of the others is measured: the only one without protection, and the only one of which no
-// gradient was sent, so that its bottom model is untrained. Null: there is none, or there are several.
+// Runs that the others are held against: the only one without protection, the only one of which no gradient was sent,
+// so that its bottom model is untrained, and the only baseline (LedgerRun::is_baseline), which is neither of the first
+// two. Null: there is none, or there are several.
 struct ReferenceRuns {
   const LedgerRun* unprotected = nullptr;
   const LedgerRun* untrained = nullptr;
+  const LedgerRun* baseline = nullptr;
 };
 ReferenceRuns FindReferences(const std::vector<LedgerRun>& runs);
 

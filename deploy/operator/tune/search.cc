@@ -102,19 +102,21 @@ void ApplyToParty(const TuneSettings& settings, v1::Optimizer& optimizer, v1::Mo
   }
 }
 
-// Its few weights need larger steps than layers do.
-constexpr double kLinearRate = 5;
+// Its few weights need larger steps than layers do; those of Adagrad shrink besides. A slower one would make every
+// model look good: with 5 for Adagrad it stays 0.015 below scikit-learn's on mammography, with 20 it is level.
+constexpr double kLinearRate = 5, kLinearAdagradRate = 20;
 
 // A number of the other party's columns, which is all that is sent, and a logit of it and of the own ones.
-void SetLinear(v1::ModelSpec& model) {
+void SetLinear(v1::Optimizer& optimizer, v1::ModelSpec& model) {
+  optimizer.set_learning_rate(optimizer.learning_rate() * (optimizer.has_adagrad() ? kLinearAdagradRate : kLinearRate));
   const v1::ModelSpec configured = WrittenOut(model);
   model.Clear();
   if (configured.has_embedding()) {
     *model.mutable_embedding() = configured.embedding();
   }
-  for (int i = 0; i < 2; ++i) {
+  for (const char* const name : {kLogisticCut, kLayerNames[1]}) {
     v1::Layer& layer = *model.add_layers();
-    layer.set_name(kLayerNames[i]);
+    layer.set_name(name);
     layer.set_units(1);
     layer.set_activation(v1::LINEAR);
   }
@@ -160,7 +162,6 @@ SearchSpace SpaceOf(const RunFiles& files) {
 TuneSettings LinearSettings() {
   TuneSettings settings;
   settings.is_linear = true;
-  settings.learning_rate = kLinearRate;
   return settings;
 }
 
@@ -202,9 +203,9 @@ void Apply(const TuneSettings& settings, RunFiles& files) {
            absl::MakeConstSpan(kLayerNames, static_cast<size_t>(before_cut - 1)), agreement);
   }
   if (settings.is_linear) {
-    SetLinear(*files.label_config.mutable_model());
-    SetLinear(*files.nonlabel_config.mutable_model());
-    SetCut(kLayerNames[0], 1, {}, agreement);
+    SetLinear(*files.label_config.mutable_party()->mutable_optimizer(), *files.label_config.mutable_model());
+    SetLinear(*files.nonlabel_config.mutable_party()->mutable_optimizer(), *files.nonlabel_config.mutable_model());
+    SetCut(kLogisticCut, 1, {}, agreement);
   }
 }
 

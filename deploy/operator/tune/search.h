@@ -25,7 +25,7 @@ struct RunFiles {
 
 // One point of the space; nullopt: as configured.
 struct TuneSettings {
-  bool is_linear = false;               // ModelSpec.LINEAR, cut as it is there, in place of the configured model.
+  bool is_linear = false;               // Linear layers, cut at kLogisticCut, in place of the configured model.
   std::optional<double> learning_rate;  // Of both parties, as a factor of the configured one.
   std::optional<double> weight_decay;   // Decoupled (AdamW), in place of Adam or the configured AdamW.
   std::optional<double> epochs;         // As a factor of the agreed ones.
@@ -45,7 +45,7 @@ struct SearchSpace {
 };
 SearchSpace SpaceOf(const RunFiles& files);
 
-// Logistic regression on the same columns, what a better model is held against; of a space with layers.
+// Logistic regression on the same columns, what a better model is held against; in place of any model.
 TuneSettings LinearSettings();
 
 // Random search (Bergstra and Bengio, JMLR 2012): each setting by itself, learning rate and weight decay on a

@@ -8,16 +8,15 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "deploy/operator/commands.h"
 #include "deploy/operator/local_run/two_party_run.h"
+#include "deploy/operator/tune/derived_files.h"
 #include "deploy/operator/tune/private_choice.h"
 #include "deploy/operator/tune/search.h"
-#include "google/protobuf/text_format.h"
 
 #include "common/config/text_config.h"
 #include "common/crypto/sha256.h"
@@ -157,46 +156,15 @@ std::string CsvLine(const TrialRun& run, size_t rung, const Trial& trial) {
                          run.figures->validation.loss().value_or(std::nan("")), SettingsText(trial.settings));
 }
 
-// "dir/run.textproto" -> "dir/run.tuned.textproto".
-std::string TunedPath(const std::string& path) {
-  const size_t end = path.rfind(".textproto");
-  return absl::StrCat(path.substr(0, end == path.npos ? path.size() : end), ".tuned.textproto");
-}
-
-// The file as its owner wrote it, its paths as they are.
-template <typename Message>
-absl::Status ReadAsWritten(const std::string& path, Message& message) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::string text, ReadTextConfig(path));
-  return ParseTextConfig(text, path, message);
-}
-
-constexpr char kChosen[] = "# Settings that `splitveil tune` chose.\n";
-
-// That what stands at the path is ours to overwrite.
-absl::Status CheckTunedPath(const std::string& path) {
-  const absl::StatusOr<std::string> there = ReadFile(path);
-  return absl::IsNotFound(there.status()) || (there.ok() && absl::StartsWith(*there, kChosen))
-             ? absl::OkStatus()
-             : absl::InvalidArgumentError(absl::StrCat(
-                   path, ": is there, and `splitveil tune` did not write it: move it, because the result goes there"));
-}
-
-absl::Status WriteTuned(const std::string& path, const std::string& why, const google::protobuf::Message& message) {
-  std::string text;
-  google::protobuf::TextFormat::PrintToString(message, &text);
-  return WriteFile(TunedPath(path),
-                   absl::StrCat(kChosen, "# ", why, "\n# Of ", path, ", whose comments are not repeated.\n", text));
-}
-
 absl::Status WriteChosen(const TuneOptions& options, const TuneSettings& settings, const std::string& why) {
   RunFiles files;
   SPLITVEIL_RETURN_IF_ERROR(ReadAsWritten(options.config_path, files.agreement));
   SPLITVEIL_RETURN_IF_ERROR(ReadAsWritten(options.label_config_path, files.label_config));
   SPLITVEIL_RETURN_IF_ERROR(ReadAsWritten(options.nonlabel_config_path, files.nonlabel_config));
   Apply(settings, files);
-  SPLITVEIL_RETURN_IF_ERROR(WriteTuned(options.config_path, why, files.agreement));
-  SPLITVEIL_RETURN_IF_ERROR(WriteTuned(options.label_config_path, why, files.label_config));
-  return WriteTuned(options.nonlabel_config_path, why, files.nonlabel_config);
+  SPLITVEIL_RETURN_IF_ERROR(WriteDerived(kTuned, options.config_path, why, files.agreement));
+  SPLITVEIL_RETURN_IF_ERROR(WriteDerived(kTuned, options.label_config_path, why, files.label_config));
+  return WriteDerived(kTuned, options.nonlabel_config_path, why, files.nonlabel_config);
 }
 
 // What it costs in privacy, before anything runs. Errors: InvalidArgument where it costs something and nobody said yes;
@@ -319,8 +287,9 @@ absl::Status SayWhatWasChosen(const TuneOptions& options, const std::vector<Tria
   // The agreement goes to the other party: figures of true labels do not, where labels are protected.
   SPLITVEIL_RETURN_IF_ERROR(
       WriteChosen(options, trials[chosen].settings, is_private ? SettingsText(trials[chosen].settings) : why));
-  std::printf("%s\n%s\n%s\n%s\n", why.c_str(), TunedPath(options.config_path).c_str(),
-              TunedPath(options.label_config_path).c_str(), TunedPath(options.nonlabel_config_path).c_str());
+  std::printf("%s\n%s\n%s\n%s\n", why.c_str(), DerivedPath(kTuned, options.config_path).c_str(),
+              DerivedPath(kTuned, options.label_config_path).c_str(),
+              DerivedPath(kTuned, options.nonlabel_config_path).c_str());
   return absl::OkStatus();
 }
 
@@ -330,7 +299,7 @@ absl::StatusOr<ExitCode> Tune(TuneOptions options) {
       const LocalRun base, LoadLocalRun(options.config_path, options.label_config_path, options.nonlabel_config_path));
   SPLITVEIL_RETURN_IF_ERROR(CheckCanTune({base.agreement, base.label_config, base.nonlabel_config}));
   for (const std::string& path : {options.config_path, options.label_config_path, options.nonlabel_config_path}) {
-    SPLITVEIL_RETURN_IF_ERROR(CheckTunedPath(TunedPath(path)));
+    SPLITVEIL_RETURN_IF_ERROR(CheckDerivedPath(kTuned, path));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<PrivateChoice> choice, PlanChoice(options, base));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<FolderLock> lock, FolderLock::Take(options.out));

@@ -48,7 +48,8 @@ RunRow Row(const PlausibleRun& run, const std::string& role, const std::string& 
   for (const std::string& attack : run.attacks) {
     attacks.push_back(absl::AsciiStrToUpper(attack));
   }
-  config["agreement"] = {{"batch_size", kBatch}, {"audit", {{"layers", layers}, {"attacks", attacks}}}};
+  config["agreement"] = {
+      {"batch_size", kBatch}, {"cut_layer", run.cut_layer}, {"audit", {{"layers", layers}, {"attacks", attacks}}}};
   return {run.run_id,
           role,
           run.agreement_sha256,

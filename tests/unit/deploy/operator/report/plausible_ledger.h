@@ -38,6 +38,7 @@ struct PlausibleRun {
   double predicted_auc = 0;     // Of its examples before the first step, instead of a test after each epoch; 0: not so.
   double mu_lower = 0;          // What its own scores refute of mu = sqrt(epochs sum_kl); 0: the run claims no mu.
   double own_features_auc = 0;  // Of the label party's own features alone; 0: it has none.
+  std::string cut_layer;        // As agreed; empty: each party has its half.
   bool exceeds_bound = false;   // In the last epoch the likelihood ratio reads more than the noise allows.
 };
 

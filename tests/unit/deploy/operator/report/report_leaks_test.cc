@@ -17,6 +17,7 @@
 #include "deploy/operator/page/page.h"
 #include "deploy/operator/records/run_records.h"
 #include "deploy/operator/report/report.h"
+#include "deploy/operator/report/report_sections.h"
 
 #include "common/ledger/ledger.h"
 #include "tests/testing/process/temp_folder.h"
@@ -243,6 +244,56 @@ TEST_F(ReportLeaksTest, ThePriceIsOnAScaleThatStartsAtGuessing) {
   EXPECT_NEAR(price["unprotected"], 0.5 + 0.262 * trained, 1e-5);
   EXPECT_NEAR(price["value"], 0.5 + 0.242 * trained, 1e-5);
   EXPECT_THAT(price["words"], HasSubstr("% of the gain"));
+}
+
+// Whether a model is worth its cost, and no price of a model that is a different one.
+TEST_F(ReportLeaksTest, AModelIsHeldAgainstLogisticRegression) {
+  const testing::TempFolder folder;
+  const std::string path = folder.File("a.db");
+  run_.best_test_auc = 0.742;
+  ASSERT_TRUE(WriteLabelPartyLedger(path, run_).ok());
+  PlausibleRun baseline = run_;
+  baseline.run_id = "run-2";
+  baseline.cut_layer = "logistic_regression";
+  baseline.best_test_auc = 0.722;
+  ASSERT_TRUE(WriteLabelPartyLedger(path, baseline).ok());
+  PlausibleRun unprotected = run_;
+  unprotected.run_id = "run-3";
+  unprotected.protection = "none";
+  unprotected.sum_kl = 0;
+  unprotected.best_test_auc = 0.702;
+  ASSERT_TRUE(WriteLabelPartyLedger(path, unprotected).ok());
+  const auto runs = ReadRuns({path});
+  ASSERT_TRUE(runs.ok());
+  const Json report = ReportJson(*runs, nullptr);
+  const auto note = [&](int run) { return report["runs"][run]["answer"]["figures"].back()["note"]; };
+  // Recorded AUCs come 1 - e^-2.6 of the way from 0.5 to the best after two epochs: 0.7240, 0.7055 and 0.6870.
+  EXPECT_THAT(note(0), HasSubstr("no less than without protection; 0.018 above logistic regression"));
+  EXPECT_EQ(note(1), "of logistic regression on the same columns");
+  EXPECT_THAT(note(2), ::testing::StartsWith("0.019 below logistic regression"));
+  EXPECT_EQ(report["runs"][0]["label"], "marvell(s=4)");
+  EXPECT_EQ(report["runs"][1]["label"], "logistic regression; marvell(s=4)");
+  // Two baselines would give two differences: none is shown.
+  baseline.run_id = "run-4";
+  ASSERT_TRUE(WriteLabelPartyLedger(path, baseline).ok());
+  EXPECT_THAT(std::string(ReportJson(ReadRuns({path}).value(), nullptr)["runs"][0]["answer"]["figures"].back()["note"]),
+              Not(HasSubstr("logistic")));
+}
+
+// A baseline without protection is no reference for what protection costs.
+TEST_F(ReportLeaksTest, ABaselineIsNoRunWithoutProtectionToCompareWith) {
+  run_.protection = "none";
+  run_.sum_kl = 0;
+  const testing::TempFolder folder;
+  const std::string path = folder.File("a.db");
+  ASSERT_TRUE(WriteLabelPartyLedger(path, run_).ok());
+  run_.run_id = "run-2";
+  run_.cut_layer = "logistic_regression";
+  ASSERT_TRUE(WriteLabelPartyLedger(path, run_).ok());
+  const std::vector<LedgerRun> runs = ReadRuns({path}).value();
+  const ReferenceRuns references = FindReferences(runs);
+  EXPECT_EQ(references.unprotected, &runs[0]);
+  EXPECT_EQ(references.baseline, &runs[1]);
 }
 
 TEST_F(ReportLeaksTest, EveryAttackStandsBesideFeaturesAlone) {

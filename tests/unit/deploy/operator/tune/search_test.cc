@@ -102,12 +102,17 @@ TEST(SearchTest, TheLinearModelHasNoActivationFunction) {
         << CheckTopSpec(files.label_config.model(), files.agreement) << model;
     EXPECT_EQ(files.agreement.cut_width(), 1);
     EXPECT_THAT(files.agreement.audit().layers(), ElementsAre("cut"));
+    EXPECT_EQ(files.agreement.cut_layer(), kLogisticCut);
     for (const v1::Layer& layer : files.label_config.model().layers()) {
       EXPECT_EQ(layer.activation(), v1::LINEAR);
     }
     EXPECT_EQ(files.label_config.model().numeric_pieces(), 1);
     EXPECT_TRUE(files.label_config.model().has_own_features() || files.label_config.model().has_wide());
     EXPECT_NEAR(files.label_config.party().optimizer().learning_rate(), 0.01, 1e-12);
+    files = Files(model);
+    files.nonlabel_config.mutable_party()->mutable_optimizer()->mutable_adagrad();
+    Apply(LinearSettings(), files);
+    EXPECT_NEAR(files.nonlabel_config.party().optimizer().learning_rate(), 0.04, 1e-12);
   }
 }
 
