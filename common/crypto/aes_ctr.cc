@@ -16,6 +16,7 @@ constexpr size_t kMaxCallBytes = size_t{1} << 30;
 void AesCtr::Free::operator()(evp_cipher_ctx_st* context) const { EVP_CIPHER_CTX_free(context); }
 
 AesCtr::AesCtr(const std::array<uint8_t, 32>& key) : context_(EVP_CIPHER_CTX_new()) {
+  // The key schedule is computed once; Seek changes the counter alone.
   const std::array<uint8_t, 16> zero = {};
   CheckInvariant(context_ != nullptr &&
                      EVP_EncryptInit_ex(context_.get(), EVP_aes_256_ctr(), nullptr, key.data(), zero.data()) == 1,

@@ -3,6 +3,7 @@
 #include "common/crypto/invariant.h"
 
 // From here on GCC refuses to compile a floating-point operation. Clang knows no such pragma.
+// Floating-point noise has gaps in its low bits that reveal what it was added to (Mironov, CCS 2012).
 #if defined(__GNUC__) && !defined(__clang__) && (defined(__x86_64__) || defined(__aarch64__))
 #pragma GCC target("general-regs-only")
 #endif
@@ -17,6 +18,7 @@ constexpr uint64_t kMaxGeometric = uint64_t{1} << 20;
 // True with probability e^-(numerator/denominator), numerator <= denominator: draws of Bernoulli(gamma / k), k = 1, 2,
 // ..., of which the first failure has an odd k with probability 1 - gamma + gamma^2/2! - ...
 bool SampleBernoulliExpOfFraction(uint64_t numerator, uint64_t denominator, RandomWords words) {
+  // All randomness comes from uniform integers below a bound, so the probabilities are exact rationals.
   uint64_t k = 1;
   // Bernoulli(gamma / k) as Bernoulli(gamma) and Bernoulli(1 / k), so that no product of denominators is needed.
   while (SampleUniformBelow(denominator, words) < numerator && SampleUniformBelow(k, words) == 0) {
@@ -38,6 +40,7 @@ uint64_t CountSuccesses(uint64_t limit, RandomWords words) {
 
 uint64_t SampleUniformBelow(uint64_t bound, RandomWords words) {
   CheckInvariant(bound >= 1, "SampleUniformBelow: bound >= 1");
+  // No word is spent on a certain answer.
   if (bound == 1) {
     return 0;
   }
@@ -85,6 +88,8 @@ int64_t SampleDiscreteGaussian(uint32_t sigma, RandomWords words) {
     const int64_t excess = (sample < 0 ? -sample : sample) - int64_t{sigma};
     // e^(-|y|/sigma) e^(-(|y| - sigma)^2 / (2 sigma^2)) = e^(-y^2 / (2 sigma^2)) e^(-1/2).
     const auto numerator = static_cast<unsigned __int128>(static_cast<__int128>(excess) * excess);  // < 2^102
+    // Canonne, Kamath and Steinke (NeurIPS 2020), algorithm 3: accepted with probability e^-(numerator / denominator),
+    // in integers.
     const auto whole = static_cast<uint64_t>(numerator / denominator);
     if (CountSuccesses(whole, words) == whole &&
         SampleBernoulliExpOfFraction(static_cast<uint64_t>(numerator % denominator), denominator, words)) {

@@ -33,6 +33,7 @@ absl::string_view View(const std::array<char, 4>& bytes) { return {bytes.data(),
 // The key of a release: independent of those of all other releases, label sets and sigmas.
 AesCtr KeystreamOf(const SecretKey& key, const Digest& label_set, uint32_t release, uint32_t sigma_units) {
   Sha256Hasher hasher;
+  // Every field has a fixed length, so no two inputs give the same bytes.
   hasher.Update(View(BigEndian(1)));
   hasher.Update(AsBytes(key.bytes()));
   hasher.Update(kPurpose);
@@ -55,6 +56,7 @@ class DrawWords {
 
   uint64_t Next() {
     if (used_ == buffer_.size()) {
+      // 2^16 blocks are some 9,000 samples' worth: rejections that many are a fault of the cipher, not chance.
       CheckInvariant(drawn_bytes_ < kMaxDrawBytes, "LabelNoise: a draw of at most 2^16 blocks");
       keystream_.Generate(absl::MakeSpan(buffer_));
       drawn_bytes_ += buffer_.size();
@@ -62,6 +64,7 @@ class DrawWords {
     }
     uint64_t word = 0;
     for (size_t i = 0; i < sizeof(word); ++i) {
+      // Little-endian on every machine, so that an account that moves to another machine gives the same noise.
       word |= static_cast<uint64_t>(buffer_[used_++]) << (8 * i);
     }
     return word;
@@ -77,6 +80,7 @@ class DrawWords {
 }  // namespace
 
 absl::StatusOr<uint32_t> SigmaUnits(double sigma) {
+  // Up: the noise is never weaker than what was promised.
   const double units = std::ceil(sigma * kGrid);  // A product with a power of two is exact.
   if (!(units >= kMinSigmaUnits && units <= kMaxSigmaUnits)) {
     return absl::InvalidArgumentError(absl::StrCat("label noise: expected sigma in [", kMinSigmaUnits / kGrid, ", ",
@@ -98,6 +102,7 @@ NoiseRow NoiseRow::OfIndex(uint64_t index) {
   return NoiseRow(bytes);
 }
 
+// By id and not by position: an example keeps its noise if the table's order or the alignment changes.
 NoiseRow NoiseRow::OfId(absl::string_view id) {
   const Digest digest = Sha256(id);
   std::array<uint8_t, 12> bytes;
@@ -140,6 +145,7 @@ int64_t LabelNoise::Release::At(const NoiseRow& row, uint32_t component) {
   std::copy(row.bytes().begin(), row.bytes().end(), counter.begin());
   counter[12] = static_cast<uint8_t>(component >> 8);
   counter[13] = static_cast<uint8_t>(component);
+  // Random access: the noise of a row does not depend on which rows were drawn before it.
   keystream_.Seek(counter);
   DrawWords words(keystream_);
   return SampleDiscreteGaussian(sigma_units_, [&words] { return words.Next(); });

@@ -33,6 +33,7 @@ bool CpuHasIfma() {
 // nullptr: libsodium.
 const RistrettoKernel* ActiveKernel() {
   static const RistrettoKernel* const kernel = [] {
+    // Lets tests run both paths on one machine, and an operator fall back if the fast path is in doubt.
     const char* const cpu = std::getenv("SPLITVEIL_CPU");
     const bool generic = cpu != nullptr && absl::string_view(cpu) == "generic";
     return !generic && CpuHasIfma() ? kRistrettoIfma : nullptr;
@@ -49,6 +50,7 @@ const uint8_t* Bytes(absl::Span<const Item> items) {
 template <typename Input, typename Kernel>
 void InBlocks(absl::Span<const Input> inputs, absl::Span<RistrettoPoint> outputs, const Kernel& kernel) {
   const size_t whole = inputs.size() / kBlock * kBlock, rest = inputs.size() - whole;
+  // The kernel works on eight points at once; zeros in the unfilled lanes cost nothing and are dropped.
   kernel(Bytes(inputs), whole / kBlock, reinterpret_cast<uint8_t*>(outputs.data()));
   if (rest == 0) {
     return;
@@ -64,6 +66,7 @@ void InBlocks(absl::Span<const Input> inputs, absl::Span<RistrettoPoint> outputs
 bool HasHighBit(const RistrettoPoint& point) { return (point.back() & 0x80) != 0; }
 
 bool IsUsable(const RistrettoPoint& point) {
+  // The identity is refused: its power is the identity under every key, which would match anyone's.
   return !HasHighBit(point) && point != kUnusable && crypto_core_ristretto255_is_valid_point(point.data()) == 1;
 }
 
@@ -93,6 +96,7 @@ RistrettoExponent::RistrettoExponent() {
     FillSecureRandom(absl::MakeSpan(wide));
     crypto_core_ristretto255_scalar_reduce(scalar_.data(), wide.data());
   } while (sodium_is_zero(scalar_.data(), scalar_.size()) != 0);
+  // Whoever finds the exponent can test which ids a party holds.
   sodium_memzero(wide.data(), wide.size());
   SetHalf();
 }
@@ -101,6 +105,7 @@ RistrettoExponent::RistrettoExponent(const std::array<uint8_t, 32>& scalar) : sc
   std::array<uint8_t, crypto_core_ristretto255_NONREDUCEDSCALARBYTES> wide = {};
   std::copy(scalar.begin(), scalar.end(), wide.begin());
   crypto_core_ristretto255_scalar_reduce(wide.data(), wide.data());
+  // Comes from this party's own spill file only, so a wrong value is damage, not an attack.
   CheckInvariant(sodium_memcmp(wide.data(), scalar.data(), scalar.size()) == 0 &&
                      sodium_is_zero(scalar.data(), scalar.size()) == 0,
                  "RistrettoExponent: positive and below the group's order");
@@ -111,11 +116,13 @@ RistrettoExponent::RistrettoExponent(const std::array<uint8_t, 32>& scalar) : sc
 void RistrettoExponent::SetHalf() {
   constexpr std::array<uint8_t, 32> kTwo = {2};
   std::array<uint8_t, 32> half;
+  // The kernel computes half of the product and doubles it while encoding, which saves a square root per point.
   crypto_core_ristretto255_scalar_invert(half.data(), kTwo.data());
   crypto_core_ristretto255_scalar_mul(half.data(), half.data(), scalar_.data());
   // Digits 0 to 15 become -8 to 7 with a carry to the next; the highest has room for it.
   int carry = 0;
   for (size_t i = 0; i < sizeof(half_.digit); ++i) {
+    // Signed digits halve the table of multiples; negating a point is nearly free.
     const int digit = (half[i / 2] >> (4 * (i % 2)) & 15) + carry;
     carry = (digit + 8) >> 4;
     half_.digit[i] = static_cast<int8_t>(digit - 16 * carry);
@@ -139,6 +146,7 @@ size_t RistrettoExponent::Multiply(absl::Span<const RistrettoPoint> points, absl
       RistrettoPoint product;
       const bool usable = !HasHighBit(points[i]) &&
                           crypto_scalarmult_ristretto255(product.data(), scalar_.data(), points[i].data()) == 0;
+      // An encoding that is no point is marked and counted rather than skipped: positions stay aligned with the peer's.
       products[i] = usable ? product : kUnusable;
     }
   }

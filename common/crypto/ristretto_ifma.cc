@@ -66,6 +66,7 @@ __mmask8 Decode(const uint8_t* encodings, Extended& p) {
   Lanes word[4];
   LoadWords(encodings, 32, word);
   const Element s = FromWords(word);
+  // Only the canonical encoding counts: a second one would let a party send the same point as two.
   const __mmask8 canonical = IsCanonical(s, word[3]) & _mm512_testn_epi64_mask(word[0], Every(1));
   const Element ss = Square(s), u1 = Sub(Of(kOne), ss), u2 = Add(Of(kOne), ss), u2_squared = Square(u2);
   const Element v = Negate(Add(Mul(Of(kD), Square(u1)), u2_squared));
@@ -88,6 +89,7 @@ Extended MapToPoint(const uint8_t* uniform) {
   const Element v = Mul(Negate(Add(Mul(r, d), one)), Add(r, d));
   Element root;
   const __mmask8 is_square = SqrtRatio(u, v, root);
+  // By masks, never by a jump: the ids behind the hashes must not show in the time.
   const Element s = Select(is_square, root, Negate(Absolute(Mul(root, t))));
   const Element c = Select(is_square, Negate(one), r);
   const Element n = Sub(Mul(Mul(c, Sub(r, one)), Of(kDMinusOneSquared)), v);
@@ -98,6 +100,7 @@ Extended MapToPoint(const uint8_t* uniform) {
 
 Extended Hash(const uint8_t* uniform) {
   Extended p = MapToPoint(uniform);
+  // One map reaches only about half of the group; the sum of two is as good as uniform.
   AddCached<true>(Cache(MapToPoint(uniform + 32)), p);
   return p;
 }
@@ -137,6 +140,7 @@ void MultiplyPoint(const SignedDigits& exponent, Extended& p) {
   Cached multiple[kMultiples];
   Multiples(p, multiple);
   p = Identity();
+  // The same sequence of operations for every exponent, so that its time tells nothing of the key.
   for (int i = 63; i > 0; --i) {
     AddCached<false>(Lookup(multiple, exponent.digit[i]), p);
     DoubleFourTimes(p);
@@ -169,6 +173,7 @@ class DoublesEncoder {
 
   // Of all points added, which are forgotten.
   void Finish(uint8_t* encodings) {
+    // Montgomery's trick: one inversion for all, then back through the products one factor at a time.
     Element inverse = Invert(product_);
     for (; size_ > 0; --size_) {
       const Block& block = blocks_[size_ - 1];

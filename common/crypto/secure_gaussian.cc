@@ -79,6 +79,7 @@ SPLITVEIL_INLINE float Radius(uint32_t high_word, uint32_t low_word) {
   const int32_t offset_bits = absl::bit_cast<int32_t>(u) - kSqrtHalfBits;
   const int32_t exponent = offset_bits >> 23;
   const float reduced = absl::bit_cast<float>((offset_bits & 0x007fffff) + kSqrtHalfBits) - 1.0F;
+  // Near 1 the logarithm is about u - 1, which the complement gives with all its bits: the small radii keep their law.
   const float f = exponent == 0 ? -one_minus_u : reduced;
   const float ln_u = static_cast<float>(exponent) * kLn2 + f * LogOnePlusOverArgument(f);
   return std::sqrt(-2.0F * ln_u);
@@ -90,6 +91,7 @@ SPLITVEIL_INLINE void Transform(const uint32_t* __restrict words, float* __restr
     // The angle is uniform in [-pi/4, pi/4); mirroring about the vertical axis and about the diagonal, each with
     // probability one half, makes it uniform on the circle.
     const float x = static_cast<float>(static_cast<int32_t>(words[4 * i + 2])) * kTwoToMinus31;
+    // Polynomials, not the mathematical library: its results, and its time, differ between systems.
     const float z = x * x;
     const uint32_t quadrant = words[4 * i + 3];
     const uint32_t mirrored = absl::bit_cast<uint32_t>(radius * Cos(z)) ^ (quadrant & 0x80000000U);
@@ -119,6 +121,7 @@ constexpr uint64_t kMaxPairs = uint64_t{1} << 48;
 constexpr uint32_t kMaxStreams = uint32_t{1} << 16;
 
 std::array<uint8_t, 16> Counter(const NoisePosition& position, uint64_t pair) {
+  // Injective in (epoch, batch, stream, pair): two positions never share a block, which would repeat noise.
   const uint64_t upper = uint64_t{position.epoch} << 32 | position.batch;
   const uint64_t lower = uint64_t{position.stream} << 48 | pair;
   std::array<uint8_t, 16> counter;
@@ -146,6 +149,7 @@ InstructionSet WidestInstructionSet() {
 
 void BoxMuller(absl::Span<const uint32_t> words, absl::Span<float> normals, InstructionSet instruction_set) {
   CheckInvariant(normals.size() % 2 == 0 && words.size() == 2 * normals.size(), "BoxMuller: two words a normal");
+  // An instruction that the processor lacks would end the process with a signal.
   CheckInvariant(instruction_set <= WidestInstructionSet(), "BoxMuller: an instruction set this processor has");
   const size_t pairs = normals.size() / 2;
   switch (instruction_set) {
@@ -162,6 +166,7 @@ void BoxMuller(absl::Span<const uint32_t> words, absl::Span<float> normals, Inst
 
 struct SecureGaussian::Cipher {
   explicit Cipher(const SecretKey& key) : keystream(key.bytes()) {}
+  // The last words of the keystream would give the last noise.
   ~Cipher() { OPENSSL_cleanse(words.data(), sizeof(words)); }
 
   // The normals of the next `out.size() / 2` blocks; out.size() is even and at most 2 * kChunkPairs.
@@ -184,6 +189,7 @@ SecureGaussian::SecureGaussian(SecretKey key, KeyLife life)
     : key_(std::move(key)), life_(life), cipher_(needs_binding() ? nullptr : std::make_unique<Cipher>(key_)) {}
 
 void SecureGaussian::Bind(const Digest& context) {
+  // A key of its own for each context: with equal noise, the difference of two answers would be free of it (rule 2).
   Digest derived = HmacSha256(key_.bytes(), AsBytes(context));
   cipher_ = std::make_unique<Cipher>(SecretKey(derived));
   OPENSSL_cleanse(derived.data(), derived.size());
@@ -192,6 +198,7 @@ void SecureGaussian::Bind(const Digest& context) {
 SecureGaussian::~SecureGaussian() = default;
 
 void SecureGaussian::Fill(const NoisePosition& position, uint64_t first, absl::Span<float> out) {
+  // Box-Muller makes normals in pairs, so a block of the keystream is two components.
   const uint64_t first_pair = first / 2;
   CheckInvariant(cipher_ != nullptr, "SecureGaussian: a key of many runs is bound before it is drawn from");
   CheckInvariant(first % 2 == 0, "SecureGaussian: the first component is even");
@@ -205,6 +212,7 @@ void SecureGaussian::Fill(const NoisePosition& position, uint64_t first, absl::S
     out.remove_prefix(chunk);
   }
   if (!out.empty()) {
+    // Of the last pair one component is dropped; positions stay aligned to pairs for whoever draws next.
     std::array<float, 2> last_pair;
     cipher_->Generate(absl::MakeSpan(last_pair));
     out[0] = last_pair[0];

@@ -23,6 +23,7 @@ void FillSecureRandom(absl::Span<uint8_t> bytes) {
   }
 }
 
+// The bias of a remainder of 64 bits is below size / 2^64, which no one can notice.
 size_t SecureIndex(size_t size) {
   uint64_t word = 0;
   FillSecureRandom(absl::MakeSpan(reinterpret_cast<uint8_t*>(&word), sizeof(word)));
@@ -37,6 +38,7 @@ SecretKey SecretKey::Generate() {
 
 SecretKey::SecretKey(const std::array<uint8_t, 32>& bytes) : bytes_(bytes) {}
 
+// A moved-from key is wiped: a secret should stand in memory once.
 SecretKey::SecretKey(SecretKey&& other) noexcept : bytes_(other.bytes_) {
   OPENSSL_cleanse(other.bytes_.data(), other.bytes_.size());
 }

@@ -24,6 +24,7 @@ uint64_t SeededStream::NextUint64() { return NextBytes(sizeof(uint64_t)); }
 
 uint32_t SeededStream::UniformBelow(uint32_t bound) {
   CheckInvariant(bound >= 1, "UniformBelow: bound >= 1");
+  // Lemire's rejection, as in SampleUniformBelow: both parties' schedules must be uniform and the same.
   uint64_t product = NextBytes(sizeof(uint32_t)) * bound;
   if (static_cast<uint32_t>(product) < bound) {
     const uint32_t threshold = (0U - bound) % bound;

@@ -17,6 +17,7 @@ constexpr size_t kGroups = 6;
 constexpr size_t kBytesOfGroup = 5;
 constexpr uint64_t kBelow = 100'000;
 
+// People type what they heard with or without spaces and dashes.
 std::string Digits(absl::string_view text) { return absl::StrReplaceAll(text, {{" ", ""}, {"-", ""}}); }
 
 }  // namespace
@@ -60,6 +61,7 @@ Digest Sha256Hasher::Finish() {
 
 void Sha256Hasher::Free::operator()(evp_md_ctx_st* context) const { EVP_MD_CTX_free(context); }
 
+// 30 digits, read over the telephone: about 99 bits, out of reach of someone who makes certificates until one fits.
 std::string SpokenFingerprint(const Digest& digest) {
   std::string text;
   for (size_t group = 0; group < kGroups; ++group) {

@@ -44,6 +44,7 @@ absl::Status CheckHead(const ReleasingHead& head, int64_t rows, int64_t cols) {
              : absl::OkStatus();
 }
 
+// Checked once in Begin for all attacks: none of the loops that follow tests an index again.
 absl::Status CheckInput(const AttackInput& input, int64_t examples) {
   const int64_t rows = input.gradients.rows();
   const int64_t cols = input.gradients.cols();
@@ -102,6 +103,7 @@ std::vector<double> Standardized(std::vector<float> scores) {
 
 AttackScorer::AttackScorer(int64_t examples) : examples_(examples) {}
 
+// Only what lasts a batch is reset; directions, sums and surrogates go on, as an adversary's memory does.
 absl::Status AttackScorer::Begin(const AttackInput& input) {
   SPLITVEIL_RETURN_IF_ERROR(CheckInput(input, examples_));
   input_ = input;
@@ -142,6 +144,8 @@ absl::Status AttackScorer::CheckKnown(const AttackTraits& traits) const {
 }
 
 absl::StatusOr<std::vector<float>> AttackScorer::Score(AttackVariant variant) {
+  // Attacks on auxiliary labels run once after training, and a hint attack without a number of hints is no attack at
+  // all.
   const AttackTraits traits = TraitsOf(variant.attack);
   if (traits.name.empty() || traits.once_per_run() || traits.takes_hint_count() != (variant.hint_count > 0)) {
     return absl::FailedPreconditionError(
@@ -170,6 +174,7 @@ absl::StatusOr<std::vector<float>> AttackScorer::Score(AttackVariant variant) {
     case v1::ACTIVATION_CLUSTERS:
       return ScoreClusters(input_.activations, activation_clusters_);
     case v1::RESIDUAL_NORM:
+      // For its side effect: the residual is taken across the main direction of this batch, which Spectral finds.
       Spectral();
       return ResidualNormScores(input_.gradients, gradient_direction_.direction());
     case v1::MEASURED_LIKELIHOOD_RATIO:
@@ -204,6 +209,7 @@ std::vector<float> AttackScorer::ScoreByHints(AttackVariant variant) {
 std::vector<float> AttackScorer::ScoreClusters(ConstMatrixView rows, Clusters& clusters) {
   // For the direction alone: it orients the clusters alike from batch to batch.
   (void)clusters.direction.Project(rows);
+  // Two clusters have no names. Their direction keeps the same orientation over batches, so votes can accumulate.
   TwoMeans found = ClusterInTwo(rows, clusters.direction.direction());
   // The smaller cluster is the positives (Liu et al., arXiv 2203.05222). Under noise the two are of nearly one size in
   // one batch, so the votes of all batches decide.
@@ -224,6 +230,8 @@ std::vector<float> AttackScorer::ScoreByLikelihood(v1::Attack attack) {
 std::vector<float> AttackScorer::ScoreByDirection(v1::Attack attack) {
   const std::vector<float>& projection =
       Once(batch_.projection, [&] { return DirectionScores(input_.gradients, *input_.population); });
+  // A projection has the unit of the gradients, which shrink in training: unstandardised, the first epochs would
+  // decide.
   return attack == v1::DIRECTION ? projection : SaturatedAll(Remember(attack, Standardized(projection)));
 }
 
@@ -238,12 +246,14 @@ std::vector<float> AttackScorer::ScoreByHead(v1::Attack attack) {
     return SaturatedAll(KeepMostExact(ratios));
   }
   std::vector<double> evidence = ratios;
+  // Places are in units of the noise on the label; the weight makes log ratios of them, which alone may be summed.
   const double weight = EvidenceWeight(*input_.head);
   std::transform(evidence.begin(), evidence.end(), evidence.begin(), [&](double ratio) { return weight * ratio; });
   return SaturatedAll(Remember(attack, evidence));
 }
 
 const GradientViews& AttackScorer::Views() {
+  // Splitting a batch also advances the tracked directions, so the two attacks that need views must share one split.
   return Once(batch_.views, [&] { return splitter_.Split(input_.gradients); });
 }
 
@@ -254,6 +264,8 @@ std::vector<float> AttackScorer::ScoreBySurrogate(v1::Attack attack) {
   if (attack == v1::UNSPLIT) {
     return SaturatedAll(scores.matching);
   }
+  // UnSplit matches directions and has no log ratio, so it has no cumulative variant; the surrogate's log ratios add
+  // up.
   return SaturatedAll(attack == v1::SURROGATE_HEAD ? scores.log_ratios : Remember(attack, scores.log_ratios));
 }
 
@@ -268,6 +280,7 @@ const std::vector<double>& AttackScorer::Spectral() {
 
 std::vector<float> AttackScorer::ScoreCumulative() {
   // The direction has no sign of its own: what earlier epochs said of these rows gives it one.
+  // In a first epoch there are no sums yet: all evidence is 0, and the attack ranks as the plain spectral one.
   const std::vector<double>& sums = remembered_[v1::CUMULATIVE_SPECTRAL];
   std::vector<float> past;
   past.reserve(input_.positions.size());
@@ -277,6 +290,7 @@ std::vector<float> AttackScorer::ScoreCumulative() {
   StandardizeScores(past);
   const std::vector<double> projections = cumulative_direction_.Project(input_.gradients, past);
   // Summed as the direction lies; the vote on which end is positive is cast on the sums.
+  // The orientation may still change, so it is applied to the sums when they are read and never stored in them.
   return SaturatedAll(Remember(v1::CUMULATIVE_SPECTRAL, Standardized(SaturatedAll(projections))),
                       cumulative_direction_.orientation());
 }

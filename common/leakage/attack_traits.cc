@@ -13,6 +13,8 @@ namespace {
 using Needs = SideInformation;
 using Runs = AttackOccasion;
 
+// In the order of reports: what any partner can do, then with hints or labels, then what only the label party can play
+// in its stead.
 constexpr AttackTraits kAttacks[] = {
     {v1::NORM, "norm", Needs::kNone, Runs::kEachBatch},
     {v1::RESIDUAL_NORM, "residual_norm", Needs::kNone, Runs::kEachBatch},
@@ -68,6 +70,7 @@ std::vector<AttackVariant> VariantsOf(v1::Attack attack, absl::Span<const int> h
 }
 
 std::vector<int> HintCounts(absl::Span<const int32_t> configured) {
+  // One, three and five hints: enough to show how fast the leak grows with what the adversary already knows.
   return configured.empty() ? std::vector<int>{1, 3, kMaxHints}
                             : std::vector<int>(configured.begin(), configured.end());
 }

@@ -24,6 +24,7 @@ constexpr double kRisk = 0.025;  // On either side of a 95% interval.
 
 // The AUC of the scores for `value` against all other values, over the rows `known`. Error if one side is empty, or a
 // score is NaN.
+// Scores are log probabilities: of two values their difference is the log ratio, the best score there is.
 absl::StatusOr<double> AucOf(ConstMatrixView scores, absl::Span<const uint8_t> truth, absl::Span<const int64_t> known,
                              uint8_t value) {
   std::vector<float> score;
@@ -61,6 +62,7 @@ AttributeAttackTraits TraitsOf(v1::AttributeAttack attack) {
       return traits;
     }
   }
+  // An attack that the table does not know has no name, by which callers recognise it.
   return {attack, "", DecoderSource::kAuxiliaryFeatures, false};
 }
 
@@ -95,6 +97,7 @@ AttributeLeak MeasureAttributeLeak(ConstMatrixView scores, absl::Span<const uint
     return leak;
   }
   const auto examples = static_cast<double>(leak.examples);
+  // Examples are independent, so the exact binomial interval applies, also if nothing or everything was hit.
   leak.accuracy = static_cast<double>(hits) / examples;
   leak.accuracy_low = LowerBinomialLimit(hits, leak.examples, kRisk);
   leak.accuracy_high = UpperBinomialLimit(hits, leak.examples, kRisk);

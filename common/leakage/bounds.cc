@@ -15,6 +15,7 @@ namespace splitveil {
 namespace {
 
 // (x-y)^2 / (x y), by two ratios: the product of two small or two large variances may underflow or overflow.
+// Equal spreads return before the division, so that two zero variances give 0 and not NaN.
 double SpreadDivergence(double x, double y) {
   if (x == y) {
     return 0;
@@ -22,12 +23,14 @@ double SpreadDivergence(double x, double y) {
   return ((x - y) / x) * ((x - y) / y);
 }
 
+// 0 / 0 is 0: two means that coincide are not told apart by a variance of zero. Anything else over 0 is infinite.
 double Ratio(double numerator, double denominator) { return numerator == 0 ? 0 : numerator / denominator; }
 
 }  // namespace
 
 double SumKl(const GaussianClasses& classes) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  // Written with >= throughout, which NaN fails: what cannot be compared has no finite divergence, hence no bound.
   const bool valid = classes.d >= 1 && classes.dg_squared >= 0 && classes.along_neg >= 0 && classes.along_pos >= 0 &&
                      classes.across_neg >= 0 && classes.across_pos >= 0;
   if (!valid) {
@@ -36,6 +39,7 @@ double SumKl(const GaussianClasses& classes) {
   // Halved term by term: twice the sum may overflow.
   double sum_kl = SpreadDivergence(classes.along_neg, classes.along_pos) / 2 +
                   Ratio(classes.dg_squared, classes.along_neg) / 2 + Ratio(classes.dg_squared, classes.along_pos) / 2;
+  // The d - 1 directions across tell the classes apart by their spread alone, since the means differ on the line only.
   if (classes.d > 1) {
     sum_kl += static_cast<double>(classes.d - 1) / 2 * SpreadDivergence(classes.across_neg, classes.across_pos);
   }
@@ -44,6 +48,7 @@ double SumKl(const GaussianClasses& classes) {
 }
 
 double AucBound(double sum_kl) {
+  // NaN too ends here: without a divergence there is no promise.
   if (!(sum_kl >= 0 && sum_kl < 4)) {
     return 1;
   }
@@ -52,6 +57,7 @@ double AucBound(double sum_kl) {
 }
 
 double DetectionErrorBound(double sum_kl) {
+  // The caller asks how much error is certain, so not knowing is answered by none.
   if (!(sum_kl >= 0)) {
     return 0;
   }
@@ -59,6 +65,7 @@ double DetectionErrorBound(double sum_kl) {
 }
 
 double GaussianAucBound(double sum_kl) {
+  // Negated, so that NaN also means "no bound".
   if (!(sum_kl >= 0)) {
     return 1;
   }
@@ -73,6 +80,7 @@ double UpperTail(double x) { return std::erfc(x / std::sqrt(2.0)) / 2; }
 
 // How many attacks share the rest of the risk, beside the two worst cases: each that reads gradients, as often as it
 // may run in an epoch.
+// Attacks that read no gradient are not held against a bound on gradients, and so need no share.
 double OtherAttacks() {
   double others = 0;
   for (const AttackTraits& traits : AllAttackTraits()) {
@@ -93,12 +101,14 @@ class ShareLaw {
     double total = 0;
     for (size_t i = 0; i < kPoints; ++i) {
       const double z = (static_cast<double>(i) - (kPoints - 1) / 2.0) * kStep;
+      // The grid is symmetric about 0 and ends where the normal density is below 1e-17, so nothing beyond it counts.
       lost_[i] = lost(z);
       weights_[i] = std::exp(-z * z / 2);
       total += weights_[i];
     }
     double squares = 0;
     for (size_t i = 0; i < kPoints; ++i) {
+      // Normalised by their own sum: the law then has total probability 1 whatever the step.
       weights_[i] /= total;
       mean_lost_ += weights_[i] * lost_[i];
       squares += weights_[i] * lost_[i] * lost_[i];
@@ -122,6 +132,7 @@ class ShareLaw {
       second += weight * lost_[i] * lost_[i];
     }
     const double lost = first / sum;
+    // In terms of 1 - V, whose exponent is never above 0 for t >= 0: nothing overflows at the large t of a small tail.
     return {std::log(sum) + t * mean_lost_, mean_lost_ - lost, second / sum - lost * lost};
   }
 
@@ -152,11 +163,13 @@ class AucLaw {
     scale_ = by_one / variance_;
   }
 
+  // Either class gives the same mean: both are the probability that a positive beats a negative.
   double mean() const { return classes_[0].law.mean(); }
   double variance() const { return variance_; }
   ShareLaw::Cumulants At(double t) const {
     ShareLaw::Cumulants sum = {0, 0, 0};
     for (const ClassShares& shares : classes_) {
+      // A mean over `size` independent shares has the cumulants of one share at t / size, times size.
       const double size = scale_ * static_cast<double>(shares.count);
       const ShareLaw::Cumulants one = shares.law.At(t / size);
       sum.value += size * one.value;
@@ -173,6 +186,7 @@ class AucLaw {
 
 // Where the slope of the cumulants is `above`, in (0, 1 - mean]: they are convex, so Newton's steps are kept between
 // the points known to lie on either side.
+// Pure Newton steps leave the interval where the slope is flat, near an AUC of 1, and may then not come back.
 double SaddlePoint(const AucLaw& law, double above) {
   constexpr int kMostSteps = 100;
   double low = 0, high = 1 / std::sqrt(law.variance());
@@ -202,6 +216,7 @@ double Tail(const AucLaw& law, double auc) {
   }
   const double t = SaddlePoint(law, above);
   const ShareLaw::Cumulants at = law.At(t);
+  // By convexity the difference is not negative; rounding may make it so.
   const double root = std::sqrt(2 * std::max(0.0, t * above - at.value));
   const double scaled = t * std::sqrt(at.curvature);
   constexpr double kSqrtTwoPi = 2.5066282746310002;
@@ -211,6 +226,7 @@ double Tail(const AucLaw& law, double auc) {
 }
 
 // Whether the test would call an AUC of a score that may be inverted too large for `bound`.
+// Half of the risk for each direction, because the adversary may invert the score after seeing its AUC.
 bool IsTooLarge(const MeasuredAuc& measured, double bound) {
   const double inverted = InvertedAuc(measured.auc);
   return inverted > bound && AucTail(inverted, bound, measured.positives, measured.examples - measured.positives) <
@@ -222,9 +238,11 @@ bool IsTooLarge(const MeasuredAuc& measured, double bound) {
 double ShareOfRisk(absl::string_view attack, int64_t epoch) {
   const std::optional<AttackVariant> variant = AttackOfName(attack);
   const bool worst_case = variant.has_value() && TraitsOf(variant->attack).needs == SideInformation::kReleasingHead;
+  // The table of attacks is constant, so the number of shares is counted once in a process.
   static const double other_share = (1 - 2 * kWorstCaseShare) / OtherAttacks();
   // 1 / (n (n + 1)) adds up to 1 over all n: no number of epochs has to be known beforehand.
   const auto nth = static_cast<double>(epoch + 1);
+  // The shares of all attacks in all epochs add up to kAttacksRisk (union bound), so the tests need not be independent.
   return kAttacksRisk * (worst_case ? kWorstCaseShare : other_share) / (nth * (nth + 1));
 }
 
@@ -233,6 +251,7 @@ double AucTail(double auc, double bound, int64_t positives, int64_t negatives) {
     return 1;
   }
   const double mu = 2 * boost::math::erf_inv(2 * bound - 1);  // Phi(mu / sqrt(2)) = (1 + erf(mu / 2)) / 2.
+  // The mu-GDP pair: the share of negatives that a positive of N(mu, 1) does not beat, and by symmetry the reverse.
   const ShareLaw shifted([&](double z) { return UpperTail(mu + z); });
   // Of variances whose ratio r has (r - 1)^2 / (2 r) = mu^2, scored by length.
   const double wider = std::sqrt(1 + mu * mu + mu * std::sqrt(mu * mu + 2));
@@ -240,6 +259,7 @@ double AucTail(double auc, double bound, int64_t positives, int64_t negatives) {
   const ShareLaw of_narrow([&](double z) { return std::erf(std::abs(z) / (wider * std::sqrt(2.0))); });
   // An AUC is a multiple of half a pair: what lies halfway to the next smaller one counts with it.
   const double reached = auc - 0.5 / (static_cast<double>(positives) * static_cast<double>(negatives));
+  // A claim is called broken only if even the most favourable of the three laws would hardly have given this AUC.
   return std::max({Tail(AucLaw({shifted, positives}, {shifted, negatives}), reached),
                    Tail(AucLaw({of_wide, positives}, {of_narrow, negatives}), reached),
                    Tail(AucLaw({of_wide, negatives}, {of_narrow, positives}), reached)});
@@ -256,6 +276,7 @@ double CertainAuc(const MeasuredAuc& measured) {
     return measured.auc;
   }
   double low = 0.5, high = InvertedAuc(measured.auc);
+  // Not even guessing is refuted: the sample is too small to be certain of anything.
   if (!IsTooLarge(measured, low)) {
     return low;
   }

@@ -34,6 +34,7 @@ std::vector<double> OnLine(ConstMatrixView rows, const ReleasingHead& head) {
 }
 
 // log N(x; coefficient v, noise) up to the constant that both labels share.
+// Expanded about the row, so that the density of either label costs no further pass over the components.
 double LogDensity(const RowProducts& row, double coefficient, const NoiseVariances& noise, double cols) {
   const double along = row.x_line - coefficient * row.v_line;
   const double squared = row.x_squared - 2 * coefficient * row.x_v + coefficient * coefficient * row.v_squared;
@@ -58,6 +59,7 @@ class MaxNormRow {
     least_ = std::max(least_variance, cols > 1 ? off_line_ / (cols - 1) : 0) / row.v_squared;
   }
 
+  // max_norm fills each row up to the longest one: the label moves the spread of the noise as well as its place.
   double LogRatio(double if_negative, double if_positive) const {
     // Noise in all directions against noise on one line. In one dimension there is no other, and the law below is both.
     if (cols_ > 1 && if_negative * if_positive == 0) {
@@ -92,6 +94,7 @@ NoiseVariances AtLeast(double least, const NoiseVariances& noise) {
   return {std::max(noise.along, least), std::max(noise.across, least)};
 }
 
+// A row whose place was clipped or rounded away tells nothing, and must not look like evidence for either label.
 std::vector<double> OfPlaces(const ReleasingHead& head) {
   std::vector<double> scores(head.places.size(), 0);
   for (size_t j = 0; j < scores.size(); ++j) {
@@ -102,6 +105,7 @@ std::vector<double> OfPlaces(const ReleasingHead& head) {
   return scores;
 }
 
+// Only against a negative's law: the claim check needs a variable whose law under one label is known exactly.
 std::vector<LabelResidual> OfGradientNoise(ConstMatrixView released, const ReleasingHead& head) {
   const std::vector<double> x_squared = SquaredNorms(released), v_squared = SquaredNorms(head.label_directions);
   const std::vector<double> x_v = PairwiseProducts(released, head.label_directions);
@@ -130,6 +134,7 @@ std::vector<LabelResidual> OfGradientNoise(ConstMatrixView released, const Relea
   return residuals;
 }
 
+// Two labels that are closer than the largest distance are proportionally harder to tell apart under the same noise.
 std::vector<LabelResidual> ResidualsOfPlaces(const ReleasingHead& head, double mu) {
   std::vector<LabelResidual> residuals(head.places.size());
   for (size_t j = 0; j < residuals.size(); ++j) {
@@ -141,6 +146,7 @@ std::vector<LabelResidual> ResidualsOfPlaces(const ReleasingHead& head, double m
   return residuals;
 }
 
+// Takes back what the head did to the noised label; the noise on it alone is then left, with a known law.
 std::vector<LabelResidual> OfLabelNoise(ConstMatrixView released, const ReleasingHead& head, double mu) {
   const std::vector<double> ratios = ConditionalLogRatios(released, head);
   const std::vector<double> v_squared = SquaredNorms(head.label_directions);
@@ -166,6 +172,7 @@ double CleanCoefficient(double probability, int label, double v_norm, double cli
   return clip_norm > 0 && norm > clip_norm ? coefficient * clip_norm / norm : coefficient;
 }
 
+// Each case for which the formula does not hold returns 1, no promise, rather than a number that looks like one.
 double ConditionalAucBound(const ReleasingHead& head) {
   const NoiseVariances& negative = head.noise_negative;
   const NoiseVariances& positive = head.noise_positive;
@@ -193,6 +200,7 @@ double ConditionalAucBound(const ReleasingHead& head) {
     const double probability = head.probabilities[static_cast<size_t>(j)], v_norm = std::sqrt(v_squared);
     const double separation = CleanCoefficient(probability, 0, v_norm, head.clip_norm) -
                               CleanCoefficient(probability, 1, v_norm, head.clip_norm);
+    // The label moves the row by `separation` times v: split into the part on the noise's line and the part across it.
     const double along = separation * separation * on_line * on_line;
     const double across = cols == 1 ? 0 : separation * separation * std::max(0.0, v_squared - on_line * on_line);
     const double sum_kl = 0.5 * (unlike + Ratio(along, negative.along) + Ratio(along, positive.along) +
@@ -208,6 +216,7 @@ double ConditionalAucBound(const ReleasingHead& head) {
 }
 
 std::vector<double> ConditionalLogRatios(ConstMatrixView released, const ReleasingHead& head) {
+  // Places stand in for v, p and noise, which describe no pair of labels for several classes and for numbers.
   if (!head.places.empty()) {
     return OfPlaces(head);
   }
@@ -254,10 +263,12 @@ std::vector<double> ConditionalLogRatios(ConstMatrixView released, const Releasi
 }
 
 double EvidenceWeight(const ReleasingHead& head) {
+  // Log ratios of stated noise already have the unit in which evidence adds.
   const bool are_places = !head.places.empty() || !head.releases_posterior;
   return head.label_mu > 0 && are_places ? head.label_mu * head.label_mu : 1;
 }
 
+// The adversary keeps the sharpest of several views of the same noised label; a mean of them would gain nothing.
 std::vector<double> RepeatPrecisions(const ReleasingHead& head) {
   const bool of_places = !head.places.empty();
   std::vector<double> precisions(of_places ? head.places.size() : head.probabilities.size());

@@ -26,6 +26,7 @@ double Dot(const std::vector<double>& a, absl::Span<const float> b) {
 }
 
 // Unit vector along `sum`; empty if it has no direction.
+// NaN and infinity fail the test too: a direction made of them would spoil every later batch that remembers it.
 std::vector<float> Normalized(const std::vector<double>& sum) {
   double squared = 0;
   for (double component : sum) {
@@ -80,6 +81,7 @@ double SumOfSquares(const std::vector<double>& values) {
 }
 
 // Third standardised moment of values of mean 0, times their number; 0 if they do not vary.
+// Standardised, so that one batch of large gradients has no more votes than any other batch.
 double SkewVote(const std::vector<double>& values) {
   double cubes = 0;
   for (double value : values) {
@@ -163,6 +165,7 @@ std::vector<double> Orthonormalize(Matrix& columns) {
 
 std::vector<double> PrincipalDirection::Project(ConstMatrixView rows, absl::Span<const float> evidence) {
   const std::vector<double> mean = MeanRow(rows);
+  // A change of width means a different layer: what is remembered does not apply, and the search starts from the rows.
   const bool first = static_cast<int64_t>(direction_.size()) != rows.cols();
   const std::vector<float> remembered = first ? std::vector<float>() : direction_;
   std::vector<float> direction = first ? TowardsFarthest(rows, mean) : remembered;
@@ -176,10 +179,14 @@ std::vector<double> PrincipalDirection::Project(ConstMatrixView rows, absl::Span
     // One power iteration: the rows' scatter times the direction. What is remembered adds a scatter of rank one.
     std::vector<double> weights = projections;
     const double deviation = std::sqrt(SumOfSquares(projections) / static_cast<double>(weights.size()));
+    // Evidence pulls a row's weight to the side where earlier epochs had it, as a label would, so the line turns to the
+    // classes.
     for (size_t j = 0; j < evidence.size(); ++j) {
       weights[j] += kEvidence * deviation * evidence[j];
     }
+    // The rows need not be centred: the weights add up to 0, so a common offset of all rows cancels.
     std::vector<double> next = WeightedRowSum(rows, weights);
+    // The remembered direction acts on the current estimate like rows that lie along it.
     double alignment = 0;
     for (size_t k = 0; k < remembered.size(); ++k) {
       alignment += static_cast<double>(remembered[k]) * direction[k];
@@ -201,6 +208,8 @@ std::vector<double> PrincipalDirection::Project(ConstMatrixView rows, absl::Span
   }
   // A line has no sign; power iteration keeps the sign of its start, which is the remembered direction.
   direction_ = std::move(direction);
+  // Which side is positive is decided over all batches, since one batch under noise often has its longer tail by
+  // chance.
   votes_ += SkewVote(projections);
   return projections;
 }
@@ -215,6 +224,7 @@ void GradientSplitter::Start(int64_t units) {
       directions_.row(k)[c] = static_cast<float>(std::cos(static_cast<double>((c + 1) * (2 * k + 1)) * 0.37));
     }
   }
+  // A fixed start, the same in every process: both parties' audits must come to the same figures.
   Orthonormalize(directions_);
   spread_.assign(static_cast<size_t>(directions_.cols()), 0);
   tracked_ = false;
@@ -223,6 +233,7 @@ void GradientSplitter::Start(int64_t units) {
 Matrix GradientSplitter::Track(ConstMatrixView across) {
   const Matrix before = directions_;
   const std::vector<double> spread_before = spread_;
+  // The first batch has nothing to fade, so it counts in full and gets more rounds to find the directions at all.
   const double share = (tracked_ ? 1 - kMemory : 1) / static_cast<double>(across.rows());
   for (int round = 0; round < (tracked_ ? kRounds : kFirstRounds); ++round) {
     // Orthogonal iteration on the fading scatter, of which only the directions and their spreads are kept.
@@ -235,12 +246,14 @@ Matrix GradientSplitter::Track(ConstMatrixView across) {
     spread_ = Orthonormalize(turned);
     directions_ = std::move(turned);
   }
+  // Later stages keep moments in the old coordinates; this matrix carries these into the new ones.
   return tracked_ ? TransposedProduct(directions_, before) : Matrix();
 }
 
 GradientViews GradientSplitter::Split(ConstMatrixView gradients) {
   GradientViews views;
   views.rows = gradients.rows();
+  // Relative to the batch: gradients shrink by orders of magnitude in training, and only their shape is informative.
   const double scale = RootMeanSquare(gradients);
   if (!(scale > 0) || !std::isfinite(scale)) {
     return views;

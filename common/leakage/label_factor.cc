@@ -48,8 +48,10 @@ Matrix Coordinates(const GradientViews& views) {
 
 }  // namespace
 
+// Fading means start at 0 and not at the first value: dividing by this weight removes the bias of that start.
 double LabelFactor::Weight() const { return kFadingMemory * weight_ + 1 - kFadingMemory; }
 
+// With one covariance for both classes the log ratio is linear (Fisher): a product and a threshold.
 double LabelFactor::LogRatio(const Matrix& rows, int64_t row) const {
   double product = 0;
   for (size_t k = 0; k < test_.size(); ++k) {
@@ -99,6 +101,7 @@ LabelFactor::Moments LabelFactor::Absorb(const Matrix& rows) const {
       const double x = rows.row(j)[i];
       batch.of_positives[i] += chance * x;
       batch.mean[i] += x;
+      // Products are symmetric: the lower half is enough.
       for (size_t k = 0; k <= i; ++k) {
         batch.products[i * n + k] += x * rows.row(j)[k];
       }
@@ -126,6 +129,7 @@ void LabelFactor::Fit(const Moments& moments) {
   std::vector<double> middle(n);
   for (size_t i = 0; i < n; ++i) {
     const double mean = moments.mean[i] / weight;
+    // With hardly any positives yet their mean would be a division by nearly 0.
     const double positive = moments.of_positives[i] / std::max(moments.positives, kLeastShare * weight);
     // mean = share * positive + (1 - share) * negative.
     const double negative = (mean - share * positive) / (1 - share);
@@ -151,6 +155,7 @@ void LabelFactor::Fit(const Moments& moments) {
   }
   const double orientation = kept < 0 ? -1 : 1;
   test_ = std::move(difference);
+  // Fisher's direction: noise that is strong in some directions is discounted there, however it is oriented.
   PositiveSystem(std::move(covariance), static_cast<int64_t>(n), kRidge * kRidge).Solve(test_, 1);
   middle_ = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -199,6 +204,7 @@ void LabelFactor::Begin(const Matrix& rows) {
   // Positives are fewer, so their side has the longer tail. The main view is oriented already, by the skewness of all
   // batches.
   const double side = flattest > 0 && skewness_[flattest] < 0 ? -1 : 1;
+  // The fit starts from one coordinate alone; the step of expectation and maximisation brings in the others.
   test_.assign(n, 0);
   test_[flattest] = side * kFirstWeight / std::sqrt(std::max(variances[flattest], kRidge * kRidge));
   middle_ = 0;
@@ -211,6 +217,7 @@ std::vector<double> LabelFactor::Take(const GradientViews& views) {
   const Matrix rows = Coordinates(views);
   const auto n = static_cast<size_t>(rows.cols());
   if (moments_.mean.size() != n) {
+    // A different number of coordinates: a layer of another width, of which nothing is known yet.
     moments_ = {0, std::vector<double>(n), std::vector<double>(n), std::vector<double>(n * n)};
     skewness_.assign(n, 0);
     kurtosis_.assign(n, 0);

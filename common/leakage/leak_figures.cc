@@ -36,6 +36,7 @@ struct Ranking {
   int64_t negatives = 0, positives = 0;
 };
 
+// Sorted and grouped once: AUC, its variance and both true positive rates read the same groups.
 absl::StatusOr<Ranking> Rank(absl::Span<const float> scores, absl::Span<const uint8_t> labels) {
   if (labels.size() != scores.size()) {
     return absl::InvalidArgumentError(
@@ -120,6 +121,7 @@ double NewcombeError(const Ranking& ranking, double auc) {
 }
 
 // The AUC between `auc` and `end`, 0 or 1, that lies as many standard errors of its own from `auc` as limits of 95% do.
+// Halving needs no derivative, and fifty halvings exhaust a double.
 double NewcombeLimit(const Ranking& ranking, double auc, double end) {
   double within = auc, beyond = end;
   for (int halving = 0; halving < 50; ++halving) {
@@ -152,6 +154,7 @@ Estimate EstimateAuc(const Ranking& ranking) {
     estimate.high = UpperBinomialLimit(0, disjoint_pairs, 0.025);
     return estimate;
   }
+  // On the logit scale the interval cannot leave [0, 1], and is asymmetric as the AUC's law is.
   const double logit = std::log(auc / (1 - auc));
   const double half_width = kNormalQuantile975 * std::sqrt(AucVariance(ranking, auc)) / (auc * (1 - auc));
   // Near an end of the scale the sample's variance says little. As many disjoint pairs as the smaller class has rows
@@ -166,6 +169,7 @@ Estimate EstimateAuc(const Ranking& ranking) {
 }
 
 // Height of the ROC curve over the false positive rate 1/`per`.
+// A tied group that straddles the threshold is split in proportion, as an adversary does who accuses it at random.
 double TruePositiveRate(const Ranking& ranking, int64_t per) {
   double budget = static_cast<double>(ranking.negatives) / static_cast<double>(per);  // False positives still allowed.
   double found = 0;
@@ -192,6 +196,7 @@ struct ThresholdRanks {
 ThresholdRanks BoundThreshold(int64_t negatives, int64_t per, double risk) {
   const double share = 1 / static_cast<double>(per);
   // Smallest count c with P(at most c of the negatives exceed the threshold) >= level.
+  // Halving over the counts: the distribution function increases in the count.
   const auto quantile = [&](double level) {
     int64_t below = -1;
     int64_t reached = negatives;
@@ -265,6 +270,7 @@ absl::StatusOr<LeakFigures> MeasureLeak(absl::Span<const float> scores, absl::Sp
   figures.tpr_at_01_percent_fpr = EstimateTruePositiveRate(ranking, 1000);
   if (figures.auc.value < 0.5) {  // The adversary inverts the score, and accuses from its other end.
     std::reverse(ranking.groups.begin(), ranking.groups.end());
+    // At low false positive rates the inverted score may find fewer: the adversary takes the better end.
     const auto larger = [](const Estimate& a, const Estimate& b) { return a.value < b.value ? b : a; };
     figures.tpr_at_1_percent_fpr = larger(figures.tpr_at_1_percent_fpr, EstimateTruePositiveRate(ranking, 100));
     figures.tpr_at_01_percent_fpr = larger(figures.tpr_at_01_percent_fpr, EstimateTruePositiveRate(ranking, 1000));
@@ -274,6 +280,7 @@ absl::StatusOr<LeakFigures> MeasureLeak(absl::Span<const float> scores, absl::Sp
   return figures;
 }
 
+// One infinite score would make the mean and the deviation infinite, and every other score 0.
 void StandardizeScores(std::vector<float>& scores) {
   double count = 0;
   double sum = 0;

@@ -57,6 +57,7 @@ inline __attribute__((always_inline)) void FillElement(const LeftFactor& left, i
   *out = sum;
 }
 
+// Each element is summed over k in order, however wide the registers are: both parties' audits must agree.
 SPLITVEIL_VECTOR_VARIANTS void Fill(const LeftFactor& left, int64_t inner, const float* right, int64_t rows,
                                     int64_t cols, float* out) {
   const int64_t whole_rows = rows / kTileRows * kTileRows;
@@ -74,6 +75,7 @@ SPLITVEIL_VECTOR_VARIANTS void Fill(const LeftFactor& left, int64_t inner, const
   }
 }
 
+// In pairs, which the processor can add at the same time; the order is the same on every machine.
 SPLITVEIL_VECTOR_VARIANTS void AddRows(const float* rows, const double* weights, int64_t count, int64_t cols,
                                        double* out) {
   // Four rows at a time: the sums are loaded and stored once for the four.
@@ -138,6 +140,7 @@ Matrix Product(ConstMatrixView a, ConstMatrixView b) {
   return product;
 }
 
+// The strides of the left factor are exchanged in place of copying its transpose.
 Matrix TransposedProduct(ConstMatrixView a, ConstMatrixView b) {
   Matrix product = Matrix::ToOverwrite(a.cols(), b.cols());
   Fill({a.data(), 1, a.cols()}, a.rows(), b.data(), a.cols(), b.cols(), product.data());
@@ -196,6 +199,7 @@ PositiveSystem::PositiveSystem(std::vector<double> matrix, int64_t size, double 
   }
 }
 
+// Forward with the factor, then backward with its transpose; all right-hand sides at once, as columns of `right`.
 void PositiveSystem::Solve(std::vector<double>& right, int64_t columns) const {
   const auto subtract = [&](int64_t from, int64_t other, double weight) {
     for (int64_t t = 0; t < columns; ++t) {

@@ -24,6 +24,7 @@ struct Offset {
 
 // Origin and direction, and where rows lie in them. Double precision throughout: the difference of two floats may
 // overflow.
+// Rows are projected before the origin is subtracted: the projection of the origin is a constant, computed once.
 class Frame {
  public:
   explicit Frame(const Population& population)
@@ -42,6 +43,7 @@ class Frame {
     std::vector<Offset> offsets;
     offsets.reserve(along.size());
     for (size_t j = 0; j < along.size(); ++j) {
+      // Pythagoras in place of a second pass; rounding may push the difference below 0.
       offsets.push_back({along[j], std::max(0.0, squared[j] - along[j] * along[j])});
     }
     return offsets;
@@ -52,6 +54,7 @@ class Frame {
   double origin_along_;
 };
 
+// A batch with one class has no distance between the classes; the caller skips it, which is no error of a run.
 absl::Status CheckClasses(ConstMatrixView clean, ConstMatrixView released, absl::Span<const uint8_t> labels) {
   if (clean.rows() != released.rows() || clean.cols() != released.cols() ||
       static_cast<int64_t>(labels.size()) != clean.rows()) {
@@ -102,6 +105,7 @@ void MeasureClasses(const std::vector<Offset>& offsets, int64_t cols, absl::Span
     classes[c]->mean /= counts[c];
     classes[c]->across /= counts[c] * axes_across;
   }
+  // In two passes, mean before variance: sums of squares lose all digits if the mean is far from the origin.
   for (size_t j = 0; j < labels.size(); ++j) {
     const double deviation = offsets[j].along - classes[labels[j]]->mean;
     classes[labels[j]]->along += deviation * deviation / std::max(1.0, counts[labels[j]] - 1);
@@ -120,6 +124,7 @@ void ModelClasses(ConstMatrixView clean, ConstMatrixView released, const std::ve
                   Population& population) {
   const std::array<Population::Class*, 2> classes = {&population.negative, &population.positive};
   std::array<double, 2> counts = {}, spread = {};
+  // The noise is the difference of released and clean rows, which only the label party has.
   const std::vector<double> noise_squared = SquaredDistances(released, clean),
                             clean_along = Frame(population).Along(clean),
                             from_origin_squared = SquaredDistancesTo(clean, population.origin);
@@ -144,6 +149,7 @@ void ModelClasses(ConstMatrixView clean, ConstMatrixView released, const std::ve
     classes[c]->along = variance + classes[c]->along / counts[c];
     classes[c]->across = variance + classes[c]->across / (counts[c] * std::max(1.0, axes - 1));
   }
+  // Unbiased noise does not move a mean, so measured and modelled classes share it.
   population.negative.mean = population.measured_negative.mean;
   population.positive.mean = population.measured_positive.mean;
 }
@@ -151,6 +157,7 @@ void ModelClasses(ConstMatrixView clean, ConstMatrixView released, const std::ve
 // One class's variances as the likelihood takes them: none below what floats of the two classes' size resolve.
 Population::Class Resolved(const Population::Class& own, const Population::Class& other) {
   const double distance = own.mean - other.mean;
+  // A class without any spread would give infinite ratios, and infinite ones cannot be compared with each other.
   const double scale = std::max({own.along, own.across, other.along, other.across, distance * distance});
   constexpr double kResolution = 1e-12;
   const double least = scale > 0 ? scale * kResolution : 1;
@@ -162,6 +169,8 @@ Population::Class Resolved(const Population::Class& own, const Population::Class
 absl::StatusOr<Population> EstimatePopulation(ConstMatrixView clean, ConstMatrixView released,
                                               absl::Span<const uint8_t> labels, absl::Span<const float> line) {
   SPLITVEIL_RETURN_IF_ERROR(CheckClasses(clean, released, labels));
+  // Clean means: the direction is what the noise hides, and an adversary that knows the distributions knows it exactly.
+  // A direction fitted to the released rows would follow their noise and show a leak that is none.
   const std::array<std::vector<double>, 2> means = ClassMeans(clean, labels);
   double squared = 0, on_line = 0;
   for (int64_t k = 0; k < clean.cols(); ++k) {
@@ -206,6 +215,7 @@ absl::StatusOr<Population> PopulationEstimator::Next(ConstMatrixView clean, Cons
     // What the noise states is exact. Only if it states nothing is its size taken from earlier batches.
     const bool states = std::isfinite(stated[c]->along) && std::isfinite(stated[c]->across);
     const Averages& earlier = averages_[c];
+    // By definition of the origin and the distance, and free of this batch's draw.
     modelled[c]->mean = measured[c]->mean = c == 0 ? 0 : distance;
     modelled[c]->along = modelled[c]->spread + (states ? stated[c]->along : earlier.noise.along * dg_squared);
     modelled[c]->across = modelled[c]->spread + (states ? stated[c]->across : earlier.noise.across * dg_squared);
@@ -223,6 +233,7 @@ void PopulationEstimator::Remember(const Population& batch, double dg_squared) {
   // The plain mean of the first batches, then an average that follows the training.
   constexpr double kLeastWeight = 0.05;
   const double weight = std::max(kLeastWeight, 1 / static_cast<double>(++batches_));
+  // In units of ||dg||^2, so that moments of batches with gradients of different size can be averaged.
   const auto blend = [&](double value, double& average) { average += weight * (value / dg_squared - average); };
   for (int c : {0, 1}) {
     const Population::Class& modelled = c == 0 ? batch.negative : batch.positive;
@@ -241,6 +252,7 @@ std::vector<float> LikelihoodRatioScores(ConstMatrixView gradients, const Popula
   const Population::Class negative = Resolved(of_negatives, of_positives);
   const Population::Class positive = Resolved(of_positives, of_negatives);
   const double axes_across = static_cast<double>(gradients.cols() - 1);
+  // Of the normalising factors of the two Gaussians. It changes no order within a batch; sums over batches need it.
   const double constant =
       std::log(negative.along / positive.along) + axes_across * std::log(negative.across / positive.across);
   const double across_weight = axes_across > 0 ? 1 / negative.across - 1 / positive.across : 0;

@@ -13,6 +13,7 @@
 namespace splitveil {
 namespace {
 
+// Saturated: a norm beyond a float's range must stay comparable, or one huge row would make the AUC undefined.
 std::vector<float> Roots(absl::Span<const double> squares) {
   std::vector<float> roots;
   roots.reserve(squares.size());
@@ -85,6 +86,7 @@ Bisector Between(const std::vector<double>& first, const std::vector<double>& se
   Bisector bisector;
   bisector.normal.reserve(first.size());
   for (size_t k = 0; k < first.size(); ++k) {
+    // The normal is kept in float for the fast products; a difference of two means may be too large for one.
     bisector.normal.push_back(Saturated(second[k] - first[k]));
     bisector.offset += (second[k] - first[k]) * (second[k] + first[k]) / 2;
   }
@@ -139,6 +141,7 @@ std::vector<float> HintScores::Nearest(int hints, const Closeness& closeness) co
 
 std::vector<float> HintScores::Distance(int hints) const {
   return Nearest(hints, [this](size_t j, size_t hint) {
+    // The expansion |a|^2 + |b|^2 - 2ab can come out below 0 by rounding if two rows are almost equal.
     const double squared =
         squared_norms_[j] + squared_norms_[hint_rows_[hint]] - 2 * products_[j * hint_rows_.size() + hint];
     return -std::sqrt(std::max(0.0, squared));
@@ -195,6 +198,7 @@ std::vector<float> MajorityDirectionScores(ConstMatrixView gradients) {
   std::vector<double> others(rows, static_cast<double>(references));
   for (int64_t first = 0; first < references; first += kLanes) {
     const int64_t lanes = std::min(kLanes, references - first);
+    // Transposed into columns, so that the inner loop below reads memory in order.
     Matrix columns(gradients.cols(), kLanes);
     std::array<int64_t, kLanes> reference = {};
     for (int64_t lane = 0; lane < lanes; ++lane) {
@@ -217,6 +221,7 @@ std::vector<float> MajorityDirectionScores(ConstMatrixView gradients) {
   for (int64_t j = 0; j < rows; ++j) {
     // A reference is not compared with itself, so it has one other less.
     const double counted = std::max(1.0, others[j]);
+    // The mean cosine lies in [-1, 1], so a quarter of it over `counted` breaks ties without reordering unequal shares.
     scores[j] = static_cast<float>(-(agreeing[j] + cosines[j] / counted / 4) / counted);
   }
   return scores;
@@ -225,6 +230,7 @@ std::vector<float> MajorityDirectionScores(ConstMatrixView gradients) {
 TwoMeans ClusterInTwo(ConstMatrixView rows, absl::Span<const float> direction) {
   TwoMeans clusters;
   clusters.scores.resize(rows.rows());
+  // No principal direction means that all rows are equal or not finite: nothing can be told, so all scores stay 0.
   if (direction.empty()) {
     return clusters;
   }
@@ -258,6 +264,8 @@ TwoMeans ClusterInTwo(ConstMatrixView rows, absl::Span<const float> direction) {
     }
     bisector = BetweenMeans(rows, in_second, mean);
   }
+  // The margin of the last round is the score, not the side: the AUC needs an order, and rows near the plane are
+  // doubtful.
   clusters.share_along = second_size / static_cast<double>(rows.rows());
   for (int64_t j = 0; j < rows.rows(); ++j) {
     clusters.scores[j] = Saturated(2 * margins[j]);

@@ -26,6 +26,7 @@ struct Keyed {
 };
 
 // Orders as the numbers do: those below zero with all bits turned over, the others above them.
+// IEEE floats of one sign are ordered as their bits read as integers; negative ones in reverse.
 uint32_t OrderedBits(float score) {
   // -0 and 0 are equal as scores and must tie; their bits differ.
   const float zero_is_positive = score + 0.0f;
@@ -106,6 +107,7 @@ absl::StatusOr<double> LeakAuc(absl::Span<const float> scores, absl::Span<const 
     positives += tied_positives;
     begin = end;
   }
+  // An AUC of 0.5 in place of the error would count as a measurement of no leak.
   if (negatives == 0 || positives == 0) {
     return absl::FailedPreconditionError("leak AUC: both classes are needed");
   }
@@ -118,6 +120,7 @@ namespace {
 constexpr double kBins = StepSeries::kMost;
 
 // Upper edge of the bin in which the value of this rank, from 1, lies; `counts` from the lowest bin to the highest.
+// The upper edge, never the middle: a quantile that is held against a bound may be too high but not too low.
 double EdgeOf(const std::vector<int64_t>& counts, int64_t rank, double lowest, double width) {
   int64_t below = 0;
   size_t bin = 0;
@@ -195,6 +198,7 @@ StepSeries::StepSeries(std::initializer_list<double> values) {
   }
 }
 
+// NaN counts as 1, the worst: a figure that could not be computed must not make a run look better.
 void StepSeries::Add(double value) {
   latest_ = std::isnan(value) ? 1 : std::clamp(value, 0.0, 1.0);
   if (counts_.empty() && values_.size() < kMost) {

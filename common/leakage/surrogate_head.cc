@@ -21,6 +21,7 @@ constexpr double kRidge = 1e-2;
 constexpr double kLeastRidge = 1e-6;
 
 // The same lines in every process, so that both parties' audits give the same figures.
+// Random signs keep inner products up to small errors (Johnson-Lindenstrauss), and the system below stays 129 wide.
 Matrix FixedLines(int64_t from, int64_t to) {
   std::mt19937_64 random(1);  // NOLINT(cert-msc51-cpp): no secret depends on it.
   Matrix lines(from, to);
@@ -49,6 +50,7 @@ constexpr double kLargestMainWeight = 6;
 constexpr double kLargestCosineWeight = 12;
 
 // Log ratio per unit of a score of variance `variance` whose correlation with a label of -1 or 1 is `reliability`.
+// Two Gaussian classes at a distance d and with variance s^2 have the log ratio d x / s^2; the correlation gives both.
 double WeightOf(double reliability, double variance) {
   return variance > 0 ? 2 * reliability / (std::sqrt(variance) * (1 - reliability * reliability)) : 0;
 }
@@ -62,6 +64,7 @@ double MeanProduct(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 // Expected label, -1 or 1, of each log ratio.
+// tanh(x / 2) is P(positive) - P(negative) if x is the log odds.
 std::vector<float> Beliefs(const std::vector<float>& log_ratios) {
   std::vector<float> beliefs(log_ratios.size());
   std::transform(log_ratios.begin(), log_ratios.end(), beliefs.begin(), [](float x) { return std::tanh(x / 2); });
@@ -96,6 +99,7 @@ FieldCosines LabelDirectionField::Cosines(const ActivationFeatures& regression, 
                                           const Matrix& across) const {
   const auto rows = static_cast<size_t>(across.rows());
   FieldCosines cosines = {std::vector<float>(rows), std::vector<float>(rows)};
+  // Before the first Learn, or after the layer changed: no opinion on any row.
   if (moments_.rows() != features.cols() || moments_.cols() != across.cols()) {
     return cosines;
   }
@@ -112,6 +116,8 @@ FieldCosines LabelDirectionField::Cosines(const ActivationFeatures& regression, 
 }
 
 void LabelDirectionField::Learn(const Matrix& features, const Matrix& across, absl::Span<const float> beliefs) {
+  // Gradients of negatives point the other way than those of positives: turned round by the belief, both teach one
+  // field.
   Matrix believed = across;
   for (int64_t j = 0; j < believed.rows(); ++j) {
     for (float& component : believed.row(j)) {
@@ -125,6 +131,7 @@ void LabelDirectionField::Learn(const Matrix& features, const Matrix& across, ab
 }
 
 void ActivationFeatures::Start(int64_t cut_width) {
+  // Wider cut layers would cost the cube of their width in each batch.
   lines_ = cut_width > kLargestWidth ? FixedLines(cut_width, kLargestWidth) : Matrix();
   centre_.clear();
   scale_ = 0;
@@ -161,6 +168,7 @@ Matrix ActivationFeatures::Take(ConstMatrixView activations) {
   }
   Fade(TransposedProduct(features, features), 1 / static_cast<double>(rows.rows()), second_moments_);
   double trace = 0;
+  // The ridge is relative to the features' own size, so it shrinks alike whatever the scale of the activations.
   for (int64_t k = 1; k < width(); ++k) {
     trace += second_moments_.row(k)[k];
   }
@@ -189,11 +197,15 @@ std::vector<float> SurrogateHead::Weigh(const FieldCosines& cosines, const std::
   Fade(MeanProduct(cosines.even, cosines.odd), teacher.a_b);
   Fade(MeanProduct(whole, whole), teacher.squared);
   // Correlations m a = rho_m rho_a and so on, so that m a * m b / a b = rho_m^2.
+  // If a pair disagrees, at least one view has nothing but noise, and the formula would take the root of a negative
+  // number.
   const bool agree = teacher.main_a > 0 && teacher.main_b > 0 && teacher.a_b > 0;
   const double main_reliability = std::clamp(agree ? std::sqrt(teacher.main_a * teacher.main_b / teacher.a_b) : 0,
                                              kLeastReliability, kLargestReliability);
+  // The field is trusted as far as it agrees with the main view, corrected for how unreliable that view itself is.
   const double agreement = teacher.squared > 0 ? (teacher.main_a + teacher.main_b) / std::sqrt(teacher.squared) : 0;
   const double reliability = std::clamp(agreement / main_reliability, 0.0, kLargestReliability);
+  // The caps keep an early lucky agreement from deciding: a few rows suffice to correlate by chance.
   const double main_weight = std::min(WeightOf(main_reliability, 1), kLargestMainWeight);
   const double cosine_weight = std::min(WeightOf(reliability, teacher.squared), kLargestCosineWeight);
   std::vector<float> log_ratios;
@@ -211,6 +223,7 @@ SurrogateScores SurrogateHead::Take(const GradientViews& views, ConstMatrixView 
   if (views.empty()) {
     return scores;
   }
+  // The start, before any field has learnt: only the main view, at the least reliability that is assumed.
   std::vector<float> evidence;
   evidence.reserve(views.main.size());
   for (float place : views.main) {

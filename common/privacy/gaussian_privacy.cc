@@ -82,6 +82,8 @@ absl::StatusOr<GaussianPrivacy> GaussianPrivacy::FromSigma(double sigma, double 
     return absl::InvalidArgumentError(
         absl::StrCat("Gaussian privacy: expected a finite sensitivity >= 0, found ", sensitivity));
   }
+  // The definition: two laws N(0, sigma^2) whose means lie at most `sensitivity` apart (Dong, Roth and Su, JRSS B
+  // 2022).
   return GaussianPrivacy(sensitivity / sigma);
 }
 
@@ -123,10 +125,12 @@ absl::StatusOr<GaussianPrivacy> GaussianPrivacy::FromEpsilonDelta(double epsilon
     const double middle = Middle(low, high);
     (GaussianPrivacy(middle).DeltaAt(epsilon) <= delta ? low : high) = middle;
   }
+  // The end that keeps the promise, so rounding makes the noise a little larger and never smaller.
   return GaussianPrivacy(low);
 }
 
 GaussianPrivacy GaussianPrivacy::Compose(absl::Span<const GaussianPrivacy> parts) {
+  // Squares of mu add over independent releases (Dong, Roth and Su).
   double mu = 0;
   for (const GaussianPrivacy& part : parts) {
     // hypot, since the square of a large mu would overflow.
@@ -135,9 +139,11 @@ GaussianPrivacy GaussianPrivacy::Compose(absl::Span<const GaussianPrivacy> parts
   return GaussianPrivacy(mu);
 }
 
+// The area under the Gaussian trade-off curve, exact for the best test.
 double GaussianPrivacy::AucBound() const { return NormalCdf(mu_ / static_cast<double>(kSqrt2)); }
 
 double GaussianPrivacy::TprBound(double fpr) const {
+  // A rate that is none bounds nothing.
   if (!(fpr >= 0 && fpr <= 1)) {
     return 1;
   }
@@ -160,6 +166,7 @@ double GaussianPrivacy::DeltaAt(double epsilon) const {
   const long double near = epsilon / mu - mu / 2;
   const long double far = epsilon / mu + mu / 2;
   // e^epsilon density(far) = density(near), so that neither the exponential nor the tails overflow or underflow.
+  // Two forms: where both tails are small their difference cancels, and the common density is taken out first.
   const long double delta = near >= 0 ? Density(near) * (MillsRatio(near) - MillsRatio(far))
                                       : UpperTail(near) - Density(near) * MillsRatio(far);
   return delta > 0 ? static_cast<double>(delta < 1 ? delta : 1) : 0;
@@ -186,6 +193,7 @@ double GaussianPrivacy::EpsilonAt(double delta) const {
     const double middle = Middle(low, high);
     (DeltaAt(middle) <= delta ? high : low) = middle;
   }
+  // The end that keeps the promise: the epsilon that is stated may be too large but never too small.
   return high;
 }
 

@@ -28,6 +28,7 @@ int ChangedComponents(LabelKind kind) { return kind == LabelKind::kOneHot ? 2 : 
 
 }  // namespace
 
+// A one-hot label changes in two components at once, so its Euclidean sensitivity is sqrt 2.
 double LabelSensitivity(LabelKind kind) { return std::sqrt(ChangedComponents(kind)); }
 
 double RoundingSlack(uint32_t sigma_units) {
@@ -36,6 +37,7 @@ double RoundingSlack(uint32_t sigma_units) {
   }
   const double sigma = sigma_units;
   // T of the header: 40 standard deviations, and the distance by which a label moves the noise.
+  // Beyond 40 standard deviations both laws together have a probability that kUnlikely covers.
   const double reach = 40 + kLabelGridUnit / sigma;
   return (reach * reach / 24 + 1.0 / 23) / (sigma * sigma);
 }
@@ -52,6 +54,7 @@ absl::StatusOr<LabelPrivacy> LabelPrivacy::OfReleases(LabelKind kind, absl::Span
     SPLITVEIL_ASSIGN_OR_RETURN(
         const GaussianPrivacy one,
         GaussianPrivacy::FromSigma(sigma_units[release], kLabelGridUnit * LabelSensitivity(kind)));
+    // In grid units on both sides: the sampler draws integers, and a label moves by kLabelGridUnit of them.
     releases.push_back(one);
     // Activations get Gaussian noise, which is not discrete: no slack.
     slack += kind == LabelKind::kActivations ? 0 : ChangedComponents(kind) * RoundingSlack(sigma_units[release]);
@@ -63,6 +66,7 @@ LabelPrivacy LabelPrivacy::Compose(absl::Span<const LabelPrivacy> runs) {
   LabelPrivacy all;
   for (const LabelPrivacy& run : runs) {
     all.gaussian_ = GaussianPrivacy::Compose({all.gaussian_, run.gaussian_});
+    // Distances of laws in logarithms add under composition, as pure epsilons do.
     all.slack_ += run.slack_;
   }
   return all;
@@ -77,6 +81,7 @@ double LabelPrivacy::TprBound(double fpr) const {
   if (slack_ == 0 || !(fpr >= 0 && fpr <= 1)) {
     return gaussian_.TprBound(fpr);
   }
+  // The attacker's rates on the discrete law exceed those on the Gaussian by this factor at most, on either side.
   const double factor = std::exp(slack_);
   return std::min(1.0, factor * gaussian_.TprBound(std::min(1.0, factor * fpr + kUnlikely)) + kUnlikely);
 }
@@ -98,6 +103,7 @@ double LabelPrivacy::EpsilonAt(double delta) const {
   if (DeltaAt(0) <= delta) {
     return 0;
   }
+  // Solved for the Gaussian part: what the slack takes of delta is not available to the noise.
   const double left = (delta - kUnlikely) / std::exp(slack_) * kRoundedDown;
   return left > 0 ? (slack_ + gaussian_.EpsilonAt(left)) * kRoundedUp : kInfinity;
 }
@@ -152,6 +158,7 @@ Law Sum(const Law& a, const Law& b) {
 
 double ComposedAucBound(double mu_squared, std::vector<double> epsilons) {
   const auto is_none = [](double value) { return !(value >= 0); };
+  // A release with an unknown strength makes the sum unknown: no bound.
   if (is_none(mu_squared) || std::any_of(epsilons.begin(), epsilons.end(), is_none)) {
     return 1;
   }
@@ -161,10 +168,12 @@ double ComposedAucBound(double mu_squared, std::vector<double> epsilons) {
   for (size_t i = 0; i < epsilons.size();) {
     const size_t count =
         static_cast<size_t>(std::count(epsilons.begin() + static_cast<std::ptrdiff_t>(i), epsilons.end(), epsilons[i]));
+    // One label in the clear is all an adversary needs, whatever noise there is on the rest.
     if (std::isinf(epsilons[i])) {  // A label that is never flipped.
       return 1;
     }
     if (law.size() * (2 * count + 1) <= kMostValues) {
+      // Exact as long as the law stays small: a Gaussian in its place would be looser, by much for few flips.
       law = Sum(law, LawOfFlips(epsilons[i], count));
     } else {
       // The Gaussian mechanism whose trade-off curve passes through the corner of the flip: it discloses at least as
@@ -177,11 +186,14 @@ double ComposedAucBound(double mu_squared, std::vector<double> epsilons) {
   const double mu = std::sqrt(mu_squared);
   double auc = 0;
   for (const auto& [d, probability] : law) {
+    // P(a positive's log ratio exceeds a negative's) given the flips' share of it; without Gaussian noise ties count
+    // half.
     const double wins = mu > 0                ? NormalCdf((mu_squared + d) / (std::sqrt(2.0) * mu))
                         : std::abs(d) <= kTie ? 0.5
                                               : (d > 0 ? 1.0 : 0.0);
     auc += probability * wins;
   }
+  // Rounding may have moved the sum of products out of [0.5, 1].
   return std::isfinite(mu) ? std::clamp(auc, 0.5, 1.0) : 1;
 }
 
@@ -194,6 +206,7 @@ absl::Status Refused(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat("label noise plan: ", parts...));
 }
 
+// The limit keeps the slack's formula valid, whose probability of failure is stated for at most 2^20 releases.
 absl::Status CheckOptions(const LabelNoisePlanOptions& options) {
   if (options.releases < 1 || options.releases > kMaxReleases) {
     return Refused("releases: expected 1 to ", kMaxReleases, ", found ", options.releases);
@@ -212,6 +225,7 @@ absl::Status CheckOptions(const LabelNoisePlanOptions& options) {
 
 // sigma_i / sigma_0 of the releases that draw noise.
 std::vector<double> RelativeSigmas(const LabelNoisePlanOptions& options) {
+  // Only ratios here: the strength of the whole run then decides the size of the first.
   const bool frozen = options.schedule == NoiseSchedule::kFirstThenFrozen;
   // Frozen releases repeat the last noised label: they draw nothing and cost nothing.
   std::vector<double> relative(frozen ? options.noisy_releases : options.releases, 1.0);
@@ -294,6 +308,7 @@ absl::StatusOr<LabelNoisePlan> WithoutRoundingError(const LabelNoisePlanOptions&
     if (units == kMinSigmaUnits) {
       return plan;
     }
+    // A unit less for every release keeps the schedule's ratios nearly as they were.
     --units;
   }
   SPLITVEIL_ASSIGN_OR_RETURN(less.run, LabelPrivacy::OfReleases(options.label_kind, less.sigma_units));
@@ -307,6 +322,7 @@ absl::StatusOr<LabelNoisePlan> PlanForRun(const LabelNoisePlanOptions& options, 
   double precision = 0;
   for (const double sigma : relative) {
     // Independent Gaussian releases of one label compose as their precisions add (Dong, Roth and Su, JRSS B 2022).
+    // So the first sigma follows from mu in closed form, and the schedule keeps its shape.
     precision += 1 / (sigma * sigma);
   }
   LabelNoisePlan plan;
@@ -321,6 +337,7 @@ absl::StatusOr<LabelNoisePlan> PlanForRun(const LabelNoisePlanOptions& options, 
 absl::StatusOr<LabelNoisePlan> PlanLabelNoise(const LabelNoisePlanOptions& options) {
   SPLITVEIL_RETURN_IF_ERROR(CheckOptions(options));
   const std::vector<double> relative = RelativeSigmas(options);
+  // Here sigma is the promise and the strength of the run its result: nothing has to be solved.
   if (const auto* strength = std::get_if<FirstReleaseSigma>(&options.strength)) {
     LabelNoisePlan plan;
     SPLITVEIL_ASSIGN_OR_RETURN(plan.sigma_units, RoundUp(strength->sigma, relative));

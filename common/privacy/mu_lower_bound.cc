@@ -53,6 +53,7 @@ absl::Status CheckInput(absl::Span<const float> scores, absl::Span<const uint8_t
         absl::StrCat("lower bound of mu: expected as many labels as scores, below 2^32, found ", labels.size(), " and ",
                      scores.size()));
   }
+  // A bound that holds less often than not would refute nothing.
   if (!(options.confidence >= 0.5 && options.confidence < 1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("lower bound of mu: confidence: expected in [0.5, 1), found ", options.confidence));
@@ -74,6 +75,7 @@ absl::Status CheckInput(absl::Span<const float> scores, absl::Span<const uint8_t
 
 // Class by class, so that neither half lacks one. The testing half gets the odd example: it gives the bound.
 Halves Split(absl::Span<const float> scores, absl::Span<const uint8_t> labels, uint64_t seed) {
+  // From a fixed seed: a split that could be drawn again until it refutes would make the confidence meaningless.
   SeededStream random(Sha256(absl::StrCat(kSplitTag, seed)));
   Halves halves;
   for (const uint8_t label : {0, 1}) {
@@ -83,6 +85,7 @@ Halves Split(absl::Span<const float> scores, absl::Span<const uint8_t> labels, u
         members.push_back({scores[i], label});
       }
     }
+    // Fisher and Yates: every split is equally likely.
     for (size_t i = members.size(); i > 1; --i) {
       std::swap(members[i - 1], members[random.UniformBelow(static_cast<uint32_t>(i))]);
     }
@@ -100,6 +103,7 @@ class WilsonLimits {
   WilsonLimits(Counts totals, double risk) : totals_(totals), z_(-NormalQuantile(risk)) {}
 
   // The mu that the other half would confirm if it were like this one.
+  // Rates that are only estimated would favour thresholds with a handful of examples beyond them.
   double Mu(const Counts& flagged) const {
     return NormalQuantile(Limit(flagged.positives, totals_.positives, -1)) -
            NormalQuantile(Limit(flagged.negatives, totals_.negatives, 1));
@@ -141,6 +145,7 @@ ThresholdTest ChooseTest(std::vector<Example> examples, double risk) {
   Counts below;  // Examples of a smaller score; after the group, of a score at most its own.
   for (size_t begin = 0; begin < examples.size();) {
     const float score = examples[begin].score;
+    // Thresholds lie between groups of equal scores: to split a tie would need randomness that the testing half lacks.
     consider({totals.positives - below.positives, totals.negatives - below.negatives}, {score, true});
     for (; begin < examples.size() && examples[begin].score == score; ++begin) {
       below.Add(examples[begin].label);
@@ -153,6 +158,7 @@ ThresholdTest ChooseTest(std::vector<Example> examples, double risk) {
 // (epsilon, delta)-differential privacy has TPR <= e^epsilon FPR + delta, and the same of the rates of the opposite
 // answer (Kairouz, Oh and Viswanath, ICML 2015, theorem 2.1).
 double EpsilonLower(double tpr_low, double fpr_high, double delta) {
+  // Both inequalities are tried, since a test may be strong in either of its answers.
   double epsilon = 0;
   if (tpr_low > delta) {
     epsilon = std::max(epsilon, std::log((tpr_low - delta) / fpr_high));
@@ -175,6 +181,7 @@ absl::StatusOr<MuLowerBound> LowerBoundMu(absl::Span<const float> scores, absl::
   }
   // Half of the error probability for each of the two rates.
   const double risk = (1 - options.confidence) / 2;
+  // The test is fixed now; on the other half its counts are plain binomials, which the exact limits need.
   const ThresholdTest test = ChooseTest(std::move(halves.choosing), risk);
   Counts flagged;
   for (const Example& example : halves.testing) {
@@ -201,15 +208,18 @@ double MuLowerOfNoise(double mu, double squares, int64_t draws, double risk) {
     return 0;
   }
   const auto count = static_cast<double>(draws);
+  // The sum of squares of `draws` standard normals is chi-square, which is a gamma law of half its degrees.
   const double quantile = 2 * boost::math::gamma_p_inv(count / 2, risk);
   constexpr double kLeastVariance = 1e-12;  // No noise at all is found as such; the figure stays finite.
   return mu * std::sqrt(quantile / std::max(squares, kLeastVariance * count));
 }
 
 double ExpectedMuLower(double mu, int64_t positives, int64_t negatives, double confidence) {
+  // LowerBoundMu needs an example of each class in each half.
   if (positives < 2 || negatives < 2) {
     return 0;
   }
+  // As Split divides them.
   const Counts testing = {positives - positives / 2, negatives - negatives / 2};
   const WilsonLimits limits(testing, (1 - confidence) / 2);
   const auto expected = [](double share, int64_t trials) {

@@ -31,6 +31,8 @@ const SqliteApplication& ApplicationOf(LabelKind kind) {
   return kind == LabelKind::kActivations ? kOfActivations : kOfLabels;
 }
 
+// One debit per example and strength, with the number of draws: the same draw released again discloses nothing new, and
+// must not be counted again. The label is kept because the same noise on a changed label would reveal the difference.
 constexpr char kTables[] = R"sql(
 CREATE TABLE account(id TEXT NOT NULL CHECK (id <> ''), noise_key BLOB NOT NULL CHECK (length(noise_key) = 32)) STRICT;
 CREATE TABLE label_set(
@@ -65,6 +67,7 @@ absl::Status CheckFile(const std::string& path, int create) {
     const std::string why = errno == ELOOP ? "expected a file, found a symbolic link" : std::strerror(errno);
     return errno == ENOENT ? absl::NotFoundError("its folder does not exist") : absl::InvalidArgumentError(why);
   }
+  // Checked on the open file and not on the path, which could be exchanged between the check and the use.
   struct stat facts = {};
   const bool own = fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_uid == geteuid() &&
                    facts.st_nlink == 1 && (facts.st_mode & (S_IRWXG | S_IRWXO)) == 0;
@@ -77,6 +80,7 @@ absl::Status CheckFile(const std::string& path, int create) {
 // Whether it is an account already, not an empty file that is to become one.
 absl::StatusOr<bool> IsAccount(SqliteDatabase& database, LabelKind kind) {
   SPLITVEIL_ASSIGN_OR_RETURN(const SqliteFinding found, FindApplication(database, ApplicationOf(kind)));
+  // A newer program's file may count what this one does not know of: reading it as if complete would forget releases.
   if (found.content == SqliteContent::kOtherVersion) {
     return absl::InvalidArgumentError(absl::StrCat("version of the privacy account: expected ",
                                                    ApplicationOf(kind).version, ", found ", found.version));
@@ -94,6 +98,7 @@ std::string NewId() {
 absl::Status CreateAccount(SqliteDatabase& database, LabelKind kind) {
   SPLITVEIL_RETURN_IF_ERROR(database.Execute(kTables));
   SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement insert, database.Prepare("INSERT INTO account VALUES (?1, ?2)"));
+  // The key lives with the counts: noise drawn under another key would be independent, and the two could be averaged.
   const SecretKey key = SecretKey::Generate();
   SPLITVEIL_RETURN_IF_ERROR(insert.Run(NewId(), absl::MakeConstSpan(key.bytes())));
   return SignApplication(database, ApplicationOf(kind));
@@ -124,6 +129,7 @@ absl::StatusOr<Releases> ReadReleases(SqliteDatabase& database, absl::string_vie
   }
 }
 
+// A debit without a strength cannot be added up; skipping it would understate what was released.
 absl::StatusOr<Release> FindRelease(const Releases& releases, int64_t number) {
   const auto found = releases.find(number);
   return found != releases.end() ? absl::StatusOr<Release>(found->second)
@@ -163,10 +169,12 @@ absl::Status CheckKind(SqliteDatabase& database, absl::string_view label_set, La
   SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement select, database.Prepare("SELECT kind FROM label_set WHERE name = ?1"));
   SPLITVEIL_RETURN_IF_ERROR(select.Bind(label_set));
   SPLITVEIL_ASSIGN_OR_RETURN(const bool known, select.Next());
+  // A label set of a different kind has other sensitivities, so its counts mean something else.
   return !known || select.Int64(0) == static_cast<int64_t>(kind) ? absl::OkStatus() : OtherLabels(label_set);
 }
 
 absl::StatusOr<AccountFile> OpenOrMakeAccount(const std::string& path, LabelKind kind) {
+  // Before SQLite opens it: the file must never exist with wider permissions, not even for a moment.
   SPLITVEIL_RETURN_IF_ERROR(CheckFile(path, O_CREAT));
   AccountFile file;
   SPLITVEIL_ASSIGN_OR_RETURN(file.database, SqliteDatabase::Open(path, SqliteDatabase::Mode::kCreate));
@@ -189,6 +197,7 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAccountToCount(const std::st
 }
 
 absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAccountToRead(const std::string& path, LabelKind kind) {
+  // A missing file is an account to come; a missing folder is a mistake in the path, and CheckFile says so.
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored)) &&

@@ -42,6 +42,8 @@ DrawsBySigma MostDraws(absl::Span<const NoiseReleases> releases) {
   DrawsBySigma most;
   for (const NoiseReleases& some : releases) {
     int64_t& draws = most[some.sigma_units];
+    // Draws of one strength are numbered and taken in order, so two plans share the first ones: the longer one has them
+    // all.
     draws = std::max<int64_t>(draws, some.draws);
   }
   return most;
@@ -60,6 +62,7 @@ absl::Status CheckOptions(const PrivacyAccountOptions& options) {
 }
 
 // In the order of the table, so that a pass over many examples reads it once.
+// The table is clustered by example: in any other order each look-up would touch a page of its own.
 std::vector<size_t> InTableOrder(absl::Span<const NoiseRow> examples) {
   std::vector<size_t> order(examples.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -68,6 +71,7 @@ std::vector<size_t> InTableOrder(absl::Span<const NoiseRow> examples) {
 }
 
 // In units of 1 / (sigma units)^2.
+// The squared mu of the Gaussian part; enough to rank examples, as the slack is many orders smaller.
 double Divergence(const Released& released) {
   const double sensitivity = LabelSensitivity(released.release.kind);
   const double sigma = released.release.sigma_units;
@@ -76,6 +80,7 @@ double Divergence(const Released& released) {
 
 absl::StatusOr<LabelPrivacy> Composed(absl::Span<const Released> all) {
   std::vector<LabelPrivacy> parts;
+  // By kind, since the sensitivity of a release depends on it.
   for (const LabelKind kind :
        {LabelKind::kBinary, LabelKind::kOneHot, LabelKind::kUnitInterval, LabelKind::kActivations}) {
     std::vector<uint32_t> sigmas;
@@ -93,6 +98,7 @@ absl::StatusOr<LabelPrivacy> Composed(absl::Span<const Released> all) {
 class MostExposed {
  public:
   // All that was released of one example.
+  // Only the largest sum is kept: the lifetime limit is a promise to every single person, not on average.
   void Consider(const std::vector<Released>& all) {
     double divergence = 0;
     for (const Released& released : all) {
@@ -162,6 +168,7 @@ template <typename LookUp>
 absl::Status LookUpEach(SqliteDatabase& database, const PrivacyAccountOptions& options,
                         absl::Span<const NoiseRow> examples, const LookUp& look_up) {
   return InParts(InTableOrder(examples), [&](absl::Span<const size_t> part, bool) {
+    // Releases are read inside each transaction, since another process may have added a strength since the last one.
     return InTransaction(
         database, [&] { return LookUpPart(database, options, part, look_up); }, kToRead);
   });
@@ -181,6 +188,7 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::Open(PrivacyAcco
 absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::OpenToRead(PrivacyAccountOptions options) {
   SPLITVEIL_RETURN_IF_ERROR(CheckOptions(options));
   absl::StatusOr<std::unique_ptr<SqliteDatabase>> database = OpenAccountToRead(options.path, options.label_kind);
+  // No account yet is an answer, not an error: `validate` foresees what the first run would count.
   if (!database.ok() || *database == nullptr) {
     return database.ok() ? absl::StatusOr<std::unique_ptr<PrivacyAccount>>(nullptr)
                          : AtPath(options.path, database.status());
@@ -191,6 +199,7 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::OpenToRead(Priva
 absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::Make(PrivacyAccountOptions options,
                                                                      std::unique_ptr<SqliteDatabase> database,
                                                                      Access access) {
+  // Read once and held: CheckSame compares with these before every debit.
   absl::StatusOr<SecretKey> key = ReadNoiseKey(*database);
   absl::StatusOr<std::string> id = database->QueryText("SELECT id FROM account");
   if (!key.ok() || !id.ok()) {
@@ -201,6 +210,8 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::Make(PrivacyAcco
 }
 
 absl::StatusOr<LabelNoise> PrivacyAccount::Noise(const NoiseReleases& releases) const {
+  // The run does not enter: the same label under the same strength gets the same noise in every run, so nothing can be
+  // averaged.
   Sha256Hasher hasher;
   hasher.Update(kPurpose);
   // A label set of its own has noise of its own, under one key.
@@ -211,6 +222,7 @@ absl::StatusOr<LabelNoise> PrivacyAccount::Noise(const NoiseReleases& releases) 
 absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels) {
   absl::StatusOr<SqliteStatement> select = database_->Prepare("SELECT release, label FROM debit WHERE example = ?1");
   SPLITVEIL_RETURN_IF_ERROR(At(select.status()));
+  // A changed label with unchanged noise would differ from its earlier release by exactly the change.
   return At(LookUpEach(*database_, options_, examples, [&](size_t i, const Releases& releases) -> absl::Status {
     return ForEachDebit(*select, examples[i], releases, [&](const Release& release) {
       return release.of_label_set && select->Int64(1) != labels[i] ? OtherLabels(options_.label_set) : absl::OkStatus();
@@ -222,6 +234,7 @@ absl::StatusOr<ForeseenDebit> PrivacyAccount::Foresee(absl::Span<const NoiseRow>
                                                       absl::Span<const NoiseReleases> releases) {
   absl::StatusOr<SqliteStatement> select = database_->Prepare("SELECT release, draws FROM debit WHERE example = ?1");
   SPLITVEIL_RETURN_IF_ERROR(At(select.status()));
+  // The same arithmetic as Debit, without writing: what is announced and what is counted must not differ.
   const DrawsBySigma planned = MostDraws(releases);
   ForeseenDebit foreseen;
   MostExposed so_far, lifetime;
@@ -234,6 +247,7 @@ absl::StatusOr<ForeseenDebit> PrivacyAccount::Foresee(absl::Span<const NoiseRow>
       // What was released under the same label set is released again for nothing.
       const auto again = missing.find(release.sigma_units);
       if (release.of_label_set && again != missing.end()) {
+        // Never below zero: draws that were counted in excess are not credited to anything else.
         again->second = std::max<int64_t>(0, again->second - made.back().draws);
       }
       return absl::OkStatus();
@@ -282,6 +296,7 @@ absl::StatusOr<LabelPrivacy> PrivacyAccount::Debit(absl::Span<const NoiseRow> ex
                                                    absl::Span<const NoiseReleases> releases) {
   Debits debits = {examples, labels, MostDraws(releases), {}, {}};
   const auto take = [&](absl::Span<const size_t> part, bool writes) -> absl::Status {
+    // Reopened for every part: a file descriptor held since the start would go on counting in a file that was replaced.
     SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDatabase> database, Reopen());
     return InTransaction(
         *database, [&] { return DebitPart(*database, part, writes, debits); }, writes ? kToWrite : kToRead);
@@ -317,6 +332,7 @@ absl::Status PrivacyAccount::CheckSame(SqliteDatabase& database) const {
   // The file may have been replaced by a copy since the run began: a debit there would be lost.
   const absl::Status another = absl::InternalError(
       absl::StrCat(kExpected, "found a different one in its place: restore that file. Nothing has been released"));
+  // A new account has neither this id nor this key. An older copy of the same one has both: the file is trusted.
   const absl::StatusOr<std::string> id = database.QueryText("SELECT id FROM account");
   if (!id.ok() || *id != id_) {
     return absl::IsInvalidArgument(id.status()) || id.ok() ? another : id.status();
@@ -328,6 +344,7 @@ absl::Status PrivacyAccount::CheckSame(SqliteDatabase& database) const {
 absl::Status PrivacyAccount::DebitPart(SqliteDatabase& database, absl::Span<const size_t> part, bool writes,
                                        Debits& debits) const {
   SPLITVEIL_RETURN_IF_ERROR(CheckSame(database));
+  // Numbers are made only when writing, so that a run that is refused leaves no trace in the file.
   std::map<uint32_t, int64_t> numbers;  // Of the table `release`, by strength.
   for (const auto& [units, draws] : writes ? debits.planned : DrawsBySigma()) {
     SPLITVEIL_ASSIGN_OR_RETURN(numbers[units], NumberOf(database, options_.label_set, options_.label_kind, units));
@@ -362,6 +379,7 @@ absl::Status PrivacyAccount::DebitPart(SqliteDatabase& database, absl::Span<cons
                                     ? count.Run(BytesOf(debits.examples[i]), numbers.at(units), debits.labels[i], draws)
                                     : absl::OkStatus());
     }
+    // With the planned draws included, so that the limit is held against what will have been released.
     debits.most_exposed.Consider(made);
     if (!writes && !missing.empty()) {
       debits.uncounted.push_back(i);
