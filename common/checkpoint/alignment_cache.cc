@@ -25,6 +25,7 @@ namespace {
 constexpr char kHeader[] = "cached alignment";
 constexpr char kRows[] = "rows";
 
+// Whoever the peer is and whatever was agreed decides which rows are shared, so all three enter.
 Digest BindingOf(const Dataset& data, const Digest& identities, const v1::RunAgreement& agreement) {
   return Sha256(absl::StrCat(AsBytes(data.digest()), AsBytes(identities),
                              agreement.alignment().SerializeAsString()));  // No maps: one serialisation only.
@@ -35,6 +36,7 @@ absl::Status NotKept(const std::string& path) {
 }
 
 // Each a row of the data, none twice.
+// A row out of range would be read past the data; a row twice would be trained on, and released, twice.
 bool AreRows(const std::vector<uint32_t>& rows, int64_t of) {
   std::vector<bool> seen(static_cast<size_t>(of), false);
   return std::all_of(rows.begin(), rows.end(), [&](uint32_t row) {
@@ -90,6 +92,7 @@ absl::Status AlignmentStore::Keep(const AlignedIds& aligned, const Dataset& data
 
 std::optional<AlignmentStore::Found> AlignmentStore::Find(const Dataset& data, const v1::RunAgreement& agreement,
                                                           absl::Time now) const {
+  // Without a path nothing is kept, and every run aligns.
   if (path_.empty()) {
     return std::nullopt;
   }

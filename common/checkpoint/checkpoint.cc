@@ -29,6 +29,7 @@ absl::Status NoCheckpoint(const std::string& path, absl::string_view found) {
 }
 
 // A diverged model would resume as if nothing were wrong and fail steps later.
+// Checked when written and when read: the file may have been edited in between.
 bool AllFinite(const std::vector<float>& values) {
   return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
 }
@@ -90,6 +91,7 @@ absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& 
 
 absl::Status Checkpoint::Write(const std::string& path, v1::CheckpointHeader header, const NamedParameters& state,
                                absl::string_view progress, const NamedParameters& kept) {
+  // Overwritten whatever the caller passed: it names the program that wrote this file.
   header.set_version(Version());
   std::vector<NamedSection> sections(2);
   SPLITVEIL_RETURN_IF_ERROR(AddSections(path, kStatePrefix, state, sections, *header.mutable_sections()));
@@ -127,6 +129,7 @@ absl::StatusOr<NamedParameters> Checkpoint::Copied(Part part) const {
     }
     state.emplace_back(section.name(), std::move(values));
   }
+  // A model is copied once at the start; its mapped pages are not needed again during the run.
   file_->ReleaseMemory();
   return state;
 }

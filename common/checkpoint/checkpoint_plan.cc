@@ -50,6 +50,7 @@ bool AreRows(const google::protobuf::RepeatedField<uint32_t>& rows, int64_t of) 
 
 v1::Continuation ToProto(const Continuation& continuation, const v1::RunAgreement& agreement) {
   v1::Continuation proto;
+  // A run is continued only under the very agreement that it began with.
   proto.set_agreement_sha256(std::string(AsBytes(AgreementSha256(agreement))));
   proto.set_joint_seed(std::string(AsBytes(continuation.seed)));
   proto.set_order_sha256(std::string(AsBytes(continuation.aligned.order_sha256)));
@@ -63,6 +64,8 @@ absl::StatusOr<std::optional<Continuation>> ContinuationOf(const Checkpoint& che
                                                            const v1::RunAgreement& agreement, const Dataset& data) {
   const v1::CheckpointHeader& header = checkpoint.header();
   const v1::Continuation& proto = header.continuation();
+  // A validation that moves on with the data cannot be resumed in the middle: which rows are held out depends on the
+  // past.
   if (!header.has_continuation() || proto.agreement_sha256() != AsBytes(AgreementSha256(agreement)) ||
       header.dataset_sha256() != AsBytes(data.digest()) || agreement.progressive_validation()) {
     return std::nullopt;
@@ -91,6 +94,7 @@ namespace {
 constexpr const char* kSuffixes[] = {"", ".1", ".2"};
 
 // The optimiser's method as configured, and whether it averages: "adam", "adam, averaged".
+// State of one method means nothing to another; learning rates may change, so only the method is compared.
 std::string MethodOf(const v1::Optimizer& optimizer) {
   const google::protobuf::FieldDescriptor* method = optimizer.GetReflection()->GetOneofFieldDescriptor(
       optimizer, v1::Optimizer::descriptor()->FindOneofByName("method"));
@@ -233,6 +237,7 @@ absl::Status CheckpointPlan::MarkComplete(const std::string& run_id) const {
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> latest, Checkpoint::Open(path));
   v1::CheckpointHeader header = latest->header();
+  // Already complete, or the latest file belongs to a different run: then there is nothing to mark.
   if (header.run_id() != run_id || !header.has_continuation()) {
     return absl::OkStatus();
   }
@@ -248,6 +253,7 @@ bool IsComplete(const std::string& run_id, const std::vector<std::shared_ptr<con
   });
 }
 
+// The journal lies beside the latest file, whichever of the three an operator names.
 std::string PathOfLatest(const std::string& checkpoint_path) {
   for (const absl::string_view suffix : {kSuffixes[1], kSuffixes[2]}) {
     if (absl::EndsWith(checkpoint_path, suffix)) {
@@ -292,6 +298,7 @@ absl::StatusOr<CheckpointPlan> PlanCheckpoints(const std::string& role, const v1
   if (!party.initial_checkpoint().empty()) {
     SPLITVEIL_ASSIGN_OR_RETURN(plan.initial, OpenInitial(party.initial_checkpoint(), plan.facts));
   }
+  // With `restart` the operator gives up what is there, so nothing is offered to the peer for resuming.
   if (!plan.path.empty() && !party.restart()) {
     std::vector<std::shared_ptr<const Checkpoint>> latest = OpenLatest(plan.path);
     if (!latest.empty() && !IsComplete(latest.front()->header().run_id(), latest)) {

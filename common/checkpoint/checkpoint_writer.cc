@@ -23,9 +23,11 @@ std::string Detail(const CheckpointWriter::Place& place, double seconds) {
 }  // namespace
 
 absl::Status CheckpointWriter::Write(Place place, NamedParameters model, std::string progress, SteadyTime since) {
+  // One at a time: two writers would rename each other's files.
   SPLITVEIL_RETURN_IF_ERROR(Wait());
   // Events after the checkpoint are dropped when the run resumes from it.
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t last_event, ledger_->LastEvent());
+  // A copy of everything, so that training may go on while it is written.
   const auto gathered = std::make_shared<const Gathered>(
       Gathered{std::move(place), last_event, std::move(model), std::move(progress), since});
   // The first one and those between epochs are waited for: the peer relies on them, and the first shows whether the
@@ -59,6 +61,7 @@ absl::Status CheckpointWriter::WriteNow(const Gathered& gathered, Priority prior
     GiveWayToOtherThreads();
   }
   v1::CheckpointHeader header;
+  // Only the place differs from file to file; what the party is stands in the plan's facts.
   header.set_run_id(place.run_id);
   header.set_epochs(place.epochs);
   header.set_batches(place.batches);
@@ -67,6 +70,7 @@ absl::Status CheckpointWriter::WriteNow(const Gathered& gathered, Priority prior
     *header.mutable_label_party() = *place.label_party;
   }
   if (plan_->facts.has_continuation()) {
+    // The ledger is cut back to here on resuming: steps after the checkpoint are made, and recorded, again.
     v1::LedgerPosition& position = *header.mutable_continuation()->mutable_ledger();
     position.set_steps(place.steps);
     position.set_own_epochs(place.epochs);

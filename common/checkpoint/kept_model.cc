@@ -17,6 +17,8 @@ void KeptModel::Drop() {
   epochs_ = 0;
 }
 
+// The label party alone knows which epoch was the best; this party keeps what it is told, or refuses a word that cannot
+// be true.
 bool KeptModel::Take(v1::EvaluateResponse::Kept kept, uint32_t epochs, const ModelState& model) {
   switch (kept) {
     case v1::EvaluateResponse::THESE:
@@ -35,6 +37,7 @@ absl::Status KeptModel::Restore(ModelState& model) {
   return state == nullptr ? absl::OkStatus() : model.SetTrainingState(*state);
 }
 
+// If the epoch just written is the kept one, the file's own state already is that model.
 std::shared_ptr<const NamedParameters> KeptModel::Beside(uint32_t epochs, uint32_t batches) const {
   return epochs == epochs_ && batches == 0 ? nullptr : state_;
 }
@@ -42,6 +45,7 @@ std::shared_ptr<const NamedParameters> KeptModel::Beside(uint32_t epochs, uint32
 absl::Status KeptModel::Resume(const Checkpoint& checkpoint, const ModelState& model) {
   if (checkpoint.header().kept_epochs() == 0) {
     Drop();
+    // See Beside: the kept model was the checkpoint's own.
   } else if (checkpoint.header().kept().empty()) {
     Keep(checkpoint.header().kept_epochs(), model);
   } else {

@@ -30,6 +30,7 @@ constexpr char kSuffix[] = ".answered.";
 constexpr size_t kDigits = 16;  // Of the digest of a run's id.
 
 // What is not a number counts as unbounded.
+// std::max would keep the old value against NaN, and the release would count as nothing.
 double LargerOf(double largest, double sum_kl) {
   if (std::isnan(sum_kl)) {
     return std::numeric_limits<double>::infinity();
@@ -56,6 +57,7 @@ std::string ReleaseJournal::PathOf(const std::string& checkpoint_path, const std
 
 absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Open(const std::string& path, int flags) {
   // Nobody else's file, and not through a link: it decides whether noise is drawn again.
+  // In place of fopen, which cannot refuse a link or create with mode 0600.
   const int descriptor = open(path.c_str(), O_CLOEXEC | O_NOFOLLOW | flags, 0600);
   if (descriptor < 0) {
     const std::string what = absl::StrCat(path, ": cannot be opened: ", std::strerror(errno));
@@ -78,6 +80,7 @@ absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Open(const std::
 absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Begin(const std::string& path,
                                                                       const std::string& account,
                                                                       std::vector<std::string> replaced) {
+  // O_EXCL: a journal that is there belongs to a run that has answered, and must not be overwritten.
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<ReleaseJournal> journal, Open(path, O_RDWR | O_CREAT | O_EXCL));
   journal->replaced_ = std::move(replaced);
   // The name, too, must survive a power failure.
@@ -105,6 +108,7 @@ absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Continue(const s
 }
 
 absl::StatusOr<std::vector<std::string>> ReleaseJournal::AllOf(const std::string& checkpoint_path) {
+  // By pattern and not from a list: a journal must be found even if everything else about its run was lost.
   const std::filesystem::path path = checkpoint_path;
   const std::string prefix = path.filename().string() + kSuffix;
   std::error_code error;
@@ -134,6 +138,7 @@ void ReleaseJournal::RemoveOthers(const std::string& checkpoint_path, const std:
   }
 }
 
+// Settled by a record in the file rather than by removing it: what was released stays readable.
 absl::Status ReleaseJournal::Settle(const std::string& path) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<ReleaseJournal> journal, Open(path, O_RDWR));
   // No batch is that late: only the outline is needed.
@@ -194,6 +199,7 @@ void ReleaseJournal::Count(const Record& record) {
   outline_.empty = false;
   // In a record of raised noise, sum_kl is a limit, not a release.
   if (record.kind != Kind::kRaised) {
+    // The largest sum of any example so far, which the next run has to count.
     outline_.largest_sum_kl = LargerOf(outline_.largest_sum_kl, record.sum_kl);
   }
 }
@@ -203,6 +209,7 @@ absl::Status ReleaseJournal::Write(const Record& record) {
   if (Before(record.kind, record.epoch, record.batch) != nullptr) {
     return absl::OkStatus();
   }
+  // Before Count, which ends the emptiness.
   const bool was_empty = empty();
   Count(record);
   if (std::fwrite(&record, sizeof(record), 1, file_.get()) != 1 || std::fflush(file_.get()) != 0) {
@@ -239,6 +246,8 @@ absl::Status ReleaseJournal::Settle() {
 }
 
 absl::Status ReleaseJournal::Take(uint32_t epoch, uint32_t batch, const Digest& activations) {
+  // Recorded before the batch is decided on: a peer that sees no answer cannot try other activations for the same
+  // labels.
   const Record* const before = Before(Kind::kTaken, epoch, batch);
   return before != nullptr && before->digest != activations
              ? OtherActivations(absl::StrCat("epoch ", epoch, " batch ", batch))
@@ -246,6 +255,7 @@ absl::Status ReleaseJournal::Take(uint32_t epoch, uint32_t batch, const Digest& 
 }
 
 absl::Status ReleaseJournal::Answer(uint32_t epoch, uint32_t batch, const Reply& reply) {
+  // Only a digest of the answer is kept: enough to prove that it repeats, and nothing that would reveal a gradient.
   const Record* const before = Before(Kind::kAnswered, epoch, batch);
   return before != nullptr && before->digest != reply.bytes
              ? absl::InvalidArgumentError(absl::StrCat(
@@ -278,6 +288,7 @@ absl::Status ReleaseJournal::LowerDisclosure(uint32_t epoch, uint32_t batch) {
   return absl::OkStatus();
 }
 
+// An operator's decision, to be made again at the same batch if the run is interrupted and resumed.
 absl::Status ReleaseJournal::RaiseNoise(const RaisedNoise& raised) {
   SPLITVEIL_RETURN_IF_ERROR(Write({Kind::kRaised, raised.from.epoch, raised.from.batch, 0, {}, raised.max_sum_kl}));
   raised_.push_back(raised);
@@ -285,6 +296,7 @@ absl::Status ReleaseJournal::RaiseNoise(const RaisedNoise& raised) {
 }
 
 ReleaseJournal::Batch ReleaseJournal::FirstUnanswered(const Batch& next) const {
+  // All answered batches are known from the ordered map; the next one is the first that may still be decided freely.
   const auto beyond = before_.lower_bound({Kind::kEvaluated, 0, 0});  // Kinds are in order: kAnswered comes before it.
   if (beyond == before_.begin()) {
     return next;
@@ -296,6 +308,7 @@ ReleaseJournal::Batch ReleaseJournal::FirstUnanswered(const Batch& next) const {
 }
 
 absl::Status ReleaseJournal::ReleaseUnprotected() {
+  // Once is enough: infinity cannot grow.
   constexpr double kUnbounded = std::numeric_limits<double>::infinity();
   return outline_.largest_sum_kl == kUnbounded ? absl::OkStatus()
                                                : Write({Kind::kUnprotected, 0, 0, 0, {}, kUnbounded});

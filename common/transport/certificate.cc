@@ -43,6 +43,7 @@ std::string Printable(std::string text) {
 
 }  // namespace
 
+// Only the first error says what went wrong; the rest of the queue would be blamed on the next call of this thread.
 std::string TakeOpenSslError() {
   const unsigned long code = ERR_get_error();  // NOLINT(google-runtime-int): OpenSSL's type.
   ERR_clear_error();
@@ -76,6 +77,7 @@ absl::StatusOr<PrivateKeyPtr> ParsePrivateKey(const std::string& pem) {
 }
 
 absl::StatusOr<X509StorePtr> TrustStore(const std::vector<X509Ptr>& authorities) {
+  // Only the agreed authorities, never the system's: any public authority could otherwise vouch for a stranger.
   X509StorePtr store(X509_STORE_new());
   for (const X509Ptr& authority : authorities) {
     if (store == nullptr || X509_STORE_add_cert(store.get(), authority.get()) != 1) {
@@ -93,6 +95,7 @@ std::string DnsNames(X509* certificate) {
           : static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
   for (int i = 0; i < sk_GENERAL_NAME_num(names); ++i) {
     const GENERAL_NAME* name = sk_GENERAL_NAME_value(names, i);
+    // Other kinds of names (addresses, e-mail) do not name a party and are not compared.
     if (name->type == GEN_DNS) {
       const ASN1_IA5STRING* dns = name->d.dNSName;
       absl::StrAppend(&text, text.empty() ? "" : ", ",
@@ -118,6 +121,7 @@ std::string NameText(const X509_NAME* name) {
   if (bio == nullptr || X509_NAME_print_ex(bio.get(), name, 0, XN_FLAG_RFC2253) < 0) {
     return "unreadable";
   }
+  // The text belongs to `bio`: copied before that is freed.
   const auto size = BIO_get_mem_data(bio.get(), &data);
   return Printable(std::string(data, static_cast<size_t>(size)));
 }
@@ -220,6 +224,7 @@ absl::Status CheckChain(const std::vector<X509Ptr>& chain, X509_STORE* store, co
   }
   // A certificate for one role alone would fail only once the other party calls.
   for (const int purpose : {X509_PURPOSE_SSL_CLIENT, X509_PURPOSE_SSL_SERVER}) {
+    // A context verifies once, so each role has a new one.
     const StoreContextPtr context(X509_STORE_CTX_new());
     if (context == nullptr || X509_STORE_CTX_init(context.get(), store, chain[0].get(), untrusted.get()) != 1 ||
         X509_STORE_CTX_set_purpose(context.get(), purpose) != 1) {
@@ -236,6 +241,7 @@ absl::Status CheckChain(const std::vector<X509Ptr>& chain, X509_STORE* store, co
 
 // Checks that the first of `chain` is valid today for both ends of TLS, no matter who signed it.
 absl::Status CheckAlone(const std::vector<X509Ptr>& chain, const std::string& path) {
+  // With PARTIAL_CHAIN a certificate counts as its own anchor: what remains to be checked is its dates and purposes.
   const X509StorePtr store(X509_STORE_new());
   if (store == nullptr || X509_STORE_add_cert(store.get(), chain[0].get()) != 1 ||
       X509_STORE_set_flags(store.get(), X509_V_FLAG_PARTIAL_CHAIN) != 1) {
@@ -251,6 +257,7 @@ bool IsPinned(const X509Ptr& certificate) { return X509_check_ca(certificate.get
 absl::Status CheckPinned(const TlsIdentity& identity, std::vector<X509Ptr> pinned) {
   const std::string& path = identity.authority_path;
   for (X509Ptr& certificate : pinned) {
+    // Mixed, the authority would let in any certificate that it signs, and pinning would promise nothing.
     if (!IsPinned(certificate)) {
       return Invalid(path, "authorities, or the peer's own certificates", "both");
     }
@@ -272,6 +279,7 @@ absl::Status CheckPinned(const TlsIdentity& identity, std::vector<X509Ptr> pinne
 // Checks the party's certificate against what it trusts.
 absl::Status CheckTrust(const TlsIdentity& identity, const std::vector<X509Ptr>& chain,
                         std::vector<X509Ptr> authorities) {
+  // With a pinned peer this party's own certificate has no common authority either; the peer pins it in turn.
   if (std::any_of(authorities.begin(), authorities.end(), IsPinned)) {
     SPLITVEIL_RETURN_IF_ERROR(CheckPinned(identity, std::move(authorities)));
     return CheckAlone(chain, identity.certificate_path);
@@ -303,6 +311,7 @@ absl::Status CheckKeyIsOwners(const std::string& path) {
 absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const std::string& peer_name,
                                             const std::string& certificate_path, const std::string& private_key_path,
                                             const std::string& authority_path) {
+  // Equal names would let each party call the other's operator service as its own operator.
   if (own_name.empty() || peer_name.empty() || absl::EqualsIgnoreCase(own_name, peer_name)) {
     return absl::InvalidArgumentError(absl::StrCat("identity: expected two different names, found own_name \"",
                                                    own_name, "\" and peer_name \"", peer_name, "\""));
@@ -322,6 +331,7 @@ absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const s
   SPLITVEIL_ASSIGN_OR_RETURN(std::vector<X509Ptr> authorities,
                              In(authority_path, ParseCertificates(identity.authority_pem)));
   X509* certificate = chain[0].get();
+  // Found here, a mix-up of files is named; found in the handshake, it would be an unexplained failure.
   if (X509_check_private_key(certificate, key.get()) != 1) {
     ERR_clear_error();
     return Invalid(private_key_path, absl::StrCat("the private key of ", certificate_path),

@@ -51,6 +51,7 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
     return absl::OkStatus();
   }
   const int number = static_cast<int>(status.error_code());
+  // The number is the peer's: outside the enumeration it must not be cast to one.
   const bool known = number > 0 && number <= kLastCode;
   // UNKNOWN is what gRPC itself reports when it loses the connection at a moment for which it has no code ("Stream
   // removed", "Error in HTTP transport completing operation"; grpc issue 34076). No party sends it.
@@ -63,6 +64,7 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   if (absl::IsResourceExhausted(mapped) && status.error_details() == kHaltedPayloadUrl) {
     mapped.SetPayload(kHaltedPayloadUrl, absl::Cord());
   }
+  // Codes that gRPC itself produces when a connection breaks say nothing of the peer's opinion, and are retried.
   return SaysPeerIsGone(code) ? mapped : MarkRefusedByPeer(mapped);
 }
 
@@ -75,6 +77,7 @@ bool RefusedByPeer(const absl::Status& status) { return status.GetPayload(kRefus
 
 absl::Duration Jittered(absl::Duration pause) {
   // From half the pause to all of it: both parties must not retry in step for ever.
+  // A thousand steps are fine enough; the value comes from the secure generator because nothing here is seeded.
   constexpr size_t kSteps = 1000;
   return pause / 2 + pause / 2 * static_cast<double>(SecureIndex(kSteps)) / kSteps;
 }
@@ -84,6 +87,7 @@ struct StreamWatchdog::State {
   const std::function<void()> cancel;
   WakeableSleep sleep;  // The thread's.
   mutable absl::Mutex mutex;
+  // Armed while an answer is due; a stream that waits for its own side must not be cancelled.
   bool armed ABSL_GUARDED_BY(mutex) = false;
   bool idle ABSL_GUARDED_BY(mutex) = false;  // The thread sleeps past any deadline, so Arm has to wake it.
   bool stopping ABSL_GUARDED_BY(mutex) = false;
@@ -108,6 +112,7 @@ struct StreamWatchdog::State {
   std::optional<SteadyTime> CheckExpiry() ABSL_LOCKS_EXCLUDED(mutex) {
     const absl::MutexLock lock(&mutex);
     expired = expired || (!stopping && armed && SteadyNow() >= deadline);
+    // Told to Arm, which then knows that it must wake this thread.
     idle = !armed;
     if (stopping || expired) {
       return std::nullopt;
@@ -130,6 +135,7 @@ StreamWatchdog::~StreamWatchdog() {
     const absl::MutexLock lock(&state_->mutex);
     state_->stopping = true;
   }
+  // Outside the lock: the thread takes it as soon as it wakes.
   state_->sleep.Wake();
   state_->thread.join();
 }

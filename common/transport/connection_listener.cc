@@ -54,6 +54,7 @@ struct Connection {
   bool over = false;  // Ended; gRPC has still to give its descriptor back.
 
   bool IsUnproven() const { return !proven && !over; }
+  // Both directions at once: gRPC sees the end of the stream and gives the descriptor back itself.
   void End() {
     shutdown(watched.number(), SHUT_RDWR);
     NoteEnd();
@@ -66,6 +67,7 @@ struct Connection {
     pollfd state = {watched.number(), 0, 0};
     return poll(&state, 1, 0) > 0;
   }
+  // The number alone proves nothing: the system reuses it for the next file that is opened.
   bool HoldsDescriptor() const {
     struct stat facts = {};
     return fstat(descriptor, &facts) == 0 && facts.st_ino == socket;
@@ -85,6 +87,7 @@ ListenerWatch::ListenerWatch(int port, absl::Duration period, std::function<absl
 }
 
 ListenerWatch::~ListenerWatch() {
+  // Before the wake-up, or the thread would sleep another period.
   stopping_ = true;
   sleep_.Wake();
   if (thread_.joinable()) {
@@ -99,6 +102,7 @@ void ListenerWatch::Run() {
     if (stopping_) {
       return;
     }
+    // Only changes are logged: a port that stays closed would fill the log with one line every period.
     const absl::Status status = check_();
     if (!status.ok() && accepted) {
       LogWarning("port ", port_, " no longer accepts connections: ", status.message(),
@@ -170,6 +174,7 @@ void ConnectionListener::State::Run() {
 }
 
 bool ConnectionListener::State::Wait(bool pause) {
+  // Rebuilt in every round: connections come and go while the thread sleeps.
   std::vector<pollfd> waited = {{stop.number(), POLLIN, 0}};
   absl::Duration period = pause ? kPause : kSweepPeriod;
   {
@@ -202,6 +207,7 @@ void ConnectionListener::State::Sweep() {
     if (!connection.over && connection.HasEnded()) {
       connection.NoteEnd();
     } else if (connection.IsUnproven() && connection.accepted < latest) {
+      // A stranger who shows no valid certificate and call in time gives the place free for the peer.
       connection.End();
     }
   }
@@ -217,6 +223,7 @@ void ConnectionListener::State::Sweep() {
 }
 
 bool ConnectionListener::State::AcceptAll(int socket_fd) {
+  // All that wait are taken in one go, so that a burst does not cost a poll each.
   while (HasRoom()) {
     sockaddr_storage address = {};
     socklen_t size = sizeof(address);
@@ -249,6 +256,7 @@ bool ConnectionListener::State::IsOwnCheck(const sockaddr_storage& address) {
   if (own_check.empty() || own_check != NameOfPeer(address)) {
     return false;
   }
+  // Expected once only: a stranger from the same port later is an ordinary connection.
   own_check.clear();
   own_check_came.Wake();
   return true;
@@ -284,6 +292,7 @@ bool ConnectionListener::State::HasRoom() {
 }
 
 void ConnectionListener::State::Take(int socket_fd, Descriptor accepted, const sockaddr_storage& address) {
+  // gRPC owns the first descriptor and tells nobody when it closes it; this one tells.
   Descriptor watched(fcntl(accepted.number(), F_DUPFD_CLOEXEC, 0));
   struct stat facts = {};
   if (watched.number() < 0 || fstat(accepted.number(), &facts) != 0) {
@@ -309,6 +318,7 @@ absl::StatusOr<std::unique_ptr<ConnectionListener>> ConnectionListener::Create(a
                                                                                const std::string& address,
                                                                                ConnectionLimits limits) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::vector<Descriptor> sockets, ListenAtAll(field, address));
+  // Listening already before the server is built: the port that is announced is the one that was bound.
   auto state = std::make_unique<State>(limits, std::move(sockets));
   if (state->stop.number() < 0) {
     return absl::InternalError(absl::StrCat("the listener: no event could be made: ", std::strerror(errno)));
@@ -322,6 +332,7 @@ ConnectionListener::~ConnectionListener() {
     const absl::MutexLock lock(&state_->mutex);
     state_->stopping = true;
   }
+  // An event descriptor, since the thread waits in poll and on no condition variable.
   (void)eventfd_write(state_->stop.number(), 1);
   if (state_->thread.joinable()) {
     state_->thread.join();

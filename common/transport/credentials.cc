@@ -39,6 +39,7 @@ TlsIdentity ReloadedChannel::identity() {
   return identity_;
 }
 
+// A new channel only with new certificates: a channel that is reused keeps its connection open.
 void ReloadedChannel::Renew() {
   if (std::optional<TlsIdentity> identity = reloader_.Next(); identity.has_value()) {
     identity_ = *std::move(identity);
@@ -51,6 +52,7 @@ IdentityReloader::IdentityReloader(const TlsIdentity& identity, int (*requests)(
 
 std::optional<TlsIdentity> IdentityReloader::Next() {
   const absl::MutexLock lock(&mutex_);
+  // A count, not a flag: several users of one process each see every request.
   const int requests = requests_();
   // Read again on request only: half-copied files must not end connections.
   if (std::exchange(seen_, requests) != requests && !identity_.certificate_path.empty()) {
@@ -62,6 +64,7 @@ std::optional<TlsIdentity> IdentityReloader::Next() {
       identity_ = *std::move(again);
       told_ = false;
     } else {
+      // A faulty renewal must not end a run that the old certificates still carry.
       LogWarning("certificates stay as they were: ", again.status().message());
     }
   }
@@ -100,6 +103,7 @@ class IdentityCheck {
     while (const grpc_auth_property* const property = grpc_auth_property_iterator_next(&names)) {
       const absl::string_view name(property->value, property->value_length);
       // Any of the names is enough; a certificate may carry several.
+      // The method decides whose name is needed: training is the peer's, status and halt are the own operator's.
       if (MayCall(name, method)) {
         return "";
       }
@@ -163,6 +167,7 @@ class ServerIdentity {
 
   static void Process(void* self, grpc_auth_context* context, const grpc_metadata* metadata, size_t count,
                       grpc_process_auth_metadata_done_cb done, void* call) {
+    // Checked per call and not per connection: one connection may carry calls to both services.
     const auto* const path =
         std::find_if(metadata, metadata + count, [](const grpc_metadata& each) { return TextOf(each.key) == ":path"; });
     const std::string refusal = static_cast<ServerIdentity*>(self)->check_.Refusal(
@@ -213,6 +218,7 @@ std::shared_ptr<grpc::ServerCredentials> ServerTlsCredentials(const TlsIdentity&
 }
 
 void LimitServer(grpc::ServerBuilder& builder, int64_t max_message_bytes) {
+  // Before a handler runs: a message that is larger than agreed is refused without being parsed.
   builder.SetMaxReceiveMessageSize(ClampToInt(max_message_bytes));
   builder.SetMaxSendMessageSize(ClampToInt(max_message_bytes));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMillis);
@@ -230,6 +236,7 @@ std::shared_ptr<grpc::Channel> TlsChannel(const std::string& address, const TlsI
   options.pem_private_key = identity.private_key_pem;
   options.pem_cert_chain = identity.certificate_pem;
   grpc::ChannelArguments arguments;
+  // The name that is verified is the agreed one, whatever address the peer is reached at.
   arguments.SetSslTargetNameOverride(server_name);
   arguments.SetMaxReceiveMessageSize(ClampToInt(max_message_bytes));
   arguments.SetMaxSendMessageSize(ClampToInt(max_message_bytes));

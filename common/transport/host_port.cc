@@ -61,6 +61,7 @@ std::pair<Descriptor, int> ListenAt(const sockaddr* address, socklen_t size) {
   // A port whose last connections have just ended is free; a second server on it would be refused.
   SetOption(listening.number(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (address->sa_family == AF_INET6) {
+    // One socket for both families; some systems default to IPv6 only.
     SetOption(listening.number(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
   }
   if (bind(listening.number(), address, size) != 0 || listen(listening.number(), SOMAXCONN) != 0) {
@@ -72,6 +73,7 @@ std::pair<Descriptor, int> ListenAt(const sockaddr* address, socklen_t size) {
 }  // namespace
 
 absl::StatusOr<HostPort> ParseHostPort(absl::string_view field, absl::string_view address) {
+  // From the right, since an IPv6 address in brackets contains colons.
   const size_t colon = address.rfind(':');
   absl::string_view host = address.substr(0, colon == absl::string_view::npos ? 0 : colon);
   const absl::string_view digits = colon == absl::string_view::npos ? "" : address.substr(colon + 1);
@@ -104,6 +106,7 @@ absl::Status CheckFree(absl::string_view field, absl::string_view address) {
   int error = 0;
   for (const addrinfo* info = found.get(); info != nullptr; info = info->ai_next) {
     error = TryToBind(*info);
+    // One usable address is enough for the answer; the server will try all of them itself.
     if (error == 0) {
       return absl::OkStatus();
     }
@@ -130,6 +133,7 @@ std::string NameOfPeer(const sockaddr_storage& address) {
   return absl::StrCat("ipv6:", text, scope, ":", ntohs(v6.sin6_port));
 }
 
+// gRPC percent-encodes and brackets IPv6 peers differently from version to version; both sides are compared bare.
 std::string WithoutBrackets(absl::string_view peer) {
   return absl::StrReplaceAll(peer, {{"%5B", ""}, {"%5D", ""}, {"[", ""}, {"]", ""}});
 }

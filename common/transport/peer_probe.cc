@@ -115,11 +115,13 @@ struct Verdict {
 };
 
 int VerdictIndex() {
+  // Process-wide and never given back: allocated once, also if many probes run.
   static const int index = SSL_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
   return index;
 }
 
 int RecordVerdict(int verified, X509_STORE_CTX* store) {
+  // Recorded while OpenSSL still knows the certificate; afterwards only "verify failed" is left.
   if (verified != 1) {
     const auto* ssl = static_cast<SSL*>(X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
     auto* verdict = static_cast<Verdict*>(SSL_get_ex_data(ssl, VerdictIndex()));
@@ -144,6 +146,7 @@ absl::StatusOr<SslContextPtr> ClientContext(const TlsIdentity& identity) {
   }
   SslContextPtr context(SSL_CTX_new(TLS_client_method()));
   constexpr unsigned char kHttp2[] = {2, 'h', '2'};
+  // TLS 1.3 and HTTP/2 alone, as gRPC will ask for: a probe with other settings could succeed where gRPC fails.
   bool configured = context != nullptr && SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION) == 1 &&
                     SSL_CTX_use_certificate(context.get(), (*chain)[0].get()) == 1 &&
                     SSL_CTX_use_PrivateKey(context.get(), key->get()) == 1 &&
@@ -166,6 +169,7 @@ enum class Step { kDone, kClosed, kTimedOut, kFailed };
 template <typename Operation>
 Step Complete(SSL* ssl, const Descriptor& socket, const Patience& patience, const Operation& operation) {
   while (true) {
+    // An error that an earlier operation left in the queue would be read as this one's.
     ERR_clear_error();
     const int result = operation();
     if (result > 0) {
@@ -196,6 +200,7 @@ absl::Status HandshakeFailure(const Verdict& verdict, const std::string& server_
   }
   if (verdict.error != X509_V_OK) {
     ERR_clear_error();
+    // Told apart for the operator: a wrong authority is a mix-up of files, an expired certificate is not.
     const bool foreign = verdict.error == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
                          verdict.error == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
                          verdict.error == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
@@ -207,6 +212,7 @@ absl::Status HandshakeFailure(const Verdict& verdict, const std::string& server_
   }
   const int reason = ERR_GET_REASON(ERR_peek_error());
   const std::string text = TakeOpenSslError();
+  // An alert comes from the peer: then this party's certificate is at fault, not the peer's.
   if (reason > SSL_AD_REASON_OFFSET) {
     return Refusal(absl::StrCat("the peer refused our certificate or TLS version: ", text));
   }
@@ -242,6 +248,7 @@ struct Attempt {
 };
 
 Attempt FailedHandshake(const Verdict& verdict, const std::string& server_name) {
+  // A certificate that was judged bad is bad, however broken the rest of the handshake looks.
   const bool damaged = verdict.error == X509_V_OK && LooksLikeDamage();
   return {HandshakeFailure(verdict, server_name), false, damaged};
 }
@@ -251,6 +258,7 @@ Attempt TryOnce(const HostPort& target, SSL_CTX* context, const std::string& ser
   if (!socket.ok()) {
     return {socket.status()};
   }
+  // A new connection for each attempt, so that no state of a failed handshake is carried over.
   const SslPtr ssl(SSL_new(context));
   Verdict verdict;
   if (ssl == nullptr || SSL_set_ex_data(ssl.get(), VerdictIndex(), &verdict) != 1 ||
@@ -297,6 +305,7 @@ absl::Status WaitForPeer(const std::string& address, const TlsIdentity& identity
   absl::Duration pause = kFirstPause;
   int silent_closes = 0, damaged = 0;
   while (true) {
+    // An attempt has a limit of its own: a server that accepts and stays silent must not use up the whole wait.
     const Patience patience = {std::min(deadline, SteadyAfter(kAttemptLimit)), stop};
     if (patience.Stopped()) {
       return absl::CancelledError(absl::StrCat(address, ": no longer waited for"));

@@ -25,6 +25,8 @@ class ProofInterceptor final : public grpc::experimental::Interceptor {
                    grpc::experimental::ServerRpcInfo* call)
       : listener_(listener), is_authorised_(is_authorised), call_(call) {}
 
+  // A connection counts as the peer's only after a call that passed the certificate check: the handshake alone proves a
+  // certificate of the authority, not the agreed name.
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     if (methods->QueryInterceptionHookPoint(grpc::experimental::InterceptionHookPoints::POST_RECV_INITIAL_METADATA) &&
         (*is_authorised_ == nullptr || (*is_authorised_)(*call_->server_context()))) {
@@ -61,6 +63,7 @@ absl::StatusOr<RunningServer> StartServer(const ServerOptions& options, const Tl
 
 absl::StatusOr<RunningServer> StartServer(const ServerOptions& options,
                                           const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+  // So that a supervisor can ask whether the process serves, without any right to the run.
   grpc::EnableDefaultHealthCheckService(true);
   RunningServer running;
   SPLITVEIL_ASSIGN_OR_RETURN(running.listener, ConnectionListener::Create("listen_address", options.listen_address,
@@ -86,6 +89,7 @@ absl::StatusOr<RunningServer> StartServer(const ServerOptions& options,
   if (running.server == nullptr) {
     return absl::InternalError("gRPC could not start a server");
   }
+  // Last: no connection is accepted before the services that answer it are registered.
   SPLITVEIL_RETURN_IF_ERROR(running.listener->Serve(std::move(acceptor)));
   return running;
 }

@@ -33,6 +33,7 @@ inline constexpr uint32_t kBfloat16OverflowBits = 0x7f7f8000;  // Half a step ab
 inline constexpr uint32_t kFloat16OverflowBits = 0x477ff000;   // 65520, half a step above 65504.
 
 // Rounds a finite value to nearest, ties to even.
+// Half a step is added, or just below it if the last kept bit is 0: ties go to even without a branch.
 inline uint16_t ToBfloat16(float value) {
   const uint32_t bits = FloatBits(value);
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
@@ -59,6 +60,7 @@ inline uint16_t ToFloat16(float value) {
 inline float FromFloat16(uint16_t half) {
   const int32_t magnitude = half & 0x7fff;
   const float normal = FloatFromBits((static_cast<uint32_t>(magnitude) << 13) + (112u << 23));
+  // Computed for every value and chosen below: a jump per number would keep the loop from vectorising.
   const float subnormal = static_cast<float>(magnitude) * 0x1p-24f;
   const uint32_t bits = FloatBits(magnitude < 0x400 ? subnormal : normal);
   return FloatFromBits(bits | (static_cast<uint32_t>(half & 0x8000) << 16));
@@ -82,6 +84,7 @@ bool AllBelow(const float* values, int64_t count, uint32_t magnitude_bits) {
 
 // The same for 16-bit types; `infinity` has all exponent bits set.
 bool AllFinite16(const char* bytes, int64_t count, uint16_t infinity) {
+  // Collected and tested once at the end, since nearly every message is finite throughout.
   uint16_t not_finite = 0;
   for (int64_t i = 0; i < count; ++i) {
     uint16_t half;
@@ -142,6 +145,7 @@ absl::Status CheckLayout(const v1::Tensor& tensor, const TensorExpectation& expe
   if (element_bytes == 0) {
     return Invalid(expected.field, "dtype", "a known type", TypeName(expected.dtype));
   }
+  // The agreement fixes the type. A message cannot choose a narrower one and so change what was agreed to be sent.
   if (tensor.dtype() != expected.dtype) {
     return Invalid(expected.field, "dtype", TypeName(expected.dtype), TypeName(tensor.dtype()));
   }
@@ -155,6 +159,7 @@ absl::Status CheckLayout(const v1::Tensor& tensor, const TensorExpectation& expe
   if (tensor.shape_size() != 2 || tensor.shape(0) != expected.rows || tensor.shape(1) != expected.cols) {
     return Invalid(expected.field, "shape", expected_shape, ShapeText(tensor));
   }
+  // Without this the copy below would read past the message.
   if (tensor.data().size() != static_cast<uint64_t>(bytes)) {
     return Invalid(expected.field, "data", absl::StrCat(bytes, " bytes"), absl::StrCat(tensor.data().size()));
   }
@@ -208,6 +213,7 @@ absl::Status EncodeMatrix(ConstMatrixView matrix, v1::DataType dtype, v1::Tensor
   if (element_bytes == 0) {
     return Invalid("tensor", "dtype", "FLOAT32, BFLOAT16 or FLOAT16", TypeName(dtype));
   }
+  // A value that rounds to infinity would be refused by the peer, and a NaN of our own is a fault to be found here.
   if (!AllBelow(matrix.data(), matrix.size(), OverflowBits(dtype))) {
     return absl::OutOfRangeError(
         absl::StrCat("tensor: expected finite values within the range of ", TypeName(dtype), ", found others"));
@@ -240,6 +246,7 @@ absl::StatusOr<Matrix> DecodeMatrix(const v1::Tensor& tensor, const TensorExpect
 
 absl::Status DecodeInto(absl::Span<float> values, const v1::Tensor& tensor, const TensorExpectation& expected) {
   SPLITVEIL_RETURN_IF_ERROR(CheckLayout(tensor, expected));
+  // The room is this program's own, so a mismatch is a bug and not the peer's fault.
   if (values.size() != static_cast<uint64_t>(expected.rows * expected.cols)) {
     return absl::InternalError(absl::StrCat(expected.field, ": expected room for ", expected.rows * expected.cols,
                                             " values, found ", values.size()));
