@@ -36,6 +36,7 @@ v1::ModelSpec HiddenLayers(const AttributeAttackTraits& attack, const v1::ModelS
     if (top_half.has_input_image()) {
       *hidden.mutable_input_image() = top_half.input_image();
     }
+    // The top model's own layers: an adversary that trains the top model knows what fits these activations.
     hidden.set_initialization(top_half.initialization());
     return hidden;
   }
@@ -154,6 +155,7 @@ absl::Status AttributeAttackModule::Build() {
   return absl::OkStatus();
 }
 
+// An attack without its source would guess the most common value and look harmless.
 absl::Status AttributeAttackModule::CheckSources(const AttributeAttackTraits& attack) const {
   if (attack.name.empty()) {
     return absl::InvalidArgumentError("attribute_audit.attacks: an attack is unknown");
@@ -273,6 +275,7 @@ absl::Status AttributeAttackModule::TakeTraining(uint32_t epoch, absl::Span<cons
     return absl::InvalidArgumentError("training: a position is not one of a training example");
   }
   for (size_t j = 0; j < positions.size(); ++j) {
+    // By rank and not in the order of arrival, so that an example has the same row in every epoch.
     training_.Set(epoch, training_ranks_[positions[j]], activations.row(static_cast<int64_t>(j)));
   }
   Remember(epoch);

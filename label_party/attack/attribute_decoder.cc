@@ -237,6 +237,7 @@ absl::StatusOr<Matrix> AttributeDecoder::Guess(ConstMatrixView activations) cons
   return scores;
 }
 
+// Cut layers differ in scale by orders of magnitude; one learning rate has to serve them all.
 Standardiser::Standardiser(ConstMatrixView rows) {
   const auto width = static_cast<size_t>(rows.cols());
   const auto count = static_cast<double>(rows.rows());
@@ -275,6 +276,7 @@ Matrix Standardiser::Apply(ConstMatrixView rows) const {
   return result;
 }
 
+// The derivative of Apply; the means do not enter.
 void Standardiser::BackPropagate(Matrix& gradient) const {
   for (int64_t j = 0; j < gradient.rows(); ++j) {
     for (size_t k = 0; k < inverse_spreads_.size(); ++k) {
@@ -328,6 +330,7 @@ void EpochHistory::CheckLoaded() const {
                            [&](const Matrix& slot) { return slot.rows() == examples_ && slot.cols() == width_; }));
 }
 
+// Epochs side by side: what an attribute does to an activation in all of them together tells more than any one.
 Matrix EpochHistory::Rows(int64_t first, int64_t count) const {
   Matrix rows = Matrix::ToOverwrite(count, width());
   for (int64_t j = 0; j < count; ++j) {

@@ -150,6 +150,8 @@ absl::Status ShadowEncoder::Imitate(ConstMatrixView sent, bool (*stop)()) {
   return absl::OkStatus();
 }
 
+// As a generative adversarial network: the encoder has to make activations of the right distribution, without any pair
+// of features and activations to learn from.
 absl::Status ShadowEncoder::Step(Matrix sent, float noise_spread) {
   const FeatureBatch features = Draw(sent.rows());
   Matrix storage;
@@ -190,6 +192,7 @@ absl::Status ShadowEncoder::TeachDiscriminator(ConstMatrixView rows, bool are_se
   return discriminator_->Backward(judging, gradient, {}).status();
 }
 
+// Drawn independently of the sent rows: which features belong to which row is what the adversary does not know.
 FeatureBatch ShadowEncoder::Draw(int64_t count) {
   std::uniform_int_distribution<uint32_t> any(0, static_cast<uint32_t>(options_.features->rows() - 1));
   std::vector<uint32_t> rows(static_cast<size_t>(count));

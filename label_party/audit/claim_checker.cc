@@ -85,6 +85,7 @@ void ClaimChecker::Sums::Add(uint32_t position, double weighted, double weight) 
   weights[position] += static_cast<float>(weight);
 }
 
+// Only when a first release claims something: several floats an example are much for runs that claim nothing.
 void ClaimChecker::Allocate() {
   const auto examples = static_cast<size_t>(examples_);
   labels_.resize(examples);
@@ -118,6 +119,8 @@ void ClaimChecker::Add(const ReleasedBatch& batch, const ReleaseEvidence& eviden
   // More directions than components (outputs * d columns against d): residuals are told apart with a ridge, which
   // changes their scatter.
   is_scatter_exact_ = is_scatter_exact_ && evidence.label_directions.cols() <= evidence.released.cols();
+  // Residuals remove what the model predicts: a score that ranked by features would refute any claim, and prove
+  // nothing.
   const std::vector<LabelResidual> residuals =
       evidence.has_flipped_labels
           ? LabelsReadIn(evidence.released, head)
@@ -212,6 +215,7 @@ std::optional<ClaimCheckRow> ClaimChecker::Finish() const {
   row.claimed_epsilon = claimed.ok() ? claimed->EpsilonAt(kDelta) : std::numeric_limits<double>::quiet_NaN();
   const std::pair<const char*, Scored> tests[] = {
       {"own", Own()}, {"neighbour", Neighbour()}, {"difference", Difference()}};
+  // Three tests because faults differ: too little noise, noise that rows share, and noise that epochs repeat.
   for (const auto& [name, scored] : tests) {
     const absl::StatusOr<MuLowerBound> bound = LowerBoundMu(scored.scores, scored.labels, kReported);
     const absl::StatusOr<MuLowerBound> failed_by = LowerBoundMu(scored.scores, scored.labels, kFailing);
@@ -231,6 +235,7 @@ std::optional<ClaimCheckRow> ClaimChecker::Finish() const {
       row.examples = static_cast<int64_t>(scored.labels.size());
     }
   }
+  // No test could be made: silence, not a claim that held.
   if (row.test.empty()) {
     return std::nullopt;
   }
@@ -243,6 +248,7 @@ std::optional<ClaimCheckRow> ClaimChecker::Finish() const {
   // run. Without `noise`: it would need only fifty examples, too few to find noise that examples share.
   const double separation = separations_ == 0 ? 1 : std::sqrt(squared_separations_ / static_cast<double>(separations_));
   const std::vector<uint8_t>& own = tests[0].second.labels;
+  // What half the noise would show, so that "not refuted" can be told from "could not have been refuted".
   const bool adds_up = separations_ > 0 && !releases_repeat_;
   const double seen_mu = adds_up ? std::sqrt(std::min(seen_sum_kl_, claimed_sum_kl_)) : row.claimed_mu;
   row.half_noise_mu_lower =

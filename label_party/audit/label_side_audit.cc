@@ -161,6 +161,7 @@ struct ClassRow {
   absl::Span<const double> residuals;
   size_t low = 0, high = 0;
 
+  // The residual is prediction minus target, so this is the target that the head learned from.
   double Target(size_t k) const { return predictions[k] - residuals[k]; }
   double Place() const { return 0.5 + (Target(high) - Target(low)) / 2; }
   // The log ratio of what is between prior and posterior, mu^2 (place - 1/2).
@@ -179,6 +180,7 @@ LabelSideAudit::LabelSideAudit(const v1::LabelSideAudit& config, int64_t example
   for (const AttackVariant& attack : attacks_) {
     const AttackTraits traits = TraitsOf(attack.attack);
     needs_population_ = needs_population_ || traits.takes_population();
+    // Attacks that accumulate or learn miss evidence if they read only every n-th batch.
     reads_all_ = reads_all_ || traits.label_side_only() || traits.cumulative() || traits.learns();
   }
 }
@@ -226,6 +228,7 @@ std::optional<ReleasingHead> LabelSideAudit::HeadOf(const ReleaseEvidence& evide
   head.label_directions = evidence.label_directions;
   head.probabilities = evidence.probabilities;
   head.clip_norm = evidence.clip_norm;
+  // As the protection states it: the worst-case adversary knows the law of the noise, not the draw.
   head.noise_negative = evidence.noise_negative;
   head.noise_positive = evidence.noise_positive;
   head.noise_direction = evidence.noise_direction;

@@ -46,6 +46,7 @@ LeakAuditor::LeakAuditor(const v1::RunAgreement& agreement, const v1::LabelSideA
 
 void LeakAuditor::Remember(ReleasedBatch batch) {
   const absl::MutexLock lock(&mutex_);
+  // The peer's scores come after its gradients: labels and positions are kept until then, and no gradient.
   released_epoch_ = batch.epoch;
   released_.push_back({std::move(batch)});
   // Bounded: a peer that never sends scores must not fill the memory.
@@ -107,6 +108,7 @@ absl::Status LeakAuditor::FinishEpoch(uint32_t epoch) {
   return status;
 }
 
+// The last epoch's pools have no successor that would close them.
 absl::Status LeakAuditor::FinishRun() {
   const absl::MutexLock lock(&mutex_);
   absl::Status status = recorder_.RecordEpoch(Observer::kNonLabelParty, judged_epoch_, BoundsOf(judged_epoch_));
@@ -140,6 +142,7 @@ absl::Status LeakAuditor::RecordRunScores(v1::Attack attack, uint32_t epoch, abs
 }
 
 absl::Status LeakAuditor::CheckScores(const v1::ScoreBatchRequest& request) const {
+  // In the agreed order, so that a message says nothing by what it leaves out.
   const std::vector<AgreedScore> agreed = AgreedScores(agreement_);
   const int expected = static_cast<int>(agreed.size());
   // All agreed attacks or none: a peer must not submit only those that failed.
@@ -293,6 +296,7 @@ absl::Status CompletionAudit::Score(const v1::ScoreExamplesRequest& request) {
     return absl::InvalidArgumentError("ScoreExamples: attack: it is scored batch by batch: use ScoreBatch");
   }
   // Chunks come in order, so their number so far says which one is due.
+  // All examples in one message could exceed what gRPC accepts.
   const auto known = scores_.find(request.attack());
   const size_t done = known == scores_.end() ? 0 : known->second.size();
   const size_t left = options_.labels.size() - done;

@@ -32,6 +32,7 @@ constexpr double kNormQuantile = 0.995;
 double NormRange(absl::Span<const float> negatives, absl::Span<const float> positives) {
   std::vector<double> all(negatives.begin(), negatives.end());
   all.insert(all.end(), positives.begin(), positives.end());
+  // The largest values are cut off: one long gradient would squeeze all others into the first bin.
   const double range = NearestRankQuantile(std::move(all), kNormQuantile);
   return range > 0 ? range : 1;
 }
@@ -209,6 +210,8 @@ void EpochPool::Add(const std::string& layer, AttackVariant attack, std::vector<
     return;
   }
   const AttackTraits traits = TraitsOf(attack.attack);
+  // Scores of one batch are in units of its gradients. Log ratios and sums of them have a unit of their own, and keep
+  // it.
   if (!traits.cumulative() && traits.needs != SideInformation::kReleasingHead) {
     StandardizeScores(scores);
   }
@@ -234,6 +237,7 @@ std::vector<EpochLeakRow> EpochPool::Finish(uint32_t epoch, const EpochBounds& b
     row.auc_bound = allowed.theorem1;
     rows.push_back(std::move(row));
   }
+  // An epoch's pool is its own: each example is released once in it, so that the scores are independent.
   series_.clear();
   return rows;
 }
@@ -262,6 +266,7 @@ void ClassHistograms::Add(const ReleasedBatch& batch, const ReleaseEvidence& evi
   if (!scored) {
     computed = ScoreNormsAndCosines(evidence.released, clean_positive);
   }
+  // Before and after the protection, as in the paper's figures: what the noise does to the two classes.
   const NormAndCosineScores clean = ScoreNormsAndCosines(evidence.clean, clean_positive);
   AddScores("norm", scored ? *norms : computed.norms, batch);
   AddScores("clean_norm", clean.norms, batch);

@@ -24,6 +24,7 @@ struct BoostedTrees::Growth {
 };
 
 BoostedTrees::Question BoostedTrees::BestQuestion(const BinnedRows& table, const Sums* histogram, double* gain) const {
+  // The reduction of the loss by a leaf's best constant, to second order (Chen and Guestrin, KDD 2016, equation 6).
   const auto value = [](const Sums& sums) { return sums.gradient * sums.gradient / (sums.curvature + kRidge); };
   Question best;
   *gain = 0;
@@ -39,6 +40,7 @@ BoostedTrees::Question BoostedTrees::BestQuestion(const BinnedRows& table, const
       left.gradient += bins[bin].gradient;
       left.curvature += bins[bin].curvature;
       const Sums right = {all.gradient - left.gradient, all.curvature - left.curvature};
+      // A leaf of a few rows would learn their labels by heart, and any column would seem to reveal them.
       if (left.curvature < kLeastCurvature || right.curvature < kLeastCurvature) {
         continue;
       }
@@ -58,6 +60,7 @@ void BoostedTrees::Grow(const BinnedRows& table, Growth& growth) {
   const auto node_size = static_cast<size_t>(table.columns * BinnedRows::kBins);
   for (int level = 0; level < kDepth; ++level) {
     const int first = (1 << level) - 1;
+    // Histograms of bins, not sorted rows: a pass over the rows per level, whatever the number of split points.
     growth.histogram.assign(node_size << level, Sums());
     for (size_t i = 0; i < growth.rows.size(); ++i) {
       const uint8_t* const bins = table.bins.data() + growth.rows[i] * table.columns;
@@ -104,6 +107,7 @@ BoostedTrees BoostedTrees::Fit(const BinnedRows& table, absl::Span<const uint8_t
   for (int round = 0; round < kTrees; ++round) {
     for (size_t i = 0; i < rows.size(); ++i) {
       const float probability = 1 / (1 + std::exp(-growth.scores[i]));
+      // Of the log loss: the same p - y that the model itself would send.
       growth.gradients[i] = probability - static_cast<float>(labels[rows[i]]);
       growth.curvatures[i] = probability * (1 - probability);
     }

@@ -87,6 +87,7 @@ std::vector<std::vector<uint8_t>> Questions(const Dataset& data, const std::vect
 
 // The share of positives that each category has in the other half of the rows; of one that is not there, that of all.
 std::vector<float> SharesInTheOtherHalf(const std::vector<int64_t>& categories, const std::vector<uint8_t>& question) {
+  // A category that is new in the other half ranks by the overall share, as an adversary would guess.
   struct Count {
     double rows = 0, positives = 0;
   };
@@ -121,6 +122,7 @@ Sample Take(const Dataset& data) {
   const FeatureBatch features = data.Gather(rows);
   Sample sample;
   sample.questions = Questions(data, rows);
+  // Single pixels do not reveal a label, and there may be thousands of them.
   const int64_t pixels = data.features().image.pixels();
   for (int64_t k = 0; k < data.features().numeric - pixels; ++k) {
     sample.numeric_names.push_back(data.preprocessing().numeric(static_cast<int>(k)).name());
@@ -204,6 +206,7 @@ Telling MostTellingColumn(const Sample& sample) {
                      SharesInTheOtherHalf(sample.categorical[k], question), question, most);
     }
   }
+  // Found already: the costlier searches would only name a second column.
   if (most.auc >= kTellingAuc) {
     return most;
   }
@@ -232,6 +235,7 @@ std::vector<std::vector<uint8_t>> MainQuestions(const Sample& sample, size_t row
       all.emplace_back(-std::accumulate(some.begin(), some.end(), int64_t{0}), std::move(some));
     }
   }
+  // The commonest classes first: of a rare one, chance alone can rank a few rows well.
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::vector<uint8_t>> most;
   for (size_t i = 0; i < std::min(all.size(), kMostQuestions); ++i) {
@@ -250,6 +254,8 @@ std::vector<float> EachOf(const std::vector<float>& column, size_t rows) {
 }
 
 // The number that the table has, but for those that were clipped: the inverse of TableSchema.Scaling.
+// Two columns are scaled differently, so the difference that matters, such as a date less another, exists in the
+// table's units only.
 double Unscaled(const v1::NumericScaling& scaling, double scaled) {
   if (scaling.knots_size() > 1) {
     const double place = scaled * (scaling.knots_size() - 1);
@@ -288,6 +294,7 @@ Telling MostTellingDifference(const Dataset& data, const Sample& sample) {
     for (size_t b = 0; b < a; ++b) {
       std::transform(columns[a].second.begin(), columns[a].second.end(), columns[b].second.begin(), difference.begin(),
                      std::minus<>());
+      // A label is often the time between two events, or a balance before and after.
       const std::string what = absl::StrCat("the difference of columns ", columns[b].first, " and ", columns[a].first);
       const std::vector<uint8_t> bins = BinsOf(difference);
       for (const std::vector<uint8_t>& question : questions) {
@@ -317,6 +324,8 @@ BinnedRows BinAll(const Sample& sample, const std::vector<std::vector<uint8_t>>&
   }
   const double all = std::accumulate(question.begin(), question.end(), 0.0) / static_cast<double>(rows);
   for (size_t k = 0; k < sample.categorical.size(); ++k) {
+    // Shares come from the half that the trees learn from: from all rows, a category would carry the labels it is tried
+    // on.
     const size_t step = sample.categorical[k].size() / rows;
     std::unordered_map<int64_t, std::pair<double, double>> counts;  // Rows, positives.
     for (size_t i = 0; i < rows; ++i) {
@@ -351,6 +360,7 @@ std::vector<float> CrossFittedScores(const Sample& sample, const std::vector<std
     }
     gains_of[half] = trees.gains();
   };
+  // The halves are independent, and this is the slowest part of a start.
   std::thread other(fit, 1);
   fit(0);
   other.join();
@@ -404,6 +414,7 @@ std::string DescribeLabelRevealingColumns(const Dataset& data) {
   const Sample sample = Take(data);
   Telling most;
   if (!sample.numeric.empty() || !sample.categorical.empty()) {
+    // From cheap to costly; the first that tells enough is named, as it is the one to look at.
     most = MostTellingColumn(sample);
     most = most.auc < kTellingAuc ? MostTellingDifference(data, sample) : most;
     most = most.auc < kTellingAuc ? AllTogether(sample) : most;

@@ -56,9 +56,11 @@ absl::StatusOr<LabelNoisePlan> PlanNoise(const Config& config, const Task& task)
   return PlanLabelNoise(options);
 }
 
+// Randomised response: the odds of the true label against the other are e^epsilon.
 double FlipProbability(double epsilon) { return 1 / (1 + std::exp(epsilon)); }
 
 // Noise that passes 1/2 with the probability of a flip, and a little more.
+// The flips are made of Gaussian noise on the label, so that an account can add them up with other runs' noise.
 Config NoiseOfFlips(double epsilon) {
   const double sigma = 0.5 / -NormalQuantile(FlipProbability(epsilon));
   Config config;
@@ -164,12 +166,14 @@ absl::StatusOr<std::vector<float>> NoisedLabels::TrainingTargets(absl::Span<cons
   if (account_ != nullptr && !accounted_) {
     return absl::FailedPreconditionError("noised labels: expected the account to have counted the run before a draw");
   }
+  // The gate refuses gradients of a model that was not trained on noised labels; this is how it knows.
   drawn_ = true;
   const Draw& draw = draws_[DrawOf(epoch)];
   const auto outputs = static_cast<size_t>(task_.outputs());
   std::vector<float> targets(labels.size() * outputs);
   const size_t share = std::max<size_t>(1, kShareDraws / outputs);  // Examples.
   ParallelFor((labels.size() + share - 1) / share, std::max(1U, std::thread::hardware_concurrency()), [&](size_t i) {
+    // One per thread: a keystream has a position, which threads must not share.
     LabelNoise::Release noise = noise_[draw.strength].OfRelease(draw.number);
     for (size_t j = i * share; j < std::min(labels.size(), (i + 1) * share); ++j) {
       for (size_t k = 0; k < outputs; ++k) {
@@ -203,6 +207,7 @@ absl::StatusOr<std::vector<float>> LabelRandomizer::TrainingTargets(absl::Span<c
                                                                     absl::Span<const float> labels, uint32_t epoch) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::vector<float> targets, noised_->TrainingTargets(examples, labels, epoch));
   for (float& target : targets) {
+    // Unbiased: over the flips the mean target is the label, so the model learns the same with more variance.
     target = static_cast<float>(((target > 0.5F ? 1 : 0) - rho_) / (1 - 2 * rho_));
   }
   return targets;

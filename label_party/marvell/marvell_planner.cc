@@ -59,6 +59,8 @@ absl::StatusOr<MarvellStrength> StrengthAlong(const v1::GradientProtection::Marv
 MarvellSolution WithNoiseAcross(MarvellSolution noise, double orthogonal_noise_ratio, const ClassMoments& moments) {
   const double axes_across = static_cast<double>(moments.mean_difference.size()) - 1;
   if (axes_across > 0) {
+    // The optimum of the paper spends nearly nothing across dg, where an adversary that knows an example's own v still
+    // reads its label (rule 8).
     const double variance = orthogonal_noise_ratio * moments.dg_squared / axes_across;
     noise.lambda2_neg += variance;
     noise.lambda2_pos += variance;
@@ -84,6 +86,7 @@ std::vector<float> UnitVector(const ClassMoments& moments) {
   return direction;
 }
 
+// Noise across is drawn in every direction, the line included, so along the line only the rest is added.
 RowNoise NoiseOf(double lambda1, double lambda2) {
   return {0, std::sqrt(std::max(0.0, lambda1 - lambda2)), std::sqrt(lambda2)};
 }
@@ -114,6 +117,7 @@ absl::StatusOr<MarvellSolution> SolveMarvellFor(const MarvellStrength& strength,
   problem.g = moments.dg_squared;
   problem.p = moments.p;
   if (strength.sum_kls.empty()) {
+    // The paper's P = s ||dg||^2: the strength follows the gradients, which shrink as the model learns.
     problem.power = strength.s * moments.dg_squared;
     SPLITVEIL_ASSIGN_OR_RETURN(const MarvellSolution solution, SolveMarvell(problem));
     // The configured power is enough; otherwise the least power that keeps the limit.
@@ -140,6 +144,7 @@ absl::StatusOr<NoisePlan> MarvellPlanner::Plan(const BatchFacts& batch, double m
                                      NoiseOf(noise.lambda1_pos, noise.lambda2_pos)}};
     }
   }
+  // No direction to protect, but still noise: a batch that is sent in the clear discloses what its rows are.
   const double s = strength_.sum_kls.empty() ? strength_.s : 1 / strength_.SumKlOf(batch.position.epoch);
   return PlanIsotropicNoise(batch, "marvell+fallback", s * batch.moments.Scale(), max_sum_kl);
 }
@@ -161,6 +166,7 @@ absl::Status CheckBudget(const v1::GradientProtection::RunBudget& budget) {
   if (!(budget.max_run_auc_bound() > 0.5 && budget.max_run_auc_bound() < 1)) {
     return Unfit("max_run_auc_bound", "a number above 0.5 and below 1", budget.max_run_auc_bound());
   }
+  // Every epoch has to get a share that is known beforehand; an open end would leave nothing for the last.
   if (budget.planned_epochs() < 1) {
     return Unfit("planned_epochs", "at least 1", budget.planned_epochs());
   }
@@ -192,6 +198,7 @@ double SumKlForRunAuc(double max_run_auc_bound) {
 }
 
 double SpendableSumKl(const v1::GradientProtection::RunBudget& budget) {
+  // Kept back for rounding, so that the last planned release is not refused by a hair.
   return (1 - kSafetyShare) * SumKlForRunAuc(budget.max_run_auc_bound());
 }
 
@@ -202,6 +209,7 @@ absl::StatusOr<std::vector<double>> PlanRunBudget(const v1::GradientProtection::
   std::vector<double> shares(static_cast<size_t>(budget.planned_epochs()));
   for (int e = 0; e <= last; ++e) {
     // Relative to the largest, so that none overflows.
+    // Shares fall by `growth` from epoch to epoch: a divergence is about inverse to the variance of the noise.
     shares[e] = growth >= 1 ? std::pow(growth, -e) : std::pow(growth, last - e);
   }
   // If noise may be raised at the end, a share is kept back: half of what remains must stay usable.

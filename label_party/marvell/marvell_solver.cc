@@ -36,6 +36,7 @@ struct Candidate {
 // The variances a and a' = r a along dg of the low and the high class share w a + w' a' = total. Their divergence,
 //   r + 1/r - 2 + (g / total) (w + w' r) (1 + 1/r),
 // is convex in r and least at sqrt((total + g w) / (total + g w')).
+// The classes' shares of the noise along dg: the rarer class gets more, since it costs less of the expected power.
 double RatioAlong(const RankedProblem& q, double total) {
   // Two roots, since the quotient under one may overflow or underflow.
   return std::sqrt(total + q.g * q.low_weight) / std::sqrt(total + q.g * q.high_weight);
@@ -49,6 +50,7 @@ bool StillDescending(const RankedProblem& q, const Candidate& at, double gap, do
   const double b = q.high + at.high_excess;
   const double spread = gap - at.low_excess + at.high_excess;
   const double gain = (q.d - 1) * (gap / base) * ((q.high + base) / q.high);
+  // Three cases, by which of the constraints lambda1 >= lambda2 >= 0 hold with equality.
   const bool low_is_free = at.low_excess > 0 || q.high_weight == 0;
   if (at.high_excess > 0 && low_is_free) {
     const double price = q.low_weight * (base / total) * (q.g / total);
@@ -66,6 +68,7 @@ bool StillDescending(const RankedProblem& q, const Candidate& at, double gap, do
 // The best candidate with noise `across` dg; `gap` is high - low - across, passed in because it cancels.
 Candidate BestWith(const RankedProblem& q, double across, double gap) {
   Candidate best{across, 0, 0, false};
+  // For a given noise across dg the rest of the power goes along it, and that split has a closed form.
   const double base = q.low + across;
   const double left = std::max(0.0, q.power - q.low_weight * q.d * across);
   const double total = left + q.low_weight * base + q.high_weight * q.high;
@@ -122,8 +125,10 @@ Candidate Optimum(const RankedProblem& q) {
   if (q.d == 1 || range == 0) {
     return BestWith(q, 0, range);
   }
+  // Noise across costs power in all d directions of the low class; beyond `range` it would overtake the high class.
   const double price = q.low_weight * q.d;
   const double most = q.power >= price * range ? range : std::min(range, q.power / price);
+  // sum_kl is convex in x, so a slope that is still negative at the end makes the end the optimum.
   const Candidate end = BestWith(q, most, range - most);
   if (end.descending) {
     return end;
@@ -181,6 +186,7 @@ void KeepToPower(const MarvellProblem& problem, MarvellSolution& s) {
   }
 }
 
+// u, v and g come from a batch, p from the model: none of them may turn the search into one without an end.
 absl::Status CheckQuantity(const char* name, double value, double max) {
   // Written so that NaN fails.
   if (value >= 0 && value <= max) {
@@ -210,6 +216,8 @@ int ScaleOf(double largest) {
   return 950 - exponent;
 }
 
+// The optimum puts noise across dg on the class of smaller variance only (appendix A.4), so classes are named by
+// variance.
 RankedProblem Rank(const MarvellProblem& problem, int scale) {
   const bool low_is_positive = problem.v < problem.u;
   RankedProblem ranked;
@@ -247,6 +255,7 @@ double SufficientPower(const MarvellProblem& q, double target_sum_kl) {
   const double low = std::min(q.u, q.v);
   const double high = std::max(q.u, q.v);
   const double low_weight = q.v < q.u ? q.p : 1 - q.p;
+  // Only the sufficient power is needed here: the search below then lowers it.
   const double along = std::max(high, q.g / target_sum_kl);
   const double power =
       low_weight * ((along - low) + static_cast<double>(q.d - 1) * (high - low)) + (1 - low_weight) * (along - high);
@@ -264,6 +273,7 @@ struct Bracket {
 double Inside(const Bracket& bracket, int step) {
   const double log_low = std::log(bracket.low);
   const double span = std::log(bracket.high) - log_low;
+  // Each trial solves a whole problem, so a search that needs few of them matters: this runs for every batch.
   double share = bracket.low_excess / (bracket.low_excess - bracket.high_excess);
   if (step % 8 == 7 || !(share > 0 && share < 1)) {
     share = 0.5;
@@ -281,6 +291,7 @@ class LeastPowerSearch {
   absl::StatusOr<MarvellPower> Run(const MarvellPower& enough) {
     best_ = enough;
     bracket_ = {0, enough.power, kInfinity, ExcessOf(enough.solution)};
+    // By factors that square: the least power may lie hundreds of orders of magnitude below the sufficient one.
     for (double factor = 2; bracket_.low == 0; factor *= factor) {
       const double power = std::max(bracket_.high / factor, std::numeric_limits<double>::denorm_min());
       if (power == bracket_.high) {
@@ -338,9 +349,11 @@ absl::StatusOr<MarvellSolution> SolveMarvell(const MarvellProblem& problem) {
   if (largest == 0) {
     return solution;
   }
+  // Gradients late in training are tiny: unscaled, their products would underflow to zero divergence, which is no leak.
   const int scale = ScaleOf(largest);
   const RankedProblem ranked = Rank(problem, scale);
   const bool low_is_positive = problem.v < problem.u;
+  // A class that never occurs costs no power, so even without any its noise may be chosen.
   if (ranked.power > 0 || problem.p == 0 || problem.p == 1) {
     const Candidate optimum = Optimum(ranked);
     const double along_low = ScaledTowardsZero(optimum.across + optimum.low_excess, -scale);
@@ -351,6 +364,7 @@ absl::StatusOr<MarvellSolution> SolveMarvell(const MarvellProblem& problem) {
     (low_is_positive ? solution.lambda1_neg : solution.lambda1_pos) = along_high;
     KeepToPower(problem, solution);
   }
+  // Computed from the rounded noise, so that what is reported is what will be drawn.
   solution.sum_kl = ScaledSumKl(problem, solution, scale);
   return solution;
 }
@@ -361,6 +375,7 @@ absl::StatusOr<MarvellPower> LeastMarvellPower(const MarvellProblem& problem, do
         absl::StrCat("marvell: sum_kl: expected a positive finite target, found ", target_sum_kl));
   }
   MarvellProblem trial = problem;
+  // First without noise: a batch whose classes are already alike needs none.
   trial.power = 0;
   SPLITVEIL_ASSIGN_OR_RETURN(const MarvellSolution bare, SolveMarvell(trial));
   if (bare.sum_kl <= target_sum_kl) {

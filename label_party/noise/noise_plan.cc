@@ -35,8 +35,11 @@ struct ExpectedClass {
   double variance = 0;               // Of one component.
 };
 
+// Each row counts for both classes, by the model's p: moments of the true labels would make the noise a function of
+// them (rule 3).
 ExpectedClass ClassOf(int label, const LabelFreeBatch& batch, const std::vector<double>& v_squared) {
   ExpectedClass expected;
+  // By sums over rows of v alone: no clean gradient is formed, so none can leak into the plan.
   std::vector<double> shares;  // Of v in the mean.
   double squares = 0;
   for (size_t j = 0; j < v_squared.size(); ++j) {
@@ -62,6 +65,7 @@ ExpectedClass ClassOf(int label, const LabelFreeBatch& batch, const std::vector<
   return expected;
 }
 
+// A NaN in one row would make every moment NaN, and with them the noise on all other rows.
 absl::Status CheckBatch(const LabelFreeBatch& batch, const std::vector<double>& v_squared) {
   if (batch.label_directions.rows() < 1 || batch.label_directions.cols() < 1) {
     return absl::InvalidArgumentError(absl::StrCat("protection: empty batch, [", batch.label_directions.rows(), ", ",
@@ -82,6 +86,7 @@ absl::Status CheckBatch(const LabelFreeBatch& batch, const std::vector<double>& 
 
 }  // namespace
 
+// Below the resolution of floats the difference of the class means has no direction that noise could follow.
 bool ClassMoments::informative() const {
   constexpr double kFloatResolutionSquared = 0x1p-46;
   // 2^-46 = (2^-23)^2, the square of the resolution of a float.
@@ -102,6 +107,7 @@ absl::StatusOr<ClassMoments> ExpectedMoments(const LabelFreeBatch& batch) {
     const double if_positive = positive.coefficients[j] * positive.coefficients[j] * v_squared[j];
     // The longer of the two, whichever the label is: the length of the true gradient would reveal it.
     moments.max_squared_norm = std::max({moments.max_squared_norm, if_negative, if_positive});
+    // Expected over the model's labels, not the true ones.
     moments.mean_squared_norm += (negative.weights[j] * if_negative + positive.weights[j] * if_positive) / rows;
   }
   for (size_t k = 0; k < negative.mean.size(); ++k) {
@@ -127,6 +133,7 @@ struct Block {
   std::array<float, 2 * kBlockRows> scalars;  // z_j at 2 j; the odd ones are not used.
 };
 
+// Numbers that no row needs are not drawn: positions, not the order of draws, decide what a row gets.
 bool NeedsScalar(const RowNoise& noise) { return noise.own != 0 || noise.along != 0; }
 
 void DrawScalars(const NoisePosition& position, SecureGaussian& gaussian, Block& block) {
@@ -142,6 +149,7 @@ void DrawScalars(const NoisePosition& position, SecureGaussian& gaussian, Block&
 void DrawIsotropic(const NoisePosition& position, SecureGaussian& gaussian, const Block& block, Matrix& out) {
   const NoisePosition isotropic{position.epoch, position.batch, kIsotropicStream};
   // Rows start at even components: the generator makes normal numbers in pairs.
+  // So a row's noise depends on its own number alone, and not on which other rows draw any.
   const uint64_t stride = static_cast<uint64_t>(out.cols() + out.cols() % 2);
   // With an even width the rows of a block follow each other without a gap, so one call can fill several.
   const bool contiguous = out.cols() % 2 == 0;
@@ -217,6 +225,8 @@ SPLITVEIL_VECTOR_VARIANTS bool WriteBoth(const float* g, const float* direction,
 bool WriteRow(absl::Span<const float> g, const BatchNoise& batch, const RowNoise& noise, double z,
               absl::Span<float> out) {
   const double along = noise.along * z;
+  // Four loops and not one with all terms: the commonest methods use one or two of them, and this runs for every number
+  // sent.
   const float* const direction = batch.direction.data();
   if (noise.along != 0) {
     return noise.across != 0 ? WriteBoth(g.data(), direction, along, noise.across, batch.grid, out)
@@ -228,6 +238,7 @@ bool WriteRow(absl::Span<const float> g, const BatchNoise& batch, const RowNoise
 
 // For rows of both classes alike. Noise across gives every component some of its own; else that along a line is shared.
 NoiseGrid GridOf(const GaussianNoise& noise, int64_t components) {
+  // One grid for both classes: a spacing that followed a row's own noise would show its label.
   const double across = std::min(noise.of_negative.across, noise.of_positive.across);
   const double along = std::max(noise.of_negative.along, noise.of_positive.along),
                wider = std::max(noise.of_negative.across, noise.of_positive.across);
@@ -244,6 +255,7 @@ void CopyRows(ConstMatrixView gradients, Matrix& out) {
 }
 
 template <typename Value>
+// As they lie in memory: two batches that differ in one bit must not share a context.
 absl::string_view BytesOf(const Value* values, size_t count) {
   return {reinterpret_cast<const char*>(values), count * sizeof(Value)};
 }
@@ -251,6 +263,7 @@ absl::string_view BytesOf(const Value* values, size_t count) {
 // Hashes gradients and noise scales: the same input repeats the same bytes, and any different input gets independent
 // noise, since two sums of one draw would differ by the gradients alone.
 Digest ContextOf(ConstMatrixView gradients, const BatchNoise& noise) {
+  // Sizes first, so that no two inputs of different shape give the same bytes.
   static_assert(sizeof(RowNoise) == 3 * sizeof(double), "without gaps, whose bytes would be any");
   const uint64_t sizes[] = {static_cast<uint64_t>(gradients.rows()), static_cast<uint64_t>(gradients.cols()),
                             noise.direction.size()};
@@ -264,6 +277,7 @@ Digest ContextOf(ConstMatrixView gradients, const BatchNoise& noise) {
   return context.Finish();
 }
 
+// Before any draw, so that a refused batch leaves no noise behind.
 absl::Status CheckBatch(const LabelledGradients& batch) {
   const ConstMatrixView gradients = batch.gradients;
   if (gradients.rows() < 1 || gradients.cols() < 1) {
@@ -301,12 +315,15 @@ struct Applier {
     std::vector<RowNoise> of_row;
     of_row.reserve(batch.labels.size());
     for (uint8_t label : batch.labels) {
+      // Only here does a true label enter, to choose between two noises that were planned without it.
       of_row.push_back(label == 1 ? noise.of_positive : noise.of_negative);
     }
     return Perturb({noise.direction, of_row, GridOf(noise, batch.gradients.cols())});
   }
 
   absl::Status operator()(const EvenLengths& noise) const {
+    // Li et al., ICLR 2022, section 4.1: noise along each gradient, so that its expected square is that of the longest
+    // one.
     const double target = noise.longest * noise.longest,
                  component = noise.longest / std::sqrt(static_cast<double>(batch.gradients.cols()));
     // Noise along a row of zeros would be zero, and the row recognisable.
@@ -322,6 +339,8 @@ struct Applier {
     CopyRows(batch.gradients, out);
     std::vector<float> magnitudes(out.data(), out.data() + out.size());
     std::transform(magnitudes.begin(), magnitudes.end(), magnitudes.begin(), [](float x) { return std::abs(x); });
+    // Exactly that many are kept, also if magnitudes tie: the number of values that are sent must not depend on the
+    // values.
     const auto count = static_cast<std::ptrdiff_t>(std::ceil(kept.share * static_cast<double>(magnitudes.size())));
     const auto least = magnitudes.begin() + (count - 1);
     std::nth_element(magnitudes.begin(), least, magnitudes.end(), std::greater<>());
@@ -342,6 +361,7 @@ struct Applier {
     const double mean = std::accumulate(out.data(), out.data() + out.size(), 0.0) / n;
     double squares = 0;  // About the mean: about zero they would cancel if all components are alike.
     std::for_each(out.data(), out.data() + out.size(), [&](float x) { squares += (x - mean) * (x - mean); });
+    // Two standard deviations on either side: a range up to the extremes would let one long row decide all bins.
     const double reach = 2 * std::sqrt(squares / n);
     if (reach > 0) {
       const double lowest = mean - reach, spacing = 2 * reach / (rounding.bins - 1);
@@ -367,6 +387,7 @@ struct Applier {
 }  // namespace
 
 ProtectionReport EmptyReport(const std::string& method) {
+  // NaN and not 0: a figure that a method does not state must not look like one that is small.
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   return {method, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone};
 }

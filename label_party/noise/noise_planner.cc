@@ -24,6 +24,7 @@ bool EvensLengths(const ClassMoments& moments) {
 
 double LeastIsotropicVariance(const ClassMoments& moments, double max_sum_kl) {
   const int64_t d = static_cast<int64_t>(moments.mean_difference.size());
+  // Noise alike in all directions adds to the variance of both classes in every one of them.
   const auto keeps = [&](double variance) {
     const double negative = moments.u + variance;
     const double positive = moments.v + variance;
@@ -55,6 +56,7 @@ double LeastIsotropicVariance(const ClassMoments& moments, double max_sum_kl) {
 
 NoisePlan PlanIsotropicNoise(const BatchFacts& batch, const std::string& method, double total_power,
                              double max_sum_kl) {
+  // More than configured if a limit asks for it, never less.
   double variance = total_power / batch.cols();
   if (std::isfinite(max_sum_kl)) {
     variance = std::max(variance, LeastIsotropicVariance(batch.moments, max_sum_kl));
@@ -83,12 +85,14 @@ absl::StatusOr<IsoStrength> IsoStrengthOf(const v1::GradientProtection::Iso& con
 std::string IsoPlanner::name() const { return absl::StrCat("iso(", strength_.name, ")"); }
 
 absl::StatusOr<NoisePlan> IsoPlanner::Plan(const BatchFacts& batch, double max_sum_kl) const {
+  // A batch without any gradient still gets noise, or it would be recognised by having none.
   const char* const method = batch.moments.max_squared_norm > 0 ? "iso" : "iso+fallback";
   return PlanIsotropicNoise(batch, method, strength_.t * batch.moments.Scale(), max_sum_kl);
 }
 
 absl::StatusOr<NoisePlan> MaxNormPlanner::Plan(const BatchFacts& batch, double max_sum_kl) const {
   const ClassMoments& moments = batch.moments;
+  // If all rows are of one length already, max_norm would add nothing and send the batch in the clear.
   if (!EvensLengths(moments)) {
     return PlanIsotropicNoise(batch, "max_norm+fallback", moments.Scale(), max_sum_kl);
   }
@@ -101,6 +105,7 @@ absl::StatusOr<NoisePlan> MaxNormPlanner::Plan(const BatchFacts& batch, double m
 std::string SparsifyPlanner::name() const { return absl::StrCat("sparsify(keep=", keep_, ")"); }
 
 absl::StatusOr<NoisePlan> SparsifyPlanner::Plan(const BatchFacts& batch, double) const {
+  // Neither adds noise: what is kept is kept exactly, so no bound is claimed.
   return NoisePlan{DescribeBatch("sparsify", batch.moments), KeepLargest{keep_}};
 }
 

@@ -31,6 +31,7 @@ absl::Status ValidateAttacks(const v1::LabelSideAudit& audit) {
     if (TraitsOf(attack).once_per_run()) {
       return Unfit(field, "an attack that scores batches", absl::StrCat(v1::Attack_Name(attack), ", once per run"));
     }
+    // Twice the same attack would cost twice and count twice in the ledger.
     if (!attacks.insert(number).second) {
       return Unfit(field, "each attack once", absl::StrCat(v1::Attack_Name(attack), " again"));
     }
@@ -49,6 +50,7 @@ absl::Status ValidateAttacks(const v1::LabelSideAudit& audit) {
 absl::Status ValidateTranscript(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement) {
   const std::string protection =
       config.protection().has_label_dp() ? "protection.label_dp" : "protection.gaussian_label_dp";
+  // Answers to scores are computed from true labels, which no noise on the labels covers.
   const v1::DisclosureLevel disclosure = agreement.audit().disclosure();
   if (disclosure != v1::LABEL_SIDE_ONLY) {
     return Unfit(protection, "an agreement with audit.disclosure LABEL_SIDE_ONLY",
@@ -117,6 +119,7 @@ absl::Status ValidateWorstCase(const v1::LabelPartyConfig& config) {
 }
 
 absl::Status ValidateAttributeAttack(const v1::LabelPartyConfig& config, const v1::AttributeAuditAgreement& audit) {
+  // Both parties' files must fit before the start: an attack that lacks its knowledge would fail hours into the run.
   if (config.has_attribute_attack() == audit.attacks().empty()) {
     return absl::InvalidArgumentError(
         config.has_attribute_attack()
@@ -153,6 +156,7 @@ KeepBy KeepByOf(const v1::LabelPartyConfig& config, const v1::RunAgreement& agre
 }
 
 absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement) {
+  // First what makes the rest meaningless: a file for training beside an agreement that only predicts.
   SPLITVEIL_RETURN_IF_ERROR(CheckFitsMode(agreement, config));
   if (config.protection().has_distance_correlation() && agreement.batch_size() > kMaxDistanceCorrelationBatch) {
     return Unfit("protection.distance_correlation",
@@ -170,6 +174,7 @@ absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::R
         "BEST");
   }
   const v1::GradientProtection& protection = config.protection();
+  // An account that added up releases of other methods would state a guarantee that does not exist.
   if (config.has_privacy_account() && !protection.has_gaussian_label_dp() && !protection.has_label_dp()) {
     return Unfit("privacy_account",
                  "none: only gaussian_label_dp and label_dp bound what they release of a label, whatever the peer does",
@@ -182,6 +187,7 @@ absl::Status ValidateLabelConfig(const v1::LabelPartyConfig& config, const v1::R
                  "none");
   }
   absl::Status status = ValidateAttacks(config.label_side_audit());
+  // All are run; the first failure is the one that is reported.
   status.Update(ValidateWorstCase(config));
   if (config.protection().has_gaussian_label_dp() || config.protection().has_label_dp()) {
     status.Update(ValidateTranscript(config, agreement));

@@ -53,6 +53,7 @@ class Verdict {
   }
 
   // `epoch`, from 0, comes after the first `released` epochs.
+  // A public fact, agreed beforehand: this decision reveals nothing about any label.
   void PassLastReleasedEpoch(uint32_t epoch, uint32_t released) {
     if (v1::FREEZE_BOTTOM > decision_.action) {
       decision_.action = v1::FREEZE_BOTTOM;
@@ -73,6 +74,7 @@ double Known(double sum_kl) { return sum_kl >= 0 ? sum_kl : std::numeric_limits<
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 // The divergence of one release in each epoch; NaN if the method bounds none; empty if it depends on the gradients.
+// What is known before the run, for `validate` and `plan`; in the run each release states its own.
 absl::StatusOr<std::vector<double>> PlannedSumKl(const v1::GradientProtection& protection, int32_t epochs,
                                                  const std::vector<double>& label_dp_sum_kl) {
   using Marvell = v1::GradientProtection::Marvell;
@@ -126,6 +128,7 @@ absl::StatusOr<ReleaseGate> ReleaseGate::Create(const v1::ReleasePolicy& policy,
   gate.max_step_auc_bound_ = policy.max_step_auc_bound();
   gate.max_measured_leak_ = policy.max_measured_leak();
   gate.max_worst_case_auc_bound_ = policy.max_worst_case_auc_bound();
+  // Limits are kept as divergences: these add up over releases, AUCs do not.
   if (policy.max_run_auc_bound() < 1) {
     gate.run_limits_.push_back({policy.max_run_auc_bound(), SumKlForRunAuc(policy.max_run_auc_bound()), gate.action_});
   }
@@ -133,6 +136,7 @@ absl::StatusOr<ReleaseGate> ReleaseGate::Create(const v1::ReleasePolicy& policy,
     const Budget& budget = protection.marvell().run_budget();
     SPLITVEIL_RETURN_IF_ERROR(PlanRunBudget(budget).status());
     const double spendable = SpendableSumKl(budget);
+    // A run budget is a limit like the policy's own, with its own action.
     gate.run_limits_.push_back({GaussianAucBound(spendable), spendable, budget.when_spent()});
   }
   if (protection.gaussian_label_dp().released_epochs() > 0) {
@@ -149,12 +153,14 @@ double ReleaseGate::max_run_sum_kl() const {
   return least;
 }
 
+// A limit that only warns does not keep a sum below it, so it cannot justify replacing an interrupted run (rule 6).
 bool ReleaseGate::enforces_run_limit() const {
   return std::any_of(run_limits_.begin(), run_limits_.end(),
                      [](const RunLimit& limit) { return limit.action != v1::WARN; });
 }
 
 GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
+  // Every limit is looked at, also after one has failed: raised noise must keep all of them at once.
   Verdict verdict(figures.times_raised);
   // For noise on labels the Gaussian AUC is proved and tighter; Theorem 1 alone bounds noise on gradients.
   verdict.decision().auc_bound = std::isnan(figures.run_sum_kl)
@@ -170,11 +176,13 @@ GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
                                                : figures.exposed_sum_kl + (figures.sum_kl >= 0 ? figures.sum_kl : NAN);
   for (const RunLimit& limit : run_limits_) {
     if (!(after <= limit.sum_kl)) {
+      // Half of what remains, so that further releases can follow, each with half of the rest.
       verdict.Pass("bound on the AUC of an adversary that accumulates over steps", GaussianAucBound(after), limit.auc,
                    limit.action, (limit.sum_kl - figures.exposed_sum_kl) / 2);
     }
   }
   if (figures.measured_leak > max_measured_leak_) {
+    // How a measured leak falls with the noise is not known: the divergence is halved and the batch measured again.
     verdict.Pass("leak measured on the batch", figures.measured_leak, max_measured_leak_, action_, figures.sum_kl / 2);
   }
   if (WantsWorstCase() && !(figures.worst_case_auc_bound <= max_worst_case_auc_bound_)) {
@@ -187,12 +195,14 @@ GateDecision ReleaseGate::Decide(const ReleaseFigures& figures) const {
   return verdict.decision();
 }
 
+// If nothing can block, rows need not wait until the figures of their whole batch are known.
 bool ReleaseGate::can_block() const {
   return action_ > v1::WARN || released_epochs_.has_value() ||
          std::any_of(run_limits_.begin(), run_limits_.end(),
                      [](const RunLimit& limit) { return limit.action > v1::WARN; });
 }
 
+// By the most exposed example: a promise on the mean would be none to the person it is about.
 double LeakageAccountant::MaxOf(absl::Span<const uint32_t> positions) const {
   double largest = 0;
   for (uint32_t position : positions) {
@@ -203,6 +213,7 @@ double LeakageAccountant::MaxOf(absl::Span<const uint32_t> positions) const {
 
 double LeakageAccountant::Release(absl::Span<const uint32_t> positions, double sum_kl) {
   for (uint32_t position : positions) {
+    // Divergences of independent releases add (chain rule), so the sum bounds an adversary that has kept all of them.
     sum_kls_[position] += Known(sum_kl);
     max_sum_kl_ = std::max(max_sum_kl_, sum_kls_[position]);
   }
@@ -270,6 +281,7 @@ constexpr double kAnswersPerUnit = 100;  // Rounding to 0.01.
 
 double RankSigma(double mu, int64_t examples) {
   // W moves by at most n - 1 with one label. Rounded up: more noise, never less, than mu asks for.
+  // mu^2 is shared between two draws, which compose to mu.
   return std::ceil(static_cast<double>(examples - 1) / (mu * std::sqrt(kRankShare)));
 }
 
@@ -293,6 +305,7 @@ int64_t RankSum(absl::Span<const float> scores, absl::Span<const uint8_t> labels
   int64_t sum = 0;
   const auto count = static_cast<int64_t>(order.size());
   for (int64_t begin = 0, end = 0; begin < count; begin = end) {  // Of equal scores.
+    // Scores are the peer's: ties must not be broken by the order that the sort leaves them in.
     int64_t positives = 0;
     for (end = begin; end < count && scores[order[end]] == scores[order[begin]]; ++end) {
       positives += labels[order[end]];
@@ -311,6 +324,7 @@ std::optional<double> DisclosedAuc(v1::DisclosureLevel disclosure, std::optional
 bool RoundedAnswers::IsDue(int64_t step, int64_t examples) const {
   const v1::RoundedAnswers& config = audit_.rounded();
   // By public facts only: whether a batch is answered must not reveal its labels.
+  // And by a quota, so that a peer cannot earn more by submitting more.
   return any() && step % audit_.every_batches() == 0 && spent_ < static_cast<uint32_t>(config.max_answers()) &&
          examples >= config.minimum_batch() && RankSigma(config.mu(), examples) < kEndOfSigmas;
 }
@@ -326,6 +340,7 @@ double RoundedAnswer(const v1::RoundedAnswers& config, absl::Span<const float> s
                                       static_cast<double>(examples - 1));
   const double pairs = positives * (static_cast<double>(examples) - positives);
   const double auc = std::clamp(0.5 + static_cast<double>(rank_sum) / (2 * pairs), 0.0, 1.0);
+  // For reading only; the protection is in the noise above.
   return std::round(auc * kAnswersPerUnit) / kAnswersPerUnit;
 }
 

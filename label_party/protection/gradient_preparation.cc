@@ -21,6 +21,7 @@ double Distance(absl::Span<const float> x, absl::Span<const float> y) {
       sums[lane] += difference * difference;
     }
   }
+  // In double from here on: centring cancels most of the digits.
   double total = 0;
   for (float sum : sums) {
     total += sum;
@@ -46,6 +47,7 @@ struct Pairs {
   double sum_ab = 0, sum_aa = 0, sum_bb = 0;  // Of the double-centred distances.
 
   // Whether R is a number, and more than rounding makes of 0.
+  // If all labels or all activations are equal, R is 0 / 0: there is nothing to decorrelate.
   bool defined() const {
     constexpr double kRounding = 1e-12;
     return sum_aa > 0 && sum_bb > 0 && sum_ab > kRounding * std::sqrt(sum_aa * sum_bb);
@@ -101,6 +103,7 @@ Pairs SumPairs(ConstMatrixView z, absl::Span<const float> y) {
 
 }  // namespace
 
+// Scaled and not cut by component: the direction, along which the model learns, stays.
 void ClipRows(double max_norm, Matrix& gradients) {
   for (int64_t j = 0; j < gradients.rows(); ++j) {
     const absl::Span<float> row = gradients.row(j);
@@ -133,6 +136,8 @@ absl::Status AddDistanceCorrelationGradient(double weight, ConstMatrixView z, ab
                                                    z.cols(), "] and as many labels, found [", cut_gradient.rows(), ", ",
                                                    cut_gradient.cols(), "] and ", y.size()));
   }
+  // Székely, Rizzo and Bakirov (Ann. Stat. 2007); the penalty is log R, whose gradient is relative to the correlation
+  // that is left.
   const Pairs pairs = SumPairs(z, y);
   if (!pairs.defined()) {
     return absl::OkStatus();

@@ -40,6 +40,7 @@ absl::StatusOr<ProtectionReport> LabelDpMethod::Report(uint32_t) const {
   report.run_sum_kl = randomizer_->noise_sum_kl();
   // An account does not tell flips from the noise that they are made of, which a different run may have released.
   report.flip_epsilon = randomizer_->accounted().has_value() ? 0 : randomizer_->epsilon();
+  // So that the accountant takes the largest, not the sum, of what the releases disclose.
   report.releases_repeat = true;
   return report;
 }
@@ -82,6 +83,7 @@ GradientProtection::GradientProtection(std::unique_ptr<const NoisePlanner> plann
 GradientProtection::GradientProtection(std::unique_ptr<const PassthroughMethod> method, double regulariser_weight)
     : passthrough_(std::move(method)), regulariser_weight_(regulariser_weight) {}
 
+// In ledgers and reports: two runs with different strengths must not look alike.
 std::string GradientProtection::name() const {
   const std::string method = changes_gradients() ? planner_->name() : passthrough_->name();
   return regulariser_weight_ == 0 ? method
@@ -90,12 +92,14 @@ std::string GradientProtection::name() const {
 
 absl::StatusOr<BatchFacts> GradientProtection::Describe(const LabelFreeBatch& batch,
                                                         const NoisePosition& position) const {
+  // From v and p alone, so that no plan can depend on a label.
   SPLITVEIL_ASSIGN_OR_RETURN(ClassMoments moments, ExpectedMoments(batch));
   return BatchFacts{position, std::move(moments)};
 }
 
 absl::StatusOr<NoisePlan> GradientProtection::Plan(const BatchFacts& batch, double max_sum_kl) const {
   constexpr double kRounding = 1e-12;  // Solvers and report compute the divergence in different ways.
+  // Aimed a hair below the limit, so that rounding does not refuse a plan that keeps it.
   absl::StatusOr<NoisePlan> plan = planner_->Plan(batch, (1 - kRounding) * max_sum_kl);
   // The regulariser makes a row depend on the labels of other rows, which the divergence does not count.
   if (plan.ok() && regulariser_weight_ > 0) {
@@ -126,6 +130,7 @@ absl::StatusOr<ProtectionReport> GradientProtection::PerturbWithin(const LabelFr
   out = Matrix();  // Also on every error.
   if (!changes_gradients()) {
     SPLITVEIL_ASSIGN_OR_RETURN(ProtectionReport stated, Report(position.epoch));
+    // A method without noise cannot be strengthened: the caller must freeze or halt.
     if (max_sum_kl < kAsConfigured && !(stated.sum_kl <= max_sum_kl)) {
       return NoNoiseKeeps(max_sum_kl, name());
     }

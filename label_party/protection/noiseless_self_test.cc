@@ -22,6 +22,7 @@ constexpr double kRounding = 1e-5;  // Gradients are floats of order 1.
 
 bool Same(ConstMatrixView a, ConstMatrixView b) { return a.values() == b.values(); }
 
+// `none` must be what it says: the audit would take an unknown change for what clean gradients leak.
 absl::Status ProveNone(const SyntheticBatch& batch, const ProtectionReport& report, const Matrix& out) {
   if (report.method != "none" || !Same(out, batch.gradients)) {
     return Broken("`none` is configured, but the gradients are changed");
@@ -30,6 +31,7 @@ absl::Status ProveNone(const SyntheticBatch& batch, const ProtectionReport& repo
 }
 
 absl::Status ProveSparsify(double keep, const SyntheticBatch& batch, const Matrix& out) {
+  // Compared component by component with what was sent in, since the method must not invent or move any number.
   int64_t kept = 0;
   float least_kept = std::numeric_limits<float>::infinity();
   float largest_gone = 0;
@@ -85,6 +87,7 @@ absl::Status ProveFlips(double rho, uint8_t label, absl::Span<const uint8_t> lab
   // Unbiased targets: their mean over the flips is the label.
   const auto untouched = static_cast<float>((label - rho) / (1 - 2 * rho));
   const auto flipped = static_cast<float>((1 - label - rho) / (1 - 2 * rho));
+  // Class by class: flips that depended on the label would bias the targets.
   double count = 0;
   double flips = 0;
   double pairs = 0;  // Of flips that follow each other.
@@ -149,6 +152,7 @@ absl::Status ProveLabelDp(double epsilon, const SyntheticBatch& batch, const Pro
 
 // Compares what was added to labels, which alternate, with N(0, sigma^2).
 absl::Status ProveLabelNoise(double sigma, absl::Span<const uint8_t> labels, absl::Span<const float> targets) {
+  // Mean, variance and fourth moment: enough to notice a wrong sigma, an offset, a discrete or a truncated law.
   const double of_class = static_cast<double>(labels.size()) / 2;
   double sums[2] = {}, squares[2] = {}, fourth_powers[2] = {};  // Of the noise in units of sigma, by class.
   double products[2] = {};                                      // Of neighbours, and of neighbours in a class.
@@ -191,6 +195,7 @@ absl::Status ProveOtherDraw(const NoisedLabels& promised, absl::Span<const uint8
     return Broken("another number of targets than of labels");
   }
   SPLITVEIL_RETURN_IF_ERROR(ProveLabelNoise(promised.sigma(1), labels, second));
+  // Noise of the first epoch repeated in the second would be counted as new evidence while it hides nothing more.
   double products = 0;
   for (size_t j = 0; j < labels.size(); ++j) {
     products += (first[j] - static_cast<double>(labels[j])) * (second[j] - static_cast<double>(labels[j])) /
@@ -203,6 +208,7 @@ absl::Status ProveOtherDraw(const NoisedLabels& promised, absl::Span<const uint8
 
 absl::Status ProveGaussianLabelDp(const v1::GradientProtection::GaussianLabelDp& config, const SyntheticBatch& batch,
                                   const ProtectionCandidate& candidate) {
+  // So many that a sigma which is off by 2% fails, and still well below a second.
   constexpr size_t kLabels = 100'000;
   std::vector<uint8_t> labels(kLabels);
   for (size_t j = 0; j < kLabels; ++j) {
@@ -240,6 +246,7 @@ absl::Status ProveGaussianLabelDp(const v1::GradientProtection::GaussianLabelDp&
 }  // namespace
 
 absl::Status ProveNoiseless(const v1::GradientProtection& config, const ProtectionCandidate& candidate) {
+  // The configured method is run, not a copy of it: what is proved is what the run will use.
   const SyntheticBatch batch = MakeSyntheticBatch();
   if (config.has_label_dp()) {
     return ProveLabelDp(config.label_dp().epsilon(), batch, candidate);

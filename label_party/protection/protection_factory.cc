@@ -51,6 +51,7 @@ absl::StatusOr<LabelProtection> MakeGaussianLabelDp(const v1::GradientProtection
 }
 
 // Each checks its setting, written so that NaN fails.
+// The validator knows ranges of fields; what only a method knows is checked here, before a run starts.
 absl::StatusOr<std::unique_ptr<const NoisePlanner>> MakePlanner(const v1::GradientProtection& config) {
   switch (config.method_case()) {
     case v1::GradientProtection::kIso: {
@@ -76,6 +77,7 @@ absl::StatusOr<std::unique_ptr<const NoisePlanner>> MakePlanner(const v1::Gradie
     case v1::GradientProtection::kNone:  // These three: MakePassthrough.
     case v1::GradientProtection::kLabelDp:
     case v1::GradientProtection::kGaussianLabelDp:
+    // No default: a run without a protection has to say `none`.
     case v1::GradientProtection::METHOD_NOT_SET:
       break;
   }
@@ -102,6 +104,7 @@ absl::StatusOr<LabelProtection> MakePassthrough(const v1::GradientProtection& co
 
 absl::StatusOr<std::vector<float>> Protection::TrainingTargets(absl::Span<const NoiseRow> examples,
                                                                absl::Span<const float> labels, uint32_t epoch) const {
+  // Methods on gradients train on the true labels; their noise is added to what is sent.
   if (this->labels == nullptr) {
     return std::vector<float>(labels.begin(), labels.end());
   }
@@ -136,6 +139,7 @@ absl::Status CheckTask(const v1::GradientProtection& config, const Task& task) {
   if (task.kind == Task::Kind::kBinary) {
     return absl::OkStatus();
   }
+  // The theorems behind the other methods are about two classes.
   if (!config.has_none() && !config.has_gaussian_label_dp()) {
     const google::protobuf::OneofDescriptor* const methods =
         v1::GradientProtection::descriptor()->FindOneofByName("method");

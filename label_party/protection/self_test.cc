@@ -59,6 +59,7 @@ double SquaredNormOf(absl::Span<const float> row) {
 absl::StatusOr<std::vector<Promise>> PromisesOf(const v1::GradientProtection& config, uint32_t epoch,
                                                 const SyntheticBatch& batch) {
   SPLITVEIL_ASSIGN_OR_RETURN(ClassMoments moments, ExpectedMoments(batch.label_free()));
+  // From the configuration and the batch alone, not from the plan that is tested: a mistake in it would prove itself.
   std::vector<Promise> promises(kRows);
   // The optimum is solved again here: the test is about how noise is drawn from it. The solver has tests of its own.
   MarvellSolution marvell;
@@ -153,6 +154,7 @@ class Evidence {
     return absl::OkStatus();
   }
 
+  // Only sums over all draws are judged: a single row may be as far off as it likes.
   absl::Status Judge() const {
     for (const ClassEvidence& own : classes_) {
       if (!VarianceHolds(own.line_squares, own.line_terms)) {
@@ -247,6 +249,7 @@ absl::Status ProveProtection(const v1::GradientProtection& config, const Protect
       return Broken("the shape of the gradients is changed");
     }
     SPLITVEIL_RETURN_IF_ERROR(evidence.Add(out, promises));
+    // Once is enough: that positions repeat is a property of the generator and does not depend on the draw.
     Matrix again;
     if (draw == 0 &&
         (!candidate.perturb(batch.label_free(), batch.labelled(), position, again).ok() || !SameBytes(again, out))) {

@@ -60,6 +60,7 @@ void CheckPolicy(const v1::LabelPartyConfig& config, const v1::GradientProtectio
     return;
   }
   const absl::StatusOr<PolicyOutlook> outlook = ForeseePolicy(config.release(), protection, agreement.epochs(), *draws);
+  // A run that would freeze or raise its noise may be wanted; one that would halt is a mistake.
   if (!outlook.ok() || outlook->action == v1::RELEASE) {
     dry_run.Check(kPolicy, outlook.status(), outlook.ok() ? outlook->text : "");
   } else if (outlook->action == v1::HALT) {
@@ -114,6 +115,7 @@ void ExpectRunOf(const v1::LabelPartyConfig& config, const v1::RunAgreement& agr
   std::vector<uint32_t> rows(static_cast<size_t>(std::min<int64_t>(agreement.batch_size(), data.rows())));
   std::iota(rows.begin(), rows.end(), 0);
   const Matrix activations(static_cast<int64_t>(rows.size()), agreement.cut_width());
+  // Labels of zero: the time of a step does not depend on them, and nothing about the real ones is computed.
   const std::vector<float> labels(rows.size());
   const FeatureBatch own = data.Gather(rows);
   std::unique_ptr<TopModel> model;

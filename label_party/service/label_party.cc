@@ -217,6 +217,7 @@ std::optional<UntoldEnd> FindFinalEnd(const LabelPartyPlan& plan) {
   if (!end.has_value() || plan.config.party().restart() || plan.checkpoints.path.empty()) {
     return plan.config.party().restart() ? std::nullopt : end;
   }
+  // A run that its journal still keeps open is taken up again rather than reported as ended.
   const auto journal = ReleaseJournal::Read(ReleaseJournal::PathOf(plan.checkpoints.path, end->run_id));
   const bool may_go_on = journal.ok() ? !journal->settled : !absl::IsNotFound(journal.status());
   return may_go_on ? std::nullopt : end;
@@ -292,6 +293,7 @@ absl::Status ServeRun(LabelPartyPlan& plan, RetryLimits& allowed) {
                                                                 std::move(account), options.data->task()));
   options.keep_report = [&plan](const RunFigures& figures) { return KeepFigures(plan, figures); };
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LabelSession> session, LabelSession::Create(std::move(options)));
+  // Services before the server: they must outlive every call that it still has.
   SplitTrainingService training(session.get());
   AlignmentService alignment(session.get());
   LeakAuditService audit(session.get());
@@ -350,6 +352,7 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
   SPLITVEIL_ASSIGN_OR_RETURN(plan.monitoring, PlanMonitoring(plan.config.party(), config_path, plan.identity));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.checkpoints,
                              PlanCheckpoints("label_party", plan.config.party(), plan.config.model(), plan.agreement));
+  // Fail closed: a protection that does not do what it promises must not see a single label.
   SPLITVEIL_RETURN_IF_ERROR(SelfTestProtection(plan.config.protection()));
   return plan;
 }

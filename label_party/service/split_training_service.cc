@@ -17,6 +17,7 @@ constexpr int kEvaluate = 3;
 constexpr int kEmbedAuxiliary = 0;
 
 // What the peer reads of `status`. A refusal is recorded.
+// The one way out of every handler, so that no refusal escapes the ledger.
 grpc::Status Verdict(LabelSession& session, const char* call, const absl::Status& status) {
   if (!status.ok()) {
     session.NoteRefusal(call, status);
@@ -272,6 +273,7 @@ LatestStream::Turn::~Turn() {
 bool LatestStream::Turn::BeginRead() {
   const absl::MutexLock lock(&latest_->mutex_);
   if (latest_->current_ == context_) {
+    // Only a stream that waits for its peer may be cancelled: one that works has an answer to write.
     latest_->reading_ = true;
   }
   return !latest_->ended_;
@@ -320,6 +322,7 @@ bool LatestStream::Turn::counts() const {
 
 void LatestStream::End() {
   const absl::MutexLock lock(&mutex_);
+  // Streams that are answering finish by themselves; cancelled, they would lose gradients that already count.
   ended_ = true;
   if (current_ != nullptr && reading_) {
     current_->TryCancel();

@@ -31,6 +31,7 @@ bool IsInOrder(Message message, State state, bool aligns) {
     case Message::kMeasureLink:
     case Message::kStart:
       return state == State::kAligned;
+    // A peer may leave at any time; refusing it would only leave the session waiting for its silence.
     case Message::kGiveUp:
       return true;
     case Message::kEvaluate:
@@ -129,6 +130,7 @@ absl::Status ProtocolState::HowItEnded() const {
 }
 
 absl::Status ProtocolState::Heard() const {
+  // Why a run ended may depend on labels, so most causes give the same words.
   return heard_.ok() ? absl::CancelledError("the label party has ended the run") : heard_;
 }
 

@@ -20,6 +20,7 @@ namespace {
 
 constexpr double kRoundingError = 1e-9;  // If all AUCs are equal, rounding still gives an interval of some 1e-16.
 
+// JSON has no NaN: a figure that is not known is null.
 std::optional<double> Finite(double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; }
 
 ModelFigures ModelFiguresOf(const TestMetrics& metrics) {
@@ -79,6 +80,7 @@ void AddAttacks(const RunResult& result, const LeakAuditor& auditor, RunFigures&
                             static_cast<double>(row.positives) / static_cast<double>(row.examples));
     }
   }
+  // Over all attacks that know everything but the label, since the strongest of them is what the bound is about.
   figures.worst_case = WorstCaseOf(rows);
   figures.bound_exceeded = auditor.bound_exceeded();
   // Attacks that exceeded it only in an earlier epoch: a later epoch does not undo it. The ledger has their figures.
@@ -156,6 +158,7 @@ Json AttackJson(const AttackFigure* attack) {
 Json LeakJson(const RunFigures& figures, bool all_attacks) {
   Json json = Json::object();
   for (const AttackFigure& attack : figures.attacks) {
+    // Cumulative attacks have no figure per batch: they are under epoch_leak.
     if (!attack.has_batches()) {
       continue;
     }

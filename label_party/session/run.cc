@@ -49,6 +49,7 @@ double SilenceLimitSeconds(const v1::Deadlines& deadlines, ProtocolState::State 
 }  // namespace
 
 absl::Status RunEnd::End(Cause cause, absl::Status why) {
+  // Marked, so that the program exits with the code of a refusal and not of its own failure.
   if (cause == Cause::kRefused) {
     why = AsRefusal(std::move(why));
   }
@@ -110,6 +111,7 @@ void PeerPresence::RecordIn(Ledger* ledger) {
 
 void PeerPresence::Heard() {
   const SteadyTime now = clock_();
+  // On the monotonic clock: a corrected wall clock must not look like a lost peer.
   const double silent = absl::ToDoubleSeconds(absl::FromChrono(now - last_heard_));
   const bool noted = interruptions_ <= kMaxInterruptionsNoted;
   // A silence within a stream that is long for this run: a paused peer or a hanging network, which leaves no other
@@ -140,6 +142,7 @@ void PeerPresence::ConnectionLost() {
 }
 
 absl::Status PeerPresence::CheckHeard(ProtocolState::State state) {
+  // A peer that never comes is mostly a wrong address, which only a person can correct.
   if (state == ProtocolState::State::kWaiting) {
     unopened_.Remind(clock_(), "the non-label party to connect and open a run");
   }
@@ -179,6 +182,7 @@ bool IsRefusal(const absl::Status& status) {
 bool IsOfLedger(const absl::Status& status) { return absl::IsInternal(status) || absl::IsDataLoss(status); }
 
 absl::Status RefusalLog::Note(absl::string_view call, const absl::Status& status, Ledger& ledger) {
+  // Own failures have their own records; this log is about what the peer sent.
   if (!IsRefusal(status)) {
     return absl::OkStatus();
   }

@@ -25,6 +25,7 @@ using Cause = RunEnd::Cause;
 
 // Errors: FailedPrecondition with the field that differs.
 absl::Status CheckAgreement(const v1::RunAgreement& ours, const v1::OpenRequest& request) {
+  // Defaults are filled in on both sides first, or a field that is written out would differ from one that is left out.
   v1::RunAgreement theirs = request.agreement();
   Canonicalize(theirs);
   if (ours.mode() != theirs.mode()) {  // Named first: the fields of training differ then, too.
@@ -141,6 +142,7 @@ absl::StatusOr<v1::OpenResponse> RunOpening::Open(const v1::OpenRequest& request
 
 absl::Status RunOpening::Continue(const Checkpoint& checkpoint) {
   SPLITVEIL_ASSIGN_OR_RETURN(Continuation continuation, run_->records.TakeContinuation());
+  // From the checkpoint, not from the peer: a new alignment could shift positions against the released ones.
   aligned_ = std::move(continuation.aligned);
   continued_seed_ = continuation.seed;
   continued_in_flight_ = continuation.in_flight_batches;
@@ -242,6 +244,7 @@ absl::StatusOr<v1::MeasureLinkResponse> RunOpening::MeasureLink(const v1::Measur
 
 absl::StatusOr<int64_t> RunOpening::InFlightBatches(const v1::StartRequest& request) const {
   const v1::RunAgreement& agreement = run_->context.agreement;
+  // The peer measures the link and chooses, within what was agreed.
   const int64_t found = request.in_flight_batches() == 0 && agreement.in_flight_batches() > 0
                             ? agreement.in_flight_batches()
                             : request.in_flight_batches();
@@ -279,6 +282,7 @@ absl::StatusOr<TrainingInputs> RunOpening::Start(const v1::StartRequest& request
   if (!joint.ok()) {
     return run_->end.End(Cause::kRefused, joint.status());
   }
+  // Neither party could choose this value: both committed before either revealed (rule 1).
   const JointSeed seed = continued_seed_.value_or(*joint);
   // From here on every checkpoint holds what a continued run needs to skip alignment and seeds.
   run_->records.KeepContinuation({seed, aligned_, 0, 0, *in_flight});

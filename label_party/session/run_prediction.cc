@@ -81,6 +81,7 @@ RunPrediction::RunPrediction(Run* run, Inputs inputs, std::unique_ptr<TopModel> 
       inputs_(std::move(inputs)),
       features_(run->context.data, std::vector<uint32_t>(inputs_.rows.begin(), inputs_.rows.end())),
       model_(std::move(model)),
+      // For the figures' sake only: a prediction releases no gradient, and no attack runs.
       auditor_(run->context.agreement, run->context.config.label_side_audit(),
                static_cast<int64_t>(inputs_.rows.size()), inputs_.ledger),
       recorder_(
@@ -165,6 +166,7 @@ absl::Status RunPrediction::Keep(const std::vector<float>& outputs) {
     SPLITVEIL_RETURN_IF_ERROR(WritePredictions(path, data, inputs_.rows, outputs));
     LogInfo("predicted ", inputs_.rows.size(), " examples: ", path);
   }
+  // Published after the file of predictions: a version that is served is a run that was kept.
   if (version_ != nullptr) {
     SPLITVEIL_ASSIGN_OR_RETURN(const int64_t number, version_->Publish());
     version_.reset();
@@ -208,6 +210,7 @@ absl::Status WritePredictions(const std::string& path, const Dataset& data, absl
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PendingFile> file, PendingFile::Create(path));
   SPLITVEIL_RETURN_IF_ERROR(file->Append(Header(data)));
+  // Line by line, so that millions of rows need no second copy in memory.
   std::string line;
   for (size_t i = 0; i < rows.size(); ++i) {
     line = Cell(data.ids()[rows[i]]);

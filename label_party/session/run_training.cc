@@ -34,6 +34,7 @@ absl::StatusOr<std::unique_ptr<RunTraining>> RunTraining::Create(Run* run, Train
   auto auditor = std::make_unique<LeakAuditor>(run->context.agreement, run->context.config.label_side_audit(),
                                                static_cast<int64_t>(inputs.rows.size()), inputs.ledger);
   inputs.auditor = auditor.get();
+  // The model is in the checkpoint, but the best one so far may be of an earlier epoch.
   const std::shared_ptr<const Checkpoint> continued = inputs.is_continued ? inputs.resumed : nullptr;
   SPLITVEIL_ASSIGN_OR_RETURN(Training training, MakeTraining(std::move(inputs)));
   std::unique_ptr<RunTraining> made(
@@ -179,6 +180,7 @@ v1::EvaluateResponse RunTraining::EvaluationAnswer() const {
 
 absl::Status RunTraining::AfterEvaluation() {
   absl::Status status;
+  // Before the kept model is restored: stopping decides which epoch is the last one.
   const bool stops = early_stopper_ != nullptr && early_stopper_->ShouldStop(training_.result().choosing().back());
   if (stops && !training_.order->trained()) {
     status = StopEarly();
@@ -220,6 +222,7 @@ absl::Status RunTraining::WriteDueCheckpoint() {
 
 absl::Status RunTraining::CheckCompletion(const char* call) const {
   const v1::AuditAgreement& audit = run_->context.agreement.audit();
+  // Labels in the clear: only what both parties have agreed to in so many words.
   if (audit.auxiliary_labels() == 0 || audit.disclosure() != v1::ORACLE) {
     return absl::PermissionDeniedError(absl::StrCat(call, ": the agreement grants no auxiliary labels"));
   }
@@ -320,6 +323,7 @@ void RunTraining::ShowBoundExceeded() {
 void RunTraining::ShowAccount() {
   const RunResult& result = training_.result();
   const double limit = training_.guard->max_run_sum_kl();
+  // In divergence, which adds up, so that half of the budget means half of the releases.
   const double spent = SumKlOfGaussianAuc(result.AucBoundWith(result.earlier_sum_kl));
   run_->context.status->Update([&](v1::GetStatusResponse& status) {
     v1::LabelPartyFigures& figures = *status.mutable_label_party();
@@ -399,6 +403,7 @@ absl::Status RunTraining::LowerDisclosure() {
 
 absl::StatusOr<std::optional<SharedGradients>> ReplayCache::Find(const v1::CutActivations& request) const {
   // A batch that is no longer kept is refused by TrainingOrder: only batches in flight can be sent again.
+  // Only the batches in flight are kept: everything older was acknowledged by the request that followed it.
   const auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const ReplayEntry& kept) {
     return kept.epoch == request.epoch() && kept.batch == request.batch();
   });

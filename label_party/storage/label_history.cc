@@ -49,6 +49,7 @@ absl::StatusOr<bool> HasReleased(LedgerReader& ledger, const std::string& run_id
 
 void DescribeLabels(const v1::LabelPartyConfig& config, const Dataset& data, const std::string& account_id,
                     RunRow& row) {
+  // What identifies labels across runs: an audit adds up runs that share the table, the label set or the account.
   row.data_sha256 = absl::BytesToHexString(AsBytes(data.digest()));
   row.label_set = config.privacy_account().label_set();
   row.account = account_id;
@@ -114,6 +115,7 @@ absl::Status CheckLifetime(const std::string& ledger_path, const LabelRun& plann
     if (AreOnSameLabels(record.run, planned.run) != SameLabels::kYes) {
       continue;
     }
+    // A run that was stopped before its first answer released nothing, whatever it had planned.
     SPLITVEIL_ASSIGN_OR_RETURN(const bool released, HasReleased(*ledger, record.run.run_id));
     LabelRun& run = runs.emplace_back();
     run.run = record.run;
@@ -121,6 +123,7 @@ absl::Status CheckLifetime(const std::string& ledger_path, const LabelRun& plann
     SPLITVEIL_ASSIGN_OR_RETURN(run.releases, ledger->LabelReleases(record.run.run_id));
     SPLITVEIL_ASSIGN_OR_RETURN(run.counted, ledger->AllRuns(record.run.run_id));
   }
+  // With the planned run as if it were complete: the refusal has to come before its first release.
   runs.push_back(planned);
   const AllRunsBound bound = BoundOfAllRuns(runs);
   if (bound.known <= bound.limit) {

@@ -48,6 +48,7 @@ absl::StatusOr<SecretKey> Read(const std::string& path) {
 
 }  // namespace
 
+// Beside the checkpoints and with their lifetime: whoever moves the one must move the other.
 std::string NoiseKeyPath(const std::string& checkpoint_path) {
   return checkpoint_path.empty() ? "" : checkpoint_path + kNoiseKeySuffix;
 }
@@ -64,6 +65,7 @@ absl::StatusOr<SecretKey> OpenNoiseKey(const std::string& path, bool continues) 
                      ": the noise key of the run that was interrupted is missing: without it, steps that were sent "
                      "would be sent again with a different draw of noise; restore it, or set restart"));
   }
+  // Only for a new run: nothing has been drawn under a different key that could be averaged with this one.
   const SecretKey key = SecretKey::Generate();
   const absl::Status made =
       CreateFile(path, {reinterpret_cast<const char*>(key.bytes().data()), key.bytes().size()}, kOwnerOnly);

@@ -62,6 +62,7 @@ RunRecords::RunRecords(const RunContext* run, CheckpointPlan checkpoints, std::s
 absl::Status RunRecords::ChooseCheckpoint(const v1::OpenRequest& request) {
   for (const std::shared_ptr<const Checkpoint>& unfinished : checkpoints_.unfinished) {
     // Latest first; both parties must have it, or one would be ahead of the other.
+    // A settled journal means that the operator or a later run has closed this one: resuming it would release again.
     if (absl::c_linear_search(request.unfinished(), unfinished->name()) && !IsSettled(*unfinished)) {
       checkpoint_ = unfinished;
       continues_ = true;
@@ -97,6 +98,7 @@ bool RunRecords::IsSettled(const Checkpoint& checkpoint) const {
 
 absl::StatusOr<bool> RunRecords::AddsUp(const std::string& journal, const std::string& resumed_from) const {
   // A run that starts from the interrupted run's weights carries its sum on, so it may replace it within a limit.
+  // Both conditions: the sum must be known to the new run, and something must stop it from growing without limit.
   const std::shared_ptr<const Checkpoint> goes_on_from = FindCheckpoint(checkpoints_.initial, resumed_from);
   if (goes_on_from == nullptr ||
       ReleaseJournal::PathOf(checkpoints_.path, goes_on_from->header().run_id()) != journal) {
@@ -168,6 +170,7 @@ absl::Status RunRecords::KeepReleases() {
   if (continues_) {
     SPLITVEIL_RETURN_IF_ERROR(CheckSameReleases(checkpoint_->header().label_releases(), releases));
   }
+  // In every checkpoint from now on, so that a resumed run can compare.
   *checkpoints_.facts.mutable_label_releases() = releases;
   return absl::OkStatus();
 }
@@ -191,6 +194,7 @@ absl::Status RunRecords::BeginLedger(RunRow row) {
     SPLITVEIL_ASSIGN_OR_RETURN(
         ledger_, Ledger::Continue(ledger_path_, row, checkpoint_->header().continuation().ledger(), retained_steps));
     SPLITVEIL_RETURN_IF_ERROR(record_releases());
+    // Each attempt counts: a peer that breaks the run off on purpose has a limited number of them.
     return CountTakeUp(*ledger_, checkpoint_->name());
   }
   // A new run only: these were checked when a continued run began, and its own rows would now count against it.
@@ -334,6 +338,7 @@ absl::StatusOr<v1::LabelReleases> LabelReleasesOf(const RunContext& run) {
     noise.set_sigma_units(of.sigma_units);
     noise.set_draws(of.draws);
   }
+  // The label set names the noise: under a different one the same strengths would draw a second time.
   releases.set_label_set(run.config.privacy_account().label_set());
   releases.set_likelihood_correction(protection.gaussian_label_dp().likelihood_correction());
   releases.set_release_head_predicts(protection.gaussian_label_dp().release_head_predicts());

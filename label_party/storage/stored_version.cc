@@ -37,6 +37,7 @@ absl::Status CannotMake(const std::string& path, const std::string& why) {
   return absl::InvalidArgumentError(absl::StrCat("versions_path: ", path, ": cannot be made: ", why));
 }
 
+// For folders on different file systems, where a link cannot be made.
 absl::Status Copy(const std::string& from, const std::string& to) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PendingFile> file, PendingFile::Create(to));
   std::ifstream source(from, std::ios::binary);
@@ -83,6 +84,7 @@ absl::StatusOr<std::vector<int64_t>> ListVersions(const std::string& folder) {
   return numbers;
 }
 
+// By inode and time, without reading: a server asks again and again whether anything has changed.
 std::string VersionStamp(const std::string& folder, int64_t number) {
   std::string stamp;
   for (const char* name : {kActivations, kCheckpoint, kData}) {
@@ -110,6 +112,8 @@ absl::StatusOr<StoredVersion> OpenVersion(const std::string& folder, int64_t num
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string checkpoint_sha256, DigestOf(version.checkpoint_path));
   const bool parsed = version.header.ParseFromString(std::string(header));
   const int64_t n = version.header.rows(), width = version.header.cut_width();
+  // The file may be damaged or made by hand, and is mapped: every size and row is checked before it is used as an
+  // index.
   version.rows = {reinterpret_cast<const uint32_t*>(rows.data()), rows.size() / sizeof(uint32_t)};
   if (!parsed || n < 0 || width <= 0 || rows.size() != static_cast<size_t>(n) * sizeof(uint32_t) ||
       activations.size() / sizeof(float) / static_cast<size_t>(width) != static_cast<size_t>(n) ||
@@ -152,6 +156,7 @@ absl::StatusOr<std::unique_ptr<VersionWriter>> VersionWriter::Create(const std::
 
 absl::Status VersionWriter::Begin(v1::VersionHeader header, const std::string& checkpoint_path, const Dataset& data,
                                   absl::Span<const uint32_t> rows) {
+  // Written aside and renamed when complete: a server never sees half a version.
   const std::string partial = absl::StrCat(folder_, "/", kPartial, "/");
   std::error_code error;
   std::filesystem::remove_all(partial, error);
@@ -188,6 +193,7 @@ absl::Status VersionWriter::Append(ConstMatrixView activations) {
 }
 
 absl::StatusOr<int64_t> VersionWriter::Publish() {
+  // A version that lacks rows would answer for shared ids as if they were not shared.
   if (rows_ != expected_rows_) {
     return absl::InternalError(absl::StrCat("version: expected ", expected_rows_, " rows, found ", rows_));
   }

@@ -52,6 +52,7 @@ absl::Status CheckReadsFeatures(const TopModelOptions& options) {
 
 absl::StatusOr<std::unique_ptr<TopModel>> TopModel::Create(const TopModelOptions& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(const TopModelOptions resolved, Resolve(options));
+  // Both take the top half alone: layers below the cut belong to the other party, and are not made here.
   return resolved.spec.torchscript_path().empty() ? CreateLayeredTopModel(resolved)
                                                   : CreateTorchScriptTopModel(resolved);
 }

@@ -234,6 +234,7 @@ class LayeredTopModel final : public TopModel {
     }
     Matrix directions = Matrix::ToOverwrite(rows, parts.front().cols());
     int64_t first = 0;
+    // Passes of single slices, but directions of the whole batch: planner and audit look at batches.
     for (const Matrix& part : parts) {
       directions.SetBlock(first, part);
       first += part.rows();
@@ -410,6 +411,7 @@ absl::StatusOr<std::unique_ptr<InputLayer>> CreateOwn(const TopModelOptions& opt
 
 absl::StatusOr<std::unique_ptr<TopModel>> CreateLayeredTopModel(const TopModelOptions& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(const OptimizerOptions optimizer, ReadOptimizerOptions(options.optimizer));
+  // A seed for each part from one generator, so that a run with reproducible_seed starts from the same weights.
   std::mt19937_64 seeds(options.seed);
   LayeredTopModel::Parts parts;
   LayerStack::Options deep_options;

@@ -67,6 +67,7 @@ class TwoHeadedTopModel final : public TopModel {
     absl::StatusOr<TopStep> head = release_->ForwardBackward(activations, own, labels, targets);
     if (head.ok()) {
       // The labels are copied now, as the caller keeps its span only for this call.
+      // Both heads see the same batches in the same order; only what they learn from differs.
       awaiting_.push_back({activations, &own, {labels.begin(), labels.end()}});
     } else {
       awaiting_.clear();
@@ -116,6 +117,7 @@ class TwoHeadedTopModel final : public TopModel {
 
   NamedParameters Parameters() const override {
     const absl::MutexLock lock(&mutex_, absl::Condition(this, &TwoHeadedTopModel::IsIdle));
+    // The prediction head is the model; the release head exists for the gradients and is never exported.
     return prediction_->Parameters();
   }
 
@@ -265,6 +267,7 @@ class OneHeadedTopModel final : public TopModel {
 NamedParameters JoinHeads(HeadStates heads) {
   NamedParameters state = std::move(heads.predicting);
   for (auto& [name, values] : heads.releasing) {
+    // One state with prefixes: a checkpoint cannot hold the one head and lack the other.
     state.emplace_back(absl::StrCat(kReleasePrefix, name), std::move(values));
   }
   return state;
@@ -306,6 +309,7 @@ std::unique_ptr<TopModel> MakeOneHeadedTopModel(std::unique_ptr<TopModel> head) 
 absl::Status BeginWithOutputs(absl::Span<const float> outputs, TopModel& model) {
   NamedParameters state = model.TrainingState();
   for (auto& [name, values] : state) {
+    // The bias alone: with all other weights as drawn, every example begins at the base rates.
     if (name == absl::StrCat(kReleasePrefix, kOutputBias) && values.size() == outputs.size()) {
       values.assign(outputs.begin(), outputs.end());
     }

@@ -73,6 +73,7 @@ struct Row {
 // Each writes predictions and their derivatives, [outputs], and returns the loss.
 double Binary(const Row& row, double noise, absl::Span<float> predictions, absl::Span<float> gradient) {
   const double logit = row.outputs[0];
+  // The loss is reported against the true label in any case; only the gradient follows the noised one.
   const double probability = Sigmoid(logit);
   double target = row.targets.empty() ? row.label : row.targets[0];
   // Bayes: the posterior log-odds of label 1 are the model's own logit plus the log-likelihood ratio of the noised
@@ -86,6 +87,7 @@ double Binary(const Row& row, double noise, absl::Span<float> predictions, absl:
   return std::max(logit, 0.0) - logit * row.label + std::log1p(std::exp(-std::abs(logit)));
 }
 
+// All in logarithms: with many classes most probabilities are below what a float can hold.
 double MultiClass(const Row& row, double noise, absl::Span<float> predictions, absl::Span<float> gradient) {
   std::vector<double> logits(row.outputs.begin(), row.outputs.end());
   const double normaliser = LogSumExp(logits);

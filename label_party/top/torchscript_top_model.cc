@@ -42,6 +42,7 @@ class TorchScriptTopModel final : public TopModel {
   absl::StatusOr<TopStep> ForwardBackward(ConstMatrixView activations, const FeatureBatch& own,
                                           absl::Span<const float> labels, const TrainingTargets& targets) override {
     const SteadyTime started = SteadyNow();
+    // A file may normalise over the batch, so a batch comes in one piece, and one piece at a time.
     if (has_gradients_) {
       return absl::FailedPreconditionError("top model: expected an Update since the last ForwardBackward, found none");
     }
@@ -75,6 +76,7 @@ class TorchScriptTopModel final : public TopModel {
     if (!has_gradients_) {
       return absl::FailedPreconditionError("top model: expected a ForwardBackward since the last Update, found none");
     }
+    // A pass back for each output, since a file offers no other way to its derivatives.
     return DirectionsOfOutputs(loss_.gradient.rows(), task_.outputs(),
                                [&](ConstMatrixView gradient) { return module_->InputGradient(pass_, gradient); });
   }

@@ -96,6 +96,7 @@ KnownAttribute KnownOf(const AttributeAudit::Options& options, const std::string
 
 }  // namespace
 
+// Without the peer, so that a file that lacks an agreed attribute is refused before an alignment is spent on it.
 absl::Status AttributeAudit::Check(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config,
                                    const Dataset& known) {
   const v1::AttributeAuditAgreement& audit = agreement.attribute_audit();
@@ -117,6 +118,7 @@ absl::Status AttributeAudit::Check(const v1::RunAgreement& agreement, const v1::
 absl::StatusOr<std::unique_ptr<AttributeAudit>> AttributeAudit::Create(const Options& options) {
   SPLITVEIL_RETURN_IF_ERROR(Check(options.agreement, options.config, *options.known));
   AttributeAttackModule::Options module;
+  // The module sees positions and known values only, never the dataset: it cannot read more than was agreed.
   module.audit = options.agreement.attribute_audit();
   module.config = options.config.attribute_attack();
   SPLITVEIL_ASSIGN_OR_RETURN(
@@ -154,6 +156,7 @@ AttributeAudit::AttributeAudit(const Options& options, const Counts& examples,
       module_(std::move(module)) {}
 
 absl::Status AttributeAudit::TakeTraining(const v1::CutActivations& slice, absl::Span<const uint32_t> positions) {
+  // Decoding every slice a second time is not free, so it happens only if an agreed attack learns from them.
   if (!module_->needs_training()) {
     return absl::OkStatus();
   }
@@ -183,6 +186,7 @@ absl::Status AttributeAudit::CheckDue(const char* call, uint32_t epoch, bool las
 }
 
 absl::Status AttributeAudit::Embed(const v1::CutActivations& request, AuxiliaryEmbedding& embedding) {
+  // Repeated queries are counted and not learned from: the decoders have had these activations already.
   if (HasEmbedded(request.epoch())) {  // The answer was lost.
     if (int64_t{embedding.next_batch} * agreement_.batch_size() >= auxiliary_examples_) {
       return absl::FailedPreconditionError("auxiliary activations: expected no more examples, found a further batch");
@@ -192,6 +196,7 @@ absl::Status AttributeAudit::Embed(const v1::CutActivations& request, AuxiliaryE
     embedding.repeated = true;
     return absl::OkStatus();
   }
+  // In order and whole: row i of the queries is auxiliary example i.
   if (request.batch() != embedding.next_batch || (embedding.next_batch > 0 && request.epoch() != embedding.epoch)) {
     return absl::FailedPreconditionError(absl::StrCat("auxiliary activations: expected batch ", embedding.next_batch,
                                                       " of one epoch, found epoch ", request.epoch(), " batch ",
@@ -229,6 +234,7 @@ absl::StatusOr<v1::EmbedAuxiliaryResponse> AttributeAudit::FinishEmbedding(const
   return response;
 }
 
+// If queries are agreed, guesses without them would measure a weaker adversary than the agreement names.
 absl::Status AttributeAudit::CheckGuess(uint32_t epoch) const {
   return !agreement_.attribute_audit().embed_auxiliary() || auxiliary_examples_ == 0 || HasEmbedded(epoch)
              ? absl::OkStatus()

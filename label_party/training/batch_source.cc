@@ -31,6 +31,8 @@ BatchSource::BatchSource(TrainingData data, const Options& options) : data_(std:
   }
   const auto outputs = static_cast<size_t>(data_.task.outputs());
   const absl::Span<const uint32_t> positions = training_positions();
+  // One draw for the whole run: kept, it costs a float per example; drawn again in every epoch, it costs the time of a
+  // batch.
   const std::vector<float> drawn = DrawTargets(/*epoch=*/0, positions, Selected(data_.labels, positions));
   kept_targets_.assign(outputs * data_.labels.size(), std::numeric_limits<float>::quiet_NaN());
   for (size_t i = 0; i < positions.size(); ++i) {
@@ -43,6 +45,7 @@ LocalBatch BatchSource::Gather(uint32_t epoch, uint32_t batch, absl::Span<const 
   own.released.epoch = epoch;
   own.released.batch = batch;
   own.released.positions.assign(positions.begin(), positions.end());
+  // Gathered before the batch arrives: labels, features and noise depend on the schedule alone.
   own.released.labels = AuditedLabelsOf(positions);
   AddCandidates(own.released);
   own.cuts = BatchSlices(static_cast<int64_t>(positions.size()), options_.in_flight_batches);
@@ -62,6 +65,7 @@ std::vector<float> BatchSource::DrawTargets(uint32_t epoch, absl::Span<const uin
   std::vector<NoiseRow> examples;
   examples.reserve(positions.size());
   for (const uint32_t position : positions) {
+    // By id, so that another order of the table gives no second draw.
     examples.push_back(NoiseRow::OfId(data_.features->id(position)));
   }
   absl::StatusOr<std::vector<float>> drawn = data_.targets->TrainingTargets(examples, labels, epoch);
@@ -88,6 +92,7 @@ void BatchSource::AddCandidates(ReleasedBatch& batch) const {
   if (data_.task.kind == Task::Kind::kBinary) {
     return;
   }
+  // Leak figures need two sides: for several classes, or numbers, the true label and one other candidate.
   for (const uint32_t position : batch.positions) {
     const float label = data_.labels[position];
     batch.candidates.push_back(CandidatesOf(data_.task, label, position));
@@ -97,6 +102,7 @@ void BatchSource::AddCandidates(ReleasedBatch& batch) const {
 
 const LocalBatch& BatchSource::Gathered(uint32_t epoch, uint32_t batch) {
   if (!gathered_.has_value() || gathered_->released.epoch != epoch || gathered_->released.batch != batch) {
+    // A resumed run may ask for a different batch than the one that was prepared; it is then gathered here.
     const bool is_ahead = ahead_.has_value() && ahead_->epoch == epoch && ahead_->batch == batch;
     gathered_ = is_ahead ? ahead_->gathered.get() : Gather(epoch, batch, PositionsOf(epoch, batch));
     ahead_.reset();

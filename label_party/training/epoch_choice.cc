@@ -41,6 +41,7 @@ v1::EvaluateResponse::Kept KeptEpoch::answer() const {
 }
 
 bool EarlyStopper::ShouldStop(const TestMetrics& metrics) {
+  // The epoch is compared with the best one and not with the one before: a slow decline is no improvement.
   const double score = Score(config_.metric(), metrics);
   // The first metric that is a number is the best so far; NaN never compares as better.
   const bool first = best_.epoch < 0 && !std::isnan(score);

@@ -25,6 +25,7 @@ absl::Status WriteHint(const std::vector<uint32_t>& hint_rows, absl::Span<const 
   if (hint_rows.empty()) {
     return absl::OkStatus();
   }
+  // Under ORACLE only; what is written here was agreed and is in both ledgers.
   message.mutable_hint_rows()->Add(hint_rows.begin(), hint_rows.end());
   message.mutable_hint()->set_row(hint_rows.front());
   const ConstMatrixView clean(clean_positive.data(), 1, static_cast<int64_t>(clean_positive.size()));

@@ -23,6 +23,7 @@ float LabelOf(const Dataset& data, uint32_t row) {
 }
 
 absl::Status CheckTaskOf(const v1::RunAgreement& agreement, const Dataset& data, const v1::LabelPartyConfig& config) {
+  // Before the peer connects: these follow from the table and the two files.
   SPLITVEIL_RETURN_IF_ERROR(CheckTask(config.protection(), data.task()));
   const std::string& audited_class = config.label_side_audit().audited_class();
   const auto& classes = data.preprocessing().classes();
@@ -56,6 +57,7 @@ absl::Status CheckTaskOf(const v1::RunAgreement& agreement, const Dataset& data,
 
 absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset& data,
                                std::optional<absl::Span<const uint32_t>> rows) {
+  // By the rule and not by the joint schedule, so that it can be asked before the alignment as well as after it.
   const SplitRule rule(agreement);
   const bool tests = HasTestPart(agreement), validates = agreement.validation_fraction() > 0;
   LabelVariety training, test, validation, unused;

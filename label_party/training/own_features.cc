@@ -30,6 +30,7 @@ absl::Status EachBatch(const TrainingData& data, absl::Span<const uint32_t> posi
 
 absl::StatusOr<std::vector<float>> TrainAndPredict(const TopModelOptions& options, const TrainingData& data,
                                                    int64_t batch_size, int64_t epochs) {
+  // The very head of the run on activations of zero: what it reaches is what the own columns say without the peer.
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<TopModel> model, TopModel::Create(options));
   const absl::Span<const uint32_t> training = data.schedule.positions();
   std::vector<uint32_t> positions(training.begin(), training.end());
@@ -69,6 +70,7 @@ std::optional<std::vector<float>> PredictFromOwnFeatures(const TopModelOptions& 
     return std::nullopt;
   }
   TopModelOptions alone = options;
+  // A figure for the report only: if it cannot be had, the run goes on without it.
   alone.cut_gradient = false;  // Nobody reads it.
   absl::StatusOr<std::vector<float>> outputs = TrainAndPredict(alone, data, batch_size, epochs);
   return outputs.ok() ? std::optional(*std::move(outputs)) : std::nullopt;

@@ -40,6 +40,7 @@ double WorstCase(const LabelFreeBatch& batch, const NoisePlan& plan) {
 double MeasuredLeak(ConstMatrixView gradients, ConstMatrixView clean, const ReleasedBatch& batch) {
   const NormAndCosineScores scores = ScoreNormsAndCosines(gradients, batch.CleanPositive(clean));
   double leak = 0.5;
+  // The two attacks of Li et al., ICLR 2022, section 3.3, cheap enough to run before every release.
   for (const std::vector<float>* attack : {&scores.norms, &scores.cosines}) {
     if (attack->empty()) {
       continue;
@@ -81,12 +82,14 @@ double ReleaseGuard::MaxSumKlOf(const ReleasedBatch& batch) const {
 }
 
 double ReleaseGuard::AnswerSumKl(const ReleasedBatch& batch) const {
+  // A batch is due by public facts; lowering the disclosure ends the answers, and with them their cost.
   const bool is_due =
       !batch.is_disclosure_lowered && answers_.IsDue(batch.step, static_cast<int64_t>(batch.labels.size()));
   return is_due ? answers_.sum_kl() : 0;
 }
 
 double ReleaseGuard::AnswersOn(const ReleasedBatch& batch) const {
+  // Apart from the releases of gradients: an answer discloses a label through a different channel, and both add up.
   return answers_.any() ? answer_accountant_.MaxOf(batch.positions) + AnswerSumKl(batch) : 0;
 }
 
@@ -122,6 +125,7 @@ absl::Status ReleaseGuard::Try(const Attempt& attempt, double max_sum_kl, Releas
                                GuardedBatch& guarded) {
   SPLITVEIL_ASSIGN_OR_RETURN(guarded.plan, protection_->Plan(attempt.facts, max_sum_kl));
   const double worst_case = gate_.WantsWorstCase() ? WorstCase(attempt.head, guarded.plan) : 0.5;
+  // First by figures that need no draw.
   guarded.decision = Decide(guarded.plan.report, worst_case, attempt.batch, figures);
   // No noise is drawn for a plan that is refused.
   if (guarded.decision.action > v1::WARN) {
@@ -161,6 +165,7 @@ absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const Re
   if (!protection_->changes_gradients()) {
     return GuardUnchanged(clean, batch);
   }
+  // From v and p: nothing of the clean gradients is known to what plans the noise.
   SPLITVEIL_ASSIGN_OR_RETURN(BatchFacts facts, protection_->Describe(head, {batch.epoch, batch.batch, 0}));
   const Attempt attempt{clean, batch, head, std::move(facts)};
   GuardedBatch guarded;
@@ -169,6 +174,7 @@ absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const Re
   std::string raised_for = "the operator's limit";
   for (;; ++figures.times_raised) {
     const absl::Status status = Try(attempt, max_sum_kl, figures, guarded);
+    // No noise that a float can hold keeps the limit: nothing is sent, and the top model goes on learning.
     if (max_sum_kl < GradientProtection::kAsConfigured && absl::IsFailedPrecondition(status)) {
       guarded.decision.action = v1::FREEZE_BOTTOM;
       guarded.decision.reason = absl::StrCat(raised_for, "; no noise keeps that");
@@ -182,6 +188,7 @@ absl::StatusOr<GuardedBatch> ReleaseGuard::Guard(ConstMatrixView clean, const Re
     max_sum_kl = std::min(max_sum_kl, guarded.decision.max_sum_kl);
     raised_for = guarded.decision.reason;
   }
+  // The last round passed, but only with raised noise: that is what the ledger has to say.
   if (figures.times_raised > 0 && guarded.decision.action < v1::RAISE_NOISE) {
     guarded.decision.action = v1::RAISE_NOISE;
     guarded.decision.reason = raised_for;
@@ -198,6 +205,7 @@ double ReleaseGuard::Account(const ProtectionReport& report, ReleasedBatch& batc
   const double gradients = std::isnan(report.run_sum_kl) ? accountant_.Release(batch.positions, report.sum_kl)
                                                          : accountant_.ReleaseOfRun(batch.positions, report.run_sum_kl);
   const double answer = AnswerSumKl(batch);
+  // Counted with the gradients of its batch, before either is sent.
   if (answer > 0) {
     batch.is_answered = true;
     answers_.Spend();

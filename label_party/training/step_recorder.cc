@@ -65,6 +65,7 @@ double RunResult::AucBoundWith(double earlier_sum_kl) const {
 }
 
 void StepRecorder::BeginEpoch() {
+  // The loss of an epoch is a weighted mean, as its last batch may be smaller.
   result_.epoch_loss_sum = 0;
   result_.epoch_examples = 0;
   epoch_gate_.clear();
@@ -87,6 +88,7 @@ void StepRecorder::Freeze(int64_t epoch, int64_t batch, const GateDecision& deci
 }
 
 void StepRecorder::CountFrozenStep() {
+  // Counted without an event: the freeze itself is in the ledger, and there is one such step per batch.
   ++result_.gate[v1::FREEZE_BOTTOM];
   ++epoch_gate_[v1::FREEZE_BOTTOM];
 }
@@ -110,6 +112,7 @@ ProtectionRow StepRecorder::RowOf(const ProtectionReport& report, v1::GateAction
   return row;
 }
 
+// Slices without noise are sent before their step is recorded. After a crash between the two, only this event says so.
 absl::Status StepRecorder::RecordFirstSlice() {
   if (result_.steps > 0 || std::exchange(result_.first_slice_sent, true)) {
     return absl::OkStatus();
@@ -124,6 +127,7 @@ absl::Status StepRecorder::RecordStep(StepRecord record) {
   absl::Status status = ledger_->Record(record.row);
   status.Update(ledger_->Record(times));
   status.Update(ledger_->Record(record.protection));
+  // Once per epoch: an operator who watches the log sees what the releases add up to.
   if (record.row.batch + 1 == result_.batches_per_epoch) {
     status.Update(RecordAccount(record.row.epoch));
   }

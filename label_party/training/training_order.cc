@@ -36,10 +36,12 @@ void TrainingOrder::SliceTaken(bool last) {
   }
 }
 
+// Between epochs the evaluation decides first, since it may stop the run or choose the model that is kept.
 bool TrainingOrder::IsCheckpointDue(int64_t steps) const {
   return batch_ == 0 ? !evaluates_epochs() : IsCheckpointStep(epoch_ * options_.batches_per_epoch + batch_, steps);
 }
 
+// Once, and before the next batch: two evaluations of an epoch could be compared with each other.
 bool TrainingOrder::ExpectsEvaluationOf(uint32_t epoch) const {
   if (options_.progressive_validation) {
     return !predicted_ && epoch == 0;
@@ -84,6 +86,7 @@ absl::Status TrainingOrder::CheckAudit(const char* call, uint32_t epoch) const {
                                          call, ": expected the epoch just evaluated, found epoch ", epoch));
 }
 
+// Auxiliary labels are granted after the last gradient, which they could otherwise be used against.
 absl::Status TrainingOrder::CheckTrained(const char* call) const {
   return epoch_ == epochs_to_train_ ? absl::OkStatus()
                                     : absl::FailedPreconditionError(absl::StrCat(call, ": expected ", epochs_to_train_,

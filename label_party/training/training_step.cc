@@ -91,6 +91,7 @@ TrainingStep::InboundBatch TrainingStep::Begin(const v1::CutActivations& slice, 
 
 absl::StatusOr<SharedGradients> TrainingStep::Answer() {
   InboundBatch& batch = *inbound_;
+  // Only what this slice adds is returned; earlier messages of the batch were answered with their own slices.
   const size_t sent_before = batch.sent.size();
   // Activations -> loss and clean gradients, of all rows that are here.
   while (const std::optional<RowRange> rows = batch.activations.NextReady()) {
@@ -147,6 +148,7 @@ absl::Status TrainingStep::Differentiate(const RowRange& rows, InboundBatch& bat
   recorder_->stopwatch().Move(head->forward_seconds, &StepTimeRow::backward, &StepTimeRow::forward);
   batch.clean.SetBlock(rows.first, head->cut_gradient);
   HeadOutputs& outputs = batch.head;
+  // Kept for planner and audit: p and p - y are all they need of the head.
   outputs.predictions.insert(outputs.predictions.end(), head->predictions.begin(), head->predictions.end());
   outputs.residuals.insert(outputs.residuals.end(), head->residuals.begin(), head->residuals.end());
   batch.loss_sum += head->mean_loss * static_cast<double>(rows.rows);
@@ -161,6 +163,7 @@ TrainingTargets TrainingStep::TargetsOf(const LocalBatch& own, const RowRange& r
   return {absl::MakeConstSpan(own.targets).subspan(outputs * rows.first, outputs * rows.rows), own.target_noise};
 }
 
+// Only if nothing looks at the batch as a whole: the gate, the regulariser and clipping do.
 bool TrainingStep::AnswersSliceBySlice() const {
   return !recorder_->frozen() && guard_->is_passthrough() && options_.distance_correlation_weight == 0 &&
          options_.clip_cut_gradients == 0;
@@ -182,6 +185,7 @@ absl::Status TrainingStep::RegulariseAndClip(InboundBatch& batch) const {
 
 absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   ReleasedBatch& released = batch.own.released;
+  // Before the guard, whose measured leak plays the adversary that has the hints.
   ChooseHints(hint_key_, released);
   if (guard_->wants_head()) {
     // By their own pass, not from the clean gradients: dividing those by p - y would round by the label.
@@ -219,6 +223,8 @@ absl::StatusOr<ProtectionRow> TrainingStep::Release(InboundBatch& batch) {
   return protection;
 }
 
+// Passthrough methods repeat their bytes by themselves; only an answer to scores has noise that must not be drawn
+// twice.
 bool TrainingStep::IsJournalled(const InboundBatch& batch) const {
   return options_.journal != nullptr && (!guard_->is_passthrough() || guard_->IsAnswerDue(batch.own.released));
 }
@@ -274,6 +280,7 @@ void TrainingStep::EncodeFrozen(InboundBatch& batch) const {
   auto message = std::make_shared<v1::CutGradients>();
   message->set_epoch(static_cast<uint32_t>(batch.row.epoch));
   message->set_batch(static_cast<uint32_t>(batch.row.batch));
+  // An answer without gradients of any kind, so that it says nothing of the batch.
   message->set_frozen(true);
   message->set_disclosure_lowered(batch.own.released.is_disclosure_lowered);
   batch.sent.push_back(std::move(message));
@@ -284,6 +291,7 @@ TrainingStep::AnsweredBatch TrainingStep::Answered(InboundBatch batch, Protectio
   answered.record.protection = std::move(protection);
   answered.record.released = batch.sent.front()->has_gradients();
   StepRow& row = answered.record.row;
+  // After encoding, since the sizes in bytes are those of the wire.
   row = batch.row;
   row.loss = batch.loss_sum / static_cast<double>(row.examples);
   row.bytes_received = batch.bytes;
@@ -356,6 +364,7 @@ absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
     label_directions = LabelDirections(batch);
   }
   ReleaseEvidence evidence;
+  // Everything that an adversary might know goes into one record; each attack takes what its threat model grants it.
   evidence.released = left;
   evidence.clean = batch.clean;
   evidence.activations = batch.activations;
