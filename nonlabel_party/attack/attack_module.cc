@@ -54,6 +54,7 @@ absl::Status AttackModule::Begin(const AttackedBatch& batch) {
 }
 
 absl::StatusOr<std::vector<AttackScores>> AttackModule::Score(const AttackedBatch& batch) {
+  // All scores of a batch before any is submitted: the answers must not teach the attacks that follow.
   SPLITVEIL_RETURN_IF_ERROR(Begin(batch));
   std::vector<AttackScores> all;
   all.reserve(agreed_.size());
@@ -137,6 +138,7 @@ Discriminant Discriminate(ConstMatrixView activations, absl::Span<const uint8_t>
     spread += from_mean * from_mean / static_cast<double>(labels.size());
   }
   // A few examples lie closer to their mean than others will: log odds of the means stay within +-10.
+  // The log odds of Fisher's discriminant with one variance for both classes.
   const double scale = distance_squared / std::max(spread, distance_squared * distance_squared / 20);
   for (float& weight : discriminant.weights) {
     weight = static_cast<float>(weight * scale);
@@ -157,6 +159,7 @@ absl::StatusOr<std::unique_ptr<ModelCompletion>> ModelCompletion::Create(const O
   std::unique_ptr<ModelCompletion> completion(new ModelCompletion(options));
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<BottomModel> bottom, BottomModel::Create(options.bottom));
   completion->bottom_ = std::move(bottom);
+  // Without them the same model learns from the features alone: the baseline that the difference is taken from.
   if (trained != nullptr) {
     SPLITVEIL_RETURN_IF_ERROR(completion->bottom_->SetParameters(*trained));
   }
@@ -215,6 +218,7 @@ absl::Status ModelCompletion::Learn(absl::Span<const uint32_t> ranks) {
     residuals.data()[j] = static_cast<float>(1 / (1 + std::exp(-logit)) - options_.labels[ranks[j]]);
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const StackGradients gradients, head_->Backward(pass, residuals, {}));
+  // The bottom model learns, too: the adversary owns it, and fine-tunes the whole.
   absl::Status status = bottom_->Backward(gradients.input, {}).status();
   status.Update(LayerStack::Update({head_.get()}));
   if (status.ok()) {

@@ -46,6 +46,7 @@ absl::StatusOr<LayerChain> ChainOf(const BottomModelOptions& options, int64_t in
   return chain;
 }
 
+// Found here the error names the layer; found by the peer it would be a message of the wrong shape.
 absl::Status CheckCutWidth(const std::vector<PlannedLayer>& plan, int64_t cut_width) {
   const PlannedLayer& last = plan.back();
   if (last.width() != cut_width) {
@@ -106,6 +107,7 @@ class LayeredBottomModel final : public BottomModel {
       SPLITVEIL_ASSIGN_OR_RETURN(pending->pass, layers_->Forward(input));
       pending->output = pending->pass.output();
     }
+    // Several may wait: with batches in flight, gradients come for the oldest while newer ones are on their way.
     pending_.push_back(std::move(pending));
     return pending_.back()->output;
   }
@@ -242,6 +244,7 @@ class LayeredBottomModel final : public BottomModel {
     int64_t first = 0;
     for (const std::unique_ptr<PendingSlice>& slice : current_) {
       const ConstMatrixView own = cut_gradient.block(first, slice->batch.rows);
+      // Computed as if it were alone and then added: the utility's gradient has been back-propagated already.
       Matrix at_input(own);
       if (layers_ != nullptr) {
         SPLITVEIL_ASSIGN_OR_RETURN(at_input, layers_->AddGradient(slice->pass, own));

@@ -193,6 +193,7 @@ absl::StatusOr<std::vector<int64_t>> NumbersShape(const BottomModelOptions& opti
   const FeatureShape& features = options.features;
   const int64_t embedded = HasEmbedding(options) ? features.categorical * options.spec.embedding().dimension() : 0;
   const ImageShape& image = features.image;
+  // Images keep their shape for convolutions; everything else is one row of numbers.
   if (image.channels == 0) {
     return std::vector<int64_t>{embedded + features.numeric};
   }

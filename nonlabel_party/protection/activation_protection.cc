@@ -32,6 +32,7 @@ absl::Status Expected(absl::string_view field, absl::string_view expected, absl:
 }
 
 bool NeedsNoise(const ActivationProtection& protection) {
+  // These measure a divergence of noised activations, or promise a bound on them; neither exists without noise.
   return protection.has_linear() || protection.has_infocensor() || protection.has_pareto() || protection.has_gaussian();
 }
 
@@ -71,6 +72,7 @@ absl::Status CheckMethod(const ActivationProtection& protection, const v1::RunAg
     return Expected("method", "none beside a TorchScript model, whose steps have one gradient",
                     ActivationProtectionName(protection));
   }
+  // The gate promises that no batch above the threshold is sent by the model as it is at that moment.
   if (protection.has_pareto() && agreement.in_flight_batches() != 1) {
     return Expected("pareto", "in_flight_batches: 1, as each step must be taken before the next batch is looked at",
                     absl::StrCat(agreement.in_flight_batches()));
@@ -157,6 +159,8 @@ absl::string_view BytesOf(const T* values, int64_t count) {
 }
 
 // All that the noise is added to and scaled by.
+// Bound to the activations: after a crash the same position may hold different ones, and a difference of two sums with
+// the same noise would be free of it.
 Digest ContextOf(ConstMatrixView activations, double sigma) {
   const int64_t shape[] = {activations.rows(), activations.cols()};
   Sha256Hasher hasher;
@@ -171,6 +175,7 @@ Digest ContextOf(ConstMatrixView activations, double sigma) {
 
 absl::StatusOr<std::unique_ptr<ActivationNoise>> ActivationNoise::Create(double sigma, double clip_norm) {
   std::unique_ptr<ActivationNoise> noise(new ActivationNoise(sigma, clip_norm));
+  // Not from the run's seed, which the peer has a part in.
   noise->key_ = SecretKey::Generate().bytes();
   SPLITVEIL_RETURN_IF_ERROR(noise->Rekey());
   return noise;
@@ -183,6 +188,7 @@ absl::Status ActivationNoise::Rekey() {
   return absl::OkStatus();
 }
 
+// Bounds the sensitivity: any two rows are at most 2 clip_norm apart, whatever the features.
 void ActivationNoise::Clip(Matrix& activations) const {
   for (int64_t i = 0; clips() && i < activations.rows(); ++i) {
     const absl::Span<float> row = activations.row(i);
@@ -245,6 +251,7 @@ std::string ActivationNoise::Id() const {
 }
 
 double ActivationNoise::Mu(int64_t releases) const {
+  // Independent noise in each release, so mu^2 adds up.
   return clips() && sigma_ > 0 ? 2 * clip_norm_ / sigma_ * std::sqrt(static_cast<double>(releases))
                                : std::numeric_limits<double>::infinity();
 }

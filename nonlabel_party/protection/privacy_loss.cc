@@ -14,6 +14,7 @@ namespace {
 
 using RowMajorFloats = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
+// Covariances are inverted below: in float the small eigenvalues, which decide, would be rounding.
 Eigen::MatrixXd ToDouble(ConstMatrixView matrix) {
   return Eigen::Map<const RowMajorFloats>(matrix.data(), matrix.rows(), matrix.cols()).cast<double>();
 }
@@ -25,6 +26,7 @@ Matrix ToFloat(const Eigen::MatrixXd& matrix) {
 }
 
 // The rows of each value that any example has, by value.
+// A value without examples in the batch has no distribution to be told apart from.
 std::vector<std::vector<int64_t>> RowsByValue(const BatchAttribute& attribute) {
   std::vector<std::vector<int64_t>> rows(static_cast<size_t>(attribute.values));
   for (size_t i = 0; i < attribute.numbers.size(); ++i) {
@@ -71,6 +73,8 @@ GaussianFit Fit(const Eigen::MatrixXd& activations, std::vector<int64_t> rows, d
   fit.covariance = centred.transpose() * centred / count;
   // The mixture of N_a Gaussians of variance sigma^2 has the covariance of their means plus sigma^2 I.
   fit.covariance.diagonal().array() += noise_sigma * noise_sigma;
+  // By Cholesky: the logarithm of the determinant comes with it, and a matrix that is not positive fails instead of
+  // giving a number.
   const Eigen::LLT<Eigen::MatrixXd> factor(fit.covariance);
   fit.precision = factor.solve(Eigen::MatrixXd::Identity(d, d));
   // Singular to the precision of doubles, or not finite: the loss is then NaN, and a batch with that is not sent.
@@ -119,6 +123,7 @@ double Share(const GaussianFit& fit, double known) { return static_cast<double>(
 
 }  // namespace
 
+// Yu et al., equation 3 for Gaussians: each pair of values, weighted by how often it occurs.
 ActivationLoss GaussianPrivacyLoss(ConstMatrixView activations, const BatchAttribute& attribute, double noise_sigma) {
   const Eigen::MatrixXd rows = ToDouble(activations);
   std::vector<GaussianFit> fits = FitValues(rows, attribute, noise_sigma);
@@ -137,6 +142,7 @@ ActivationLoss GaussianPrivacyLoss(ConstMatrixView activations, const BatchAttri
   return {value, ToFloat(gradient)};
 }
 
+// Each value against all together: InfoCensor's bound on what activations and attribute have in common, with Gaussians.
 ActivationLoss MarginalPrivacyLoss(ConstMatrixView activations, const BatchAttribute& attribute, double noise_sigma) {
   const Eigen::MatrixXd rows = ToDouble(activations);
   Eigen::MatrixXd gradient = Eigen::MatrixXd::Zero(rows.rows(), rows.cols());
@@ -173,6 +179,7 @@ struct PrincipalComponents {
 PrincipalComponents Analyse(const Eigen::MatrixXd& rows, int64_t width) {
   PrincipalComponents result;
   result.width = width;
+  // The components of each batch anew: they move with the model, and fixed ones would let it hide elsewhere.
   result.centred = rows.rowwise() - rows.colwise().mean();
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(result.centred.transpose() * result.centred /
                                                               static_cast<double>(rows.rows()));
@@ -215,6 +222,7 @@ struct KernelDensity {
   double by_variance = 0;  // Derivative of the loss.
 };
 
+// A kernel at each row shows several clusters of one value, which a single Gaussian would not.
 KernelDensity Estimate(const Eigen::MatrixXd& projected, std::vector<int64_t> rows, double noise_sigma) {
   KernelDensity density;
   const Eigen::MatrixXd own = projected(rows, Eigen::all);

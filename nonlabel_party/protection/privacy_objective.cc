@@ -54,6 +54,7 @@ ActivationLoss SoftmaxLoss(ConstMatrixView logits, const BatchAttribute& attribu
       continue;
     }
     const std::vector<double> probabilities = Probabilities(logits.row(i));
+    // The flipped target asks the model to mislead the adversary rather than to make it uncertain.
     const size_t wanted = target == SimulatedAdversary::Target::kTrue ? own : Flipped(probabilities);
     // Bounded, since a probability may underflow to 0.
     loss.value -= std::log(std::max(probabilities[wanted], 1e-300)) / known;
@@ -103,6 +104,7 @@ class AdversaryObjective final : public PrivacyObjective {
     return loss;
   }
 
+  // Part of the checkpoint: an adversary that starts again would be weak when the run resumes.
   NamedParameters TrainingState() const override { return adversary_->TrainingState(); }
   absl::Status SetTrainingState(const NamedParameters& state) override { return adversary_->SetTrainingState(state); }
 
@@ -158,6 +160,7 @@ absl::StatusOr<ActivationLoss> SimulatedAdversary::CrossEntropy(ConstMatrixView 
                                                                 Target target) const {
   SPLITVEIL_ASSIGN_OR_RETURN(const LayerPass pass, layers_->Forward(sent));
   const ActivationLoss at_logits = SoftmaxLoss(pass.output(), attribute, target);
+  // Through the adversary as it is: the model must not learn by changing it.
   SPLITVEIL_ASSIGN_OR_RETURN(Matrix gradient, layers_->InputGradient(pass, at_logits.gradient));
   return ActivationLoss{at_logits.value, std::move(gradient)};
 }
@@ -236,6 +239,7 @@ class BoxedLeastSquares {
   }
 
   Eigen::VectorXd Solve() {
+    // Exhaustive, since there are few attributes: exact for every batch, and it cannot fail to converge.
     std::vector<int> sides(static_cast<size_t>(target_.size()), -1);
     do {
       for (size_t active = 0; active < size_t{1} << floors_.size(); ++active) {
@@ -324,6 +328,7 @@ class BoxedLeastSquares {
 }  // namespace
 
 double LeastCombinationNorm(const std::vector<double>& products, size_t m) {
+  // Its norm is 0 where some mean of the objectives has no gradient left: Pareto stationarity (Désidéri 2012).
   const Eigen::MatrixXd all = ToMatrix(products, m);
   double least = std::numeric_limits<double>::infinity();
   // The minimum lies inside one face of the simplex: try each, and keep those whose shares are not negative.
@@ -366,6 +371,7 @@ ParetoDirection FindParetoDirection(const Objectives& objectives, double station
   const Eigen::VectorXd losses = ToVector(objectives.losses);
   ParetoDirection result;
   // Relative to the longest gradient, since all of them shrink as training converges.
+  // Singular products count as the front, too: equation 11 would divide by what is only rounding.
   const double longest = std::sqrt(std::max(products.diagonal().maxCoeff(), 0.0));
   const Eigen::VectorXd eigenvalues = Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(products).eigenvalues();
   result.at_front = LeastCombinationNorm(objectives.products, m) <= stationarity * longest ||

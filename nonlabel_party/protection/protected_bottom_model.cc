@@ -29,6 +29,7 @@ Matrix PerExample(const ActivationLoss& loss) {
   return gradient;
 }
 
+// Pareto has none: it finds the weights anew in each step.
 double FixedWeight(const ActivationProtection& protection) {
   switch (protection.method_case()) {
     case ActivationProtection::kLinear:
@@ -81,6 +82,7 @@ void ProtectedBottomModel::Restore(const std::vector<NamedParameters>& states) {
 absl::Status ProtectedBottomModel::ComputePrivacy(Pending& pending) {
   pending.privacy.clear();
   Matrix clipped = pending.activations;
+  // Judged as it would be sent but for the noise, whose variance the loss takes into account itself.
   noise_->Clip(clipped);
   for (size_t i = 0; i < objectives_.size(); ++i) {
     const std::vector<uint8_t> numbers = ColumnOf(pending.features, attributes_[i].column);
@@ -221,6 +223,7 @@ absl::StatusOr<ConstMatrixView> ProtectedBottomModel::Forward(FeatureBatch batch
     SPLITVEIL_RETURN_IF_ERROR(Correct(*pending));
   }
   pending->sent = pending->activations;
+  // After the gate: noise is drawn only for a batch that is sent.
   SPLITVEIL_RETURN_IF_ERROR(noise_->Apply(pending->sent));
   // Without a gate the objective reads what is sent: a simulated adversary learns from the noised activations.
   if (!has_threshold()) {
@@ -272,6 +275,7 @@ absl::StatusOr<std::vector<double>> ProtectedBottomModel::Weights(const Pending&
     weights[0] = 1;
     return weights;
   }
+  // Equations 11 and 12 need the losses and the inner products of their gradients, and nothing else of the model.
   Objectives objectives;
   objectives.losses.push_back(kUtilityLoss);
   objectives.at_threshold.push_back(false);
@@ -299,6 +303,7 @@ absl::Status ProtectedBottomModel::Update() {
     // A privacy loss is an estimate of a whole batch: slices of it have none.
     return absl::FailedPreconditionError("protected bottom model: expected one whole batch since the last Update");
   }
+  // Weights of the losses are known only now, when both gradients are.
   const Pending& batch = *learnt.front();
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<double> weights, Weights(batch));
   // Backward has given the model the utility's gradient with weight 1, so only the difference is added.

@@ -64,6 +64,7 @@ class WatchedContext {
   // Only while a call is under way: an idle stream may wait for the next batch as long as it takes.
   template <typename Operation>
   static auto Watch(StreamWatchdog& watchdog, const Operation& operation) {
+    // A deadline per message: a stream lasts an epoch, so one for all of it would have to be hours long.
     watchdog.Arm();
     auto outcome = operation();
     watchdog.Disarm();
@@ -145,6 +146,7 @@ class GrpcTrainingStream final : public TrainingStream {
       {
         const absl::MutexLock lock(&mutex_, absl::Condition(this, &GrpcTrainingStream::HasRoomOrDiscards));
         if (!discarding_) {
+          // Bounded by bytes: a peer that sends without being asked must not fill this party's memory.
           held_bytes_ += HeldBytes(message);
           received_.push_back(std::move(message));
         }
@@ -266,6 +268,7 @@ absl::StatusOr<std::unique_ptr<Base>> OpenStream(const Arguments&... arguments) 
 }  // namespace
 
 GrpcLabelPartyPeer::GrpcLabelPartyPeer(Channels channels, const v1::RunAgreement& agreement)
+    // Agreed, not configured: both parties must give up at the same time.
     : deadlines_(agreement.deadlines()),
       // However many slices an answer has, its bytes are those of one message with the whole batch.
       unread_bytes_(static_cast<size_t>(MostInFlight(agreement) * MaxMessageBytes(agreement))),
@@ -296,6 +299,7 @@ absl::StatusOr<std::vector<v1::MeasureLinkResponse>> GrpcLabelPartyPeer::Measure
   std::vector<v1::MeasureLinkResponse> responses(count);
   for (size_t i = 0; i < count; ++i) {
     under_way[i].context.set_deadline(GrpcDeadline(StepDeadline()));
+    // At once and without threads of their own, so that they share the link as the batches of a run do.
     under_way[i].reader = stub->AsyncMeasureLink(&under_way[i].context, request, &done);
     under_way[i].reader->Finish(&responses[i], &under_way[i].status, /*tag=*/nullptr);
   }

@@ -59,6 +59,7 @@ absl::StatusOr<NonLabelSessionOptions> OwnSessionOptions(const NonLabelPartyPlan
                      absl::Hours(plan.config.party().alignment_cache_hours()), IdentitySha256(plan.identity));
   SPLITVEIL_ASSIGN_OR_RETURN(options.data,
                              OpenPreparedData(plan.config.party(), plan.agreement, PreparedFor::kNonLabelParty, check));
+  // A checkpoint of different data would resume with positions of different examples.
   SPLITVEIL_RETURN_IF_ERROR(options.checkpoints.UseData(*options.data, plan.agreement));
   return options;
 }
@@ -68,6 +69,7 @@ absl::StatusOr<NonLabelSessionOptions> OwnSessionOptions(const NonLabelPartyPlan
 absl::Status RunSession(const NonLabelPartyPlan& plan, int& alignments_left, RunStatus* status) {
   SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options,
                              OwnSessionOptions(plan, status, Dataset::Check::kRemembered));
+  // Carried from session to session: a peer that restarts must not get a fresh number of alignments.
   options.alignments_left = alignments_left;
   const SteadyTime deadline = SteadyAfter(absl::Seconds(plan.agreement.deadlines().connect_seconds()));
   // Reads renewed certificates from the disk: a run may outlast those it started with.
@@ -77,6 +79,7 @@ absl::Status RunSession(const NonLabelPartyPlan& plan, int& alignments_left, Run
     const TlsIdentity identity = channel.identity();
     return WaitForPeer(plan.config.peer_address(), identity, identity.peer_name, until, &StopRequested);
   };
+  // Before anything is sent: gRPC would report a wrong certificate only as "unavailable".
   const absl::Status reached = reach(deadline);
   if (absl::IsCancelled(reached)) {
     return StoppedOnRequest("the wait for the label party");

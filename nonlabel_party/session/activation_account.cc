@@ -105,6 +105,7 @@ absl::Status CheckActivationAccount(const v1::NonLabelPartyConfig& config, const
 
 absl::StatusOr<NoiseReleases> PlannedActivationReleases(const v1::ActivationProtection& protection,
                                                         const v1::RunAgreement& agreement) {
+  // Down, unlike noise that is drawn on a grid: the account must count at least what this noise discloses.
   const double units = std::floor(std::ldexp(protection.noise_sigma() / (2 * protection.clip_norm()), kLabelGridBits));
   if (!(units >= 1)) {
     return absl::InvalidArgumentError(absl::StrCat("protection.noise_sigma: expected at least 2^-19 of clip_norm (",
@@ -134,6 +135,7 @@ absl::Status CheckAffordable(const v1::NonLabelPartyConfig& config, const v1::Ru
   SPLITVEIL_RETURN_IF_ERROR(OfField(foreseen.status()));
   SPLITVEIL_RETURN_IF_ERROR(OfField(CheckFolderOf(config.privacy_account().path())));
   SPLITVEIL_ASSIGN_OR_RETURN(const NoiseReleases planned, PlannedActivationReleases(config.protection(), agreement));
+  // Before the peer is called: a run that exceeds the limit by itself cannot succeed.
   SPLITVEIL_ASSIGN_OR_RETURN(const ForeseenDebit alone,
                              PrivacyAccount::ForeseeNew(LabelKind::kActivations, 1, {planned}));
   const double limit = config.privacy_account().max_lifetime_auc_bound();
@@ -170,6 +172,8 @@ void ActivationAccount::Received(const v1::CutGradients& gradients) {
   if (counts()) {
     Sha256Hasher hasher;
     hasher.Update(AsBytes(received_));
+    // Everything received so far determines the weights, and so what is sent next: a digest of it tells whether a
+    // repeated run is the same one.
     hasher.Update(gradients.frozen() ? "frozen" : "");
     hasher.Update(gradients.gradients().data());
     received_ = hasher.Finish();
@@ -200,6 +204,7 @@ absl::Status ActivationAccount::Send(Stream stream, uint32_t epoch, uint32_t bat
       return known->second == digest ? absl::OkStatus() : other;
     }
   }
+  // On the disk before the message is sent: a release that nobody remembers could be made a second time.
   const absl::Status taken =
       journal_ == nullptr ? absl::OkStatus() : journal_->Take(JournalEpoch(stream, epoch), batch, digest);
   return absl::IsAlreadyExists(taken) ? other : taken;
@@ -215,6 +220,7 @@ absl::StatusOr<Response> Upload(ActivationAccount::Stream kind, const Activation
   for (size_t first = 0; first < positions.size(); first += batch_size, ++batch) {
     // Returning closes the stream without Finish: figures of a part of the examples would say nothing.
     SPLITVEIL_RETURN_IF_ERROR(source.stop->Check());
+    // The position names the noise: training, evaluation and queries must never share one.
     source.model->SetPosition(ActivationAccount::PositionOf(kind, epoch, batch));
     SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations,
                                source.model->Predict(source.features->Gather(positions.subspan(first, batch_size))));

@@ -86,6 +86,7 @@ absl::Status WhyNot(State state, Answer answer) {
 }  // namespace
 
 absl::Status AnswerProtocol::Take(Answer answer) {
+  // A table and no code: what is not listed is refused, so a forgotten case fails closed.
   const auto* const move = std::find_if(std::begin(kMoves), std::end(kMoves),
                                         [&](const Move& each) { return each.from == state_ && each.answer == answer; });
   if (move == std::end(kMoves)) {

@@ -27,6 +27,7 @@ AttackVariant VariantOf(const v1::ScoreBatchResponse::LeakAuc& leak) {
 std::vector<AgreedScore> DisclosedScores(const v1::AuditAgreement& audit) {
   std::vector<AgreedScore> scores = AgreedScores(audit);
   if (audit.disclosure() != v1::ORACLE) {
+    // Under ROUNDED one noised figure per step, of the first agreed score.
     scores.resize(std::min<size_t>(scores.size(), audit.disclosure() == v1::ROUNDED ? 1 : 0));
   }
   return scores;
@@ -145,6 +146,7 @@ absl::Status AttackRunner::Report(const ReceivedBatch& batch) {
   attacked.hint_rows = batch.message.hint_rows();
   attacked.clean_positives = batch.clean_positives;
   // A batch without positives has no hints, and no leak AUC either.
+  // The agreed scores come all or none (LeakAuditor::CheckScores), so a batch without a hint is only remembered.
   const bool complete = batch.message.has_hint() || !attacks_.needs_oracle();
   // Cumulative and learning attacks need every batch, also those that are not scored.
   if (!Audited(batch.step) || !complete) {
@@ -305,6 +307,7 @@ absl::StatusOr<int64_t> CompletionAttackRunner::Report(const NamedParameters& tr
 }
 
 absl::Status CompletionAttackRunner::Train(ModelCompletion& completion, int64_t steps) {
+  // The label party waits meanwhile: a call now and then shows that this party is alive.
   for (int64_t done = 0; done < steps; done += kStepsBetweenCalls) {
     SPLITVEIL_RETURN_IF_ERROR(options_.stop->Check());
     // Before the steps, since making the model took its time, too.

@@ -77,6 +77,7 @@ AttributeAuditRunner::AttributeAuditRunner(Options options, const Dataset& data,
       }
       return truth;
     };
+    // The truth stays at this party; guesses come here, and figures of them do not go back (rule 10).
     test_truth_.push_back(truth_of(split.test));
     train_truth_.push_back(truth_of(unmarked));
   }
@@ -114,6 +115,7 @@ absl::Status AttributeAuditRunner::Guess(uint32_t epoch) {
   }
   // Nothing is judged before the whole answer has come: a repeated call must not record a part twice.
   SPLITVEIL_RETURN_IF_ERROR(stream->Finish());
+  // A part would be a sample that the label party has chosen.
   if (!series.complete()) {
     return Refusal(absl::StrCat("expected ", series.scores.rows(), " examples, found ", series.rows));
   }
@@ -161,6 +163,8 @@ absl::Status AttributeAuditRunner::Take(const v1::AttributeGuesses& message, Ser
     if (!first && PlaceOf(next) <= PlaceOf(series)) {
       return Refusal("attacks, attributes and examples must come in the agreed order, each once");
     }
+    // In the agreed order and once: a second answer to the same question would let the label party choose the better
+    // one.
     series = std::move(next);
   }
   const std::string& attribute = options_.agreement.attribute_audit().attributes(series.attribute);

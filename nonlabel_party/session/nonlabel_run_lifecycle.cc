@@ -108,6 +108,7 @@ v1::OpenRequest OpeningOf(const NonLabelSessionOptions& options, const std::stri
   *request.mutable_agreement() = options.agreement;
   request.set_agreement_sha256(std::string(AsBytes(AgreementSha256(options.agreement))));
   request.set_seed_commitment(seed_commitment);
+  // A nonce for each process: the label party can tell a repeated Open from one of a process that was started again.
   request.set_nonce(OpenNonce());
   request.set_version(Version());
   for (std::string& values :
@@ -140,6 +141,7 @@ absl::Status NonLabelRunLifecycle::Open() {
   kept_ = options_.alignments.Find(*options_.data, options_.agreement);
   request.set_alignment_cache(kept_.has_value() ? kept_->name : "");
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::OpenResponse response, options_.peer->Open(request));
+  // The id becomes part of file names and of the ledger: nothing of the peer's goes there unchecked.
   if (!IsRunIdOf(options_.agreement.run_name(), response.run_id()) ||
       response.seed_commitment().size() != sizeof(Digest)) {
     return AsRefusal(absl::InvalidArgumentError(
@@ -354,6 +356,7 @@ absl::Status NonLabelRunLifecycle::Close(const ModelState& model) {
   SPLITVEIL_RETURN_IF_ERROR(ledger_->Commit());
   v1::CloseRequest request;
   request.set_run_id(run_id_);
+  // The label party may end the run as complete only once this party has all it needs of it.
   request.set_completed(true);
   SPLITVEIL_RETURN_IF_ERROR(options_.peer->Close(request));
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kClosed));

@@ -31,6 +31,7 @@ absl::Status NonLabelStepRecorder::Record(const std::string& leak) {
   absl::Status status = ledger_->Record(row_);
   status.Update(ledger_->Record(times));
   status.Update(RecordProtection());
+  // Counted when recorded, so that a resumed run continues where its ledger ends.
   ++row_.step;
   totals_.steps = row_.step;
   totals_.examples += row_.examples;

@@ -33,6 +33,7 @@ void NonLabelTrainingStep::Gather(const BatchAddress& address) {
     }
     return features;
   };
+  // While the last batch is on its way: reading rows from the disk must not cost a step.
   gathered_ = {address.batch, std::async(gather)};
 }
 
@@ -132,6 +133,7 @@ absl::StatusOr<v1::CutGradients> NonLabelTrainingStep::Receive(const BatchAddres
   absl::StatusOr<v1::CutGradients> message = stream.Receive();
   parts_.recorder->Lap(&StepTimeRow::wait);
   SPLITVEIL_RETURN_IF_ERROR(message.status());
+  // In order, one batch after the other: an answer for a different batch would teach the wrong rows.
   if (message->epoch() != address.epoch || message->batch() != address.batch || message->first_row() != first_row) {
     return AsRefusal(absl::InvalidArgumentError(absl::StrCat(
         "gradients: expected epoch ", address.epoch, " batch ", address.batch, " from row ", first_row,
@@ -185,6 +187,7 @@ absl::Status NonLabelTrainingStep::Attack() {
     return absl::OkStatus();
   }
   absl::Status status = parts_.attacks->Report(received_);
+  // Taken once: attacks that accumulate must not count a batch twice.
   received_ = ReceivedBatch();
   parts_.recorder->Lap(&StepTimeRow::attacks);
   // The wait for the AUCs is the label party's time, not this party's attacks.

@@ -24,6 +24,7 @@ constexpr absl::Duration kPeriod = absl::Milliseconds(100);
 
 bool StopRequest::Asked() {
   if (!seen_ && stop_()) {
+    // Remembered: a stop that was seen stays one, whatever the flag says later.
     seen_ = true;
   }
   return seen_;
@@ -58,6 +59,7 @@ void StopWatcher::Watch() {
     if (stop_->Asked()) {
       {
         const absl::MutexLock lock(&mutex_);
+        // Set before the call: whoever sees the stream end must know whose doing it was.
         cancelled_ = true;
       }
       cancel_();
@@ -194,6 +196,7 @@ void Reconnector::Lost(const absl::Status& lost) {
 }
 
 absl::Status Reconnector::AwaitReturn(const absl::Status& lost) {
+  // An agreement without outages ends the run at the first one.
   if (!options_.reach || options_.max_outage <= absl::ZeroDuration()) {
     return lost;
   }

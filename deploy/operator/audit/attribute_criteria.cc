@@ -49,6 +49,7 @@ std::vector<std::string> AgreedAttacks(const PartyRecords& party) {
 }
 
 // Of `attacks` on every agreed attribute, those without a figure.
+// What was agreed and did not run may be what the label party preferred not to measure.
 std::vector<Agreed> Missing(const PartyRecords& party, const AttributeRecords& records,
                             const std::vector<std::string>& attacks) {
   std::vector<Agreed> missing;
@@ -135,6 +136,7 @@ Finding PrivacyLoss(const PartyRecords& party, double limit) {
     int64_t step;
     double nats;
   };
+  // Removed steps are summarised by their worst, so that a trimmed ledger still answers this criterion.
   std::vector<Loss> losses;
   for (const PrivacyLossSummaryRow& row : party.removed_privacy_losses) {
     losses.push_back({row.attribute, row.worst_step, row.worst_privacy_loss});
@@ -213,6 +215,7 @@ std::vector<Finding> AttributeFindings(const LedgerRun& run, const v1::AuditPoli
   if (trained && !policy.require_attribute_attacks().empty()) {
     findings.push_back(AttacksRan(party, records, policy));
   }
+  // Judged by the upper end of the interval: a small sample must not pass by chance.
   const std::vector<Agreed> missing = Missing(party, records, AgreedAttacks(party));
   if (trained && policy.has_max_attribute_advantage()) {
     findings.push_back(AtMost(

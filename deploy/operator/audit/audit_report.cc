@@ -27,6 +27,7 @@ constexpr char kMissingRemedy[] =
     "Have it measured: name the attack in the agreement's audit.attacks or the label party's label_side_audit, and run "
     "again; or take the limit out of the policy.";
 
+// A ledger that was not given leaves a criterion open. It neither passes nor fails by its absence.
 void Complete(Finding& finding, const LedgerRun& run) {
   const bool of_label_party = finding.holder == LedgerHolder::kLabelParty;
   const PartyRecords* holder = of_label_party ? run.label_party() : run.nonlabel_party();
@@ -45,6 +46,7 @@ void Complete(Finding& finding, const LedgerRun& run) {
 }  // namespace
 
 bool RunVerdict::met() const {
+  // No criterion at all is no pass: a policy that asks nothing would otherwise approve everything.
   return (only_predicts || !findings.empty()) &&
          std::all_of(findings.begin(), findings.end(),
                      [](const Finding& finding) { return finding.outcome == Outcome::kMet; });
@@ -125,6 +127,7 @@ absl::StatusOr<AuditedFile> Describe(const std::string& path) {
   if (!stream) {
     return absl::NotFoundError(absl::StrCat(path, ": cannot be opened"));
   }
+  // So that a report can be matched with the very files it was made from.
   Sha256Hasher hasher;
   std::vector<char> buffer(1 << 20);
   while (stream.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || stream.gcount() > 0) {
@@ -140,6 +143,7 @@ absl::StatusOr<AuditedFile> Describe(const std::string& path) {
 
 void SetListDefaults(v1::AuditPolicy& policy) {
   if (policy.allowed_disclosures().empty()) {
+    // Protobuf has no defaults for lists: an empty one means these, not none.
     policy.add_allowed_disclosures(v1::LABEL_SIDE_ONLY);
     policy.add_allowed_disclosures(v1::ROUNDED);
   }

@@ -147,6 +147,8 @@ Finding LifetimeBound(const PartyRecords& party, const AllRunsBound& all_runs) {
 
 Finding StepBound(const LedgerRun& run, const PartyRecords& party, double limit, bool require_proof) {
   const auto of = [](double bound) { return std::isfinite(bound) ? bound : 1; };  // No bound is a bound of 1.
+  // Two estimates of removed steps, one too high and one too low: where both agree with the limit, the answer is
+  // certain.
   std::vector<double> bounds, at_least;
   for (const StepSummaryRow& row : party.removed_steps) {
     if (IsReleased(row)) {
@@ -210,6 +212,7 @@ Finding NoBoundExceeded(const LedgerRun& run, const PartyRecords& party, const R
   Finding finding = NotMeasured(absl::StrCat("bound not exceeded by an attack", KindOf(run)), "not exceeded",
                                 "not measured: no cumulative_conditional_likelihood_ratio recorded",
                                 RemedyForExceededBound(run.protection()));
+  // Whatever else is missing: one attack that certainly exceeded the bound refutes it.
   if (figures.bound() == BoundState::kExceeded) {
     finding.outcome = Outcome::kNotMet;
     finding.found = DescribeExcesses(figures.excesses);
@@ -276,6 +279,7 @@ std::optional<LabelRun> LabelRunOf(const LedgerRun& run) {
   }
   LabelRun of = {party->record.run, party->label_releases, party->all_runs};
   if (const double bound = OwnBound(*party); std::isfinite(bound)) {
+    // Back to a divergence, which adds up over runs as AUCs do not.
     of.sum_kl = SumKlOfGaussianAuc(bound);
   }
   // Noised labels count once a head has learned from them, be its gradients kept back: it may be served, or be where a

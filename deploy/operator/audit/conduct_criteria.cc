@@ -173,6 +173,7 @@ Finding FinalTestAuc(const LedgerRun& run, double least) {
   if (kept != nullptr && std::isfinite(kept->rmse)) {
     finding.found = "not measured: numbers are predicted, which have no AUC";
   } else if (kept != nullptr) {
+    // The test figure of the kept epoch, which is the model that was kept.
     finding.outcome = kept->auc >= least ? Outcome::kMet : Outcome::kNotMet;
     finding.found = absl::StrFormat("%.3f", kept->auc);
     finding.where = absl::StrCat("after ", kept->step, " steps");
@@ -220,6 +221,7 @@ struct ActivationLifetime {
 };
 
 ActivationLifetime LifetimeOf(const std::vector<LedgerRun>& runs) {
+  // An account counts all of its runs, so the last and largest figure of each is enough.
   std::map<std::string, double> bounds;  // The largest of each account, which counts all of its runs.
   double sent = 0;                       // Of those runs, mu^2.
   ActivationLifetime lifetime;
@@ -249,6 +251,8 @@ ActivationLifetime LifetimeOf(const std::vector<LedgerRun>& runs) {
   if (bounded) {
     // A single account says it to the last bit.
     lifetime.auc_bound = bounds.size() == 1 ? bounds.begin()->second : GaussianPrivacy::Compose(parts).AucBound();
+    // As a check of the accounts: what the runs sent together cannot be more than they counted, if the examples are the
+    // same.
     const absl::StatusOr<GaussianPrivacy> all_sent = GaussianPrivacy::FromMu(std::sqrt(sent));
     lifetime.possible = std::max(*lifetime.auc_bound, all_sent.ok() ? all_sent->AucBound() : 1);
   }

@@ -54,6 +54,7 @@ bool HasBatches(const std::string& attack) {
 
 // The attacks at the layers that the run's agreement names, and model completion where labels are given for it, without
 // a figure.
+// A limit on an attack that did not run is not kept by that: what was agreed and is missing comes in as NaN.
 std::vector<LimitedFigure> AgreedAttacks(const PartyRecords& party) {
   std::vector<int> hint_counts;
   for (const Json& hint_count : party.Agreed("/audit/hint_counts")) {
@@ -149,6 +150,7 @@ Finding AtMost(const PartyRecords& party, const std::string& criterion, double l
       worst = &figure;
     }
   }
+  // Of removed steps only a lower limit is known: above the limit it fails for certain, below it nothing is known.
   const bool exceeded = std::any_of(figures.begin(), figures.end(), [limit](const LimitedFigure& figure) {
     return (std::isfinite(figure.at_least) ? figure.at_least : figure.value) > limit;
   });
@@ -174,6 +176,7 @@ double PooledAuc(const EpochLeakRow& row) { return InvertedAuc(row.auc); }
 
 // The far end of the interval, as an adversary would invert the score.
 double PooledLeak(const EpochLeakRow& row) {
+  // The end of the interval that favours the adversary, on whichever side of 0.5 it lies.
   return std::isfinite(row.auc_low) && std::isfinite(row.auc_high) ? std::max(row.auc_high, 1 - row.auc_low)
                                                                    : std::nan("");
 }
@@ -298,6 +301,7 @@ std::vector<Finding> LeakFindings(const LedgerRun& run, const v1::AuditPolicy& p
   const PartyRecords nothing;
   const PartyRecords* const recorded = run.label_party();
   const PartyRecords& party = recorded != nullptr ? *recorded : nothing;
+  // First how much was looked at: without it, all other figures could be of a single batch.
   std::vector<Finding> findings = {AuditedShare(party, policy.min_audited_share())};
   for (const v1::MeasuredLeakLimit& limit : policy.max_measured_leak()) {
     for (Finding& finding : MeasuredLeakFindings(run, party, limit)) {
