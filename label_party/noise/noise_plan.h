@@ -1,5 +1,4 @@
-// What noise needs to know of a batch, of which no label is part; the plan of what is done to its gradients, what it
-// comes to, and the one place where noise is drawn.
+// The plan of what is done to the gradients of a batch, what it comes to, and the one place where noise is drawn.
 #ifndef SPLITVEIL_LABEL_PARTY_NOISE_NOISE_PLAN_H_
 #define SPLITVEIL_LABEL_PARTY_NOISE_NOISE_PLAN_H_
 
@@ -10,46 +9,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
 #include "common/crypto/noise_grid.h"
 #include "common/crypto/secure_gaussian.h"
-#include "common/leakage/conditional_likelihood.h"
 #include "common/matrix/matrix.h"
+#include "label_party/noise/class_moments.h"
 
 namespace splitveil {
-
-// Labels are indices of classes in [0, kClasses): nothing but ClassMoments (two classes, their means' difference dg)
-// and Theorem 2 behind Marvell, which read it, holds to two.
-inline constexpr int kClasses = 2;
-
-// Class shares, means and variances of Marvell's first step (Li et al., ICLR 2022, Algorithm 1), with each row a
-// positive to the extent p and a negative to the extent 1 - p in place of its label: the moments that labels drawn from
-// the model's own predictions have. If the noise were planned from the labels themselves, its law would reveal each
-// label to a peer that knows all others. The algorithm's first line divides by d in print.
-struct ClassMoments {
-  double p = 0;                         // Expected share of positives, in (0, 1).
-  std::vector<double> mean_difference;  // dg = mean of the positives - mean of the negatives, [d].
-  double dg_squared = 0;                // ||dg||^2
-  double u = 0;                         // Variance of a component within class 0.
-  double v = 0;                         // Variance of a component within class 1.
-  double max_squared_norm = 0;          // Largest square of a gradient that any label of any row could give.
-  double mean_squared_norm = 0;         // Expected square of a gradient.
-
-  // Whether the batch says how the classes differ: their means differ by more than the resolution of a float beside the
-  // longest gradient, below which noise of that scale would vanish in rounding.
-  bool informative() const;
-
-  // The square of a gradient's length that noise is scaled by if dg says nothing: the largest; 1 for a batch whose
-  // labels move nothing, if noise of any size hides that.
-  double Scale() const { return max_squared_norm > 0 ? max_squared_norm : 1; }
-};
-
-// In double. No row counts less than 1e-6 to either class: a model that is certain leaves none empty. Errors:
-// InvalidArgument for an empty batch or not one probability a row; Internal for a direction that is not
-// finite, or a probability that is none. Thread-safe.
-absl::StatusOr<ClassMoments> ExpectedMoments(const LabelFreeBatch& batch);
 
 // Variances of the noise that the rows of each class get: lambda1 along the difference of the class means, lambda2 on
 // each direction across it.
