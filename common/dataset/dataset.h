@@ -1,17 +1,4 @@
-// Prepared data of one party: what `splitveil prepare` makes once and every run reads.
-//
-// A section_file of these sections; r: rows, n: numeric columns without pixels, c: categorical columns, a: attributes:
-//   preprocessing    v1.Preprocessing: how it was made, counts, shapes
-//   id_ends, ids     u64 [r], and the ids back to back: id i is bytes [id_ends[i - 1], id_ends[i])
-//   labels           u8 [r], 0 or 1, or the number of the class; empty at a party without labels and of a regression
-//   targets          float32 [r], in [0, 1]; absent but of a regression
-//   numeric          float32 [r, n], scaled
-//   categories       int32 [r, c], rows of the shared embedding table
-//   pixels           u8 [r, channels, height, width]; absent where rows have no image
-//   attributes       u8 [r, a], the number of the value or kUnknownAttribute; absent where there are none
-//   parts            u8 [r], SplitPart; absent but of a split by group or time, since otherwise the ids tell
-//   vocabulary_ends, vocabulary: the values seen in training like the ids, column by column
-// All numbers are little-endian.
+// Prepared data of one party: what `splitveil prepare` makes once and every run reads. Their file: dataset_contents.h.
 #ifndef SPLITVEIL_COMMON_DATASET_DATASET_H_
 #define SPLITVEIL_COMMON_DATASET_DATASET_H_
 
@@ -26,6 +13,7 @@
 #include "absl/types/span.h"
 
 #include "common/crypto/digest.h"
+#include "common/dataset/dataset_contents.h"
 #include "common/dataset/features.h"
 #include "common/dataset/id_list.h"
 #include "common/dataset/task.h"
@@ -35,28 +23,6 @@
 #include "splitveil/v1/preprocessing.pb.h"
 
 namespace splitveil {
-
-struct FeatureBatch;  // common/dataset/features.h
-
-// What a file of prepared data holds: views into the mapped file, which must outlive them. r: rows, n: numeric columns
-// without pixels, c: categorical ones, a: attributes.
-struct DatasetContents {
-  v1::Preprocessing preprocessing;
-  FeatureShape features;
-  IdList ids{absl::Span<const std::string>()};  // [r]
-  absl::Span<const uint64_t> id_ends;           // [r]
-  absl::string_view id_bytes;                   // Back to back.
-  Task task;                                    // Binary where there are no labels.
-  absl::Span<const uint8_t> labels;             // [r], or empty.
-  absl::Span<const float> targets;              // [r], or empty.
-  absl::Span<const float> numeric;              // [r, n]
-  absl::Span<const int32_t> categories;         // [r, c]
-  absl::Span<const uint8_t> pixels;             // [r, channels, height, width]
-  absl::Span<const uint8_t> attributes;         // [r, a]
-  absl::Span<const uint8_t> parts;              // [r], or empty.
-  absl::Span<const uint64_t> vocabulary_ends;   // Of the values seen in training, column by column.
-  absl::string_view vocabulary;                 // Back to back.
-};
 
 // Memory-mapped and read-only: a row is read from the disk, or the system's page cache, when it is gathered.
 // Thread-safe.
