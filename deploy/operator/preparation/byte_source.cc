@@ -31,6 +31,7 @@ namespace {
 
 constexpr size_t kChunkBytes = size_t{1} << 18;
 constexpr int kGzipWindowBits = 15 + 16;  // zlib: the largest window, gzip framing only.
+// What `xz -9` writes takes 65 MiB; a header may ask for 4 GiB.
 constexpr uint64_t kXzMemoryBytes = uint64_t{1} << 30;
 
 // A file, or memory when `file` is null.
@@ -128,6 +129,7 @@ class GzipDecoder : public Decoder {
     window = {reinterpret_cast<const char*>(stream_.next_in), stream_.avail_in,
               reinterpret_cast<char*>(stream_.next_out), stream_.avail_out};
     if (code == Z_STREAM_END) {
+      // Several streams back to back are one file, as gzip itself reads them.
       inflateReset(&stream_);
       return true;
     }
@@ -149,6 +151,7 @@ class ZstdDecoder : public Decoder {
     ZSTD_outBuffer out = {window.out, window.out_left, 0};
     const size_t more = ZSTD_decompressStream(stream_, &out, &in);
     window = {window.in + in.pos, window.in_left - in.pos, window.out + out.pos, window.out_left - out.pos};
+    // 0 left means a frame has ended; another one may follow.
     return ZSTD_isError(more) != 0 ? Damaged() : absl::StatusOr<bool>(more == 0);
   }
 
@@ -261,6 +264,7 @@ absl::Status RefuseForeign(absl::string_view start) {
     if (!absl::StartsWith(start, foreign.magic) || std::all_of(start.begin(), start.end(), IsTextByte)) {
       continue;
     }
+    // A workbook is a zip archive: its first entries tell which of the two advices helps.
     const bool is_sheet = absl::StrContains(start, "[Content_Types].xml") || absl::StrContains(start, "xl/");
     return absl::InvalidArgumentError(
         foreign.magic == "PK\x03\x04" && is_sheet
@@ -299,6 +303,7 @@ absl::StatusOr<int> Copy(int pipe) {
   std::string name = absl::StrCat(folder, "/splitveil_XXXXXX");
   const int copy = mkostemp(&name[0], O_CLOEXEC);
   if (copy >= 0) {
+    // At once, so that it goes with this process however that ends: it may hold the whole table.
     unlink(name.c_str());
   }
   std::vector<char> chunk(kChunkBytes);
@@ -322,6 +327,7 @@ absl::StatusOr<std::unique_ptr<ByteSource>> ByteSource::Open(const std::string& 
   std::error_code ignored;
   if (path == kStandardInput || std::filesystem::is_fifo(path, ignored)) {
     static auto* const copies = new std::map<std::string, int>();  // Each pipe is copied once in a process.
+    // A table is read twice, to fit and to encode, and a pipe can be read once.
     if (copies->find(path) == copies->end()) {
       const int pipe = path == kStandardInput ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
       SPLITVEIL_ASSIGN_OR_RETURN((*copies)[path], Copy(pipe));

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <iterator>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/charconv.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
@@ -18,65 +16,9 @@ constexpr size_t kMaxNumberBytes = 64;
 constexpr int kMaxExactDigits = 15;  // A double holds every integer of so many digits.
 constexpr double kPowersOfTen[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                    1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-constexpr size_t kMaxUnitBytes = 12;
 
-// Blanks of Unicode that stand between thousands or in front of a unit: no-break, narrow no-break, thin.
-constexpr absl::string_view kWideBlanks[] = {"\xc2\xa0", "\xe2\x80\xaf", "\xe2\x80\x89"};
 constexpr absl::string_view kApostrophe = "\xe2\x80\x99";  // U+2019, as Swiss locales write thousands.
 constexpr absl::string_view kMinus = "\xe2\x88\x92";       // U+2212.
-
-constexpr absl::string_view kCurrencies[] = {"$",   "€",   "£",   "¥",   "₹",   "₽", "₩",   "zł",  "kr",
-                                             "EUR", "USD", "GBP", "JPY", "CHF", "CNY", "INR", "RUB", "KRW",
-                                             "PLN", "SEK", "NOK", "DKK", "CZK", "HUF", "AUD", "CAD", "NZD",
-                                             "SGD", "HKD", "MXN", "BRL", "ZAR", "TRY"};
-constexpr absl::string_view kMeasures[] = {"%",  "kg", "g",   "mg", "t",  "km",  "m",  "cm", "mm", "km/h", "m²", "l",
-                                           "ml", "h",  "min", "s",  "ms", "kWh", "kW", "W",  "GB", "MB",   "kB", "°C"};
-
-// In lower case.
-constexpr absl::string_view kMissing[] = {"na",      "n/a",   "n.a.",  "nan",     "-nan",   "nat",    "none",
-                                          "null",    "nil",   "?",     "-",       "--",     ".",      "\\n",
-                                          "#n/a",    "#na",   "<na>",  "<null>",  "(null)", "#null!", "#value!",
-                                          "#div/0!", "#ref!", "#num!", "1.#qnan", "missing"};
-
-constexpr absl::string_view kDateForms[] = {"9999-99-99", "99.99.9999", "9.99.9999", "99.9.9999",
-                                            "9.9.9999",   "9999.99.99", "99-99-9999"};  // "/" as ".".
-
-template <typename List>
-bool Has(const List& list, absl::string_view text) {
-  return std::find(std::begin(list), std::end(list), text) != std::end(list);
-}
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-bool HasDigit(absl::string_view text) { return std::any_of(text.begin(), text.end(), IsDigit); }
-
-// Of a first byte: digits, brackets and signs.
-bool MayBeNumber(char c) { return IsDigit(c) || c == '(' || c == '.' || c == ',' || c == '\''; }
-
-// Takes a blank off the front; false if there is none.
-bool TakeBlank(absl::string_view& text) {
-  if (!text.empty() && (text.front() == ' ' || text.front() == '\t')) {
-    text.remove_prefix(1);
-    return true;
-  }
-  return !text.empty() && !absl::ascii_isascii(text.front()) &&
-         std::any_of(std::begin(kWideBlanks), std::end(kWideBlanks),
-                     [&](absl::string_view blank) { return absl::ConsumePrefix(&text, blank); });
-}
-
-absl::string_view StripBlanks(absl::string_view text) {
-  while (TakeBlank(text)) {
-  }
-  while (true) {
-    if (absl::EndsWith(text, " ") || absl::EndsWith(text, "\t")) {
-      text.remove_suffix(1);
-    } else if (text.empty() || absl::ascii_isascii(text.back()) ||
-               !std::any_of(std::begin(kWideBlanks), std::end(kWideBlanks),
-                            [&](absl::string_view blank) { return absl::ConsumeSuffix(&text, blank); })) {
-      return text;
-    }
-  }
-}
 
 // Takes a sign off the front: -1, 1, or 0 for none.
 int TakeSign(absl::string_view& text) {
@@ -147,10 +89,13 @@ double ReadWith(const Parts& parts, char decimal, char& thousands) {
   const size_t groups = parts.count - (has_fraction ? 1 : 0);
   thousands = groups > 0 ? parts.separators[0] : '\0';
   std::string text(parts.digits[0]);
+  // Thousands are groups of three behind one to three digits that do not begin with 0; anything else, as 1,23,456, is a
+  // list or a different system.
   if (groups > 0 && (text.empty() || text.size() > 3 || text[0] == '0' || !parts.exponent.empty())) {
     return none;
   }
   for (size_t group = 1; group <= groups; ++group) {
+    // One separator throughout: 1.234,567.8 is no number.
     if (parts.separators[group - 1] != thousands || thousands == decimal || parts.digits[group].size() != 3) {
       return none;
     }
@@ -164,6 +109,7 @@ double ReadWith(const Parts& parts, char decimal, char& thousands) {
   double number = 0;
   const absl::from_chars_result result = absl::from_chars(text.data(), text.data() + text.size(), number);
   // Too small for a double: 0 or next to it.
+  // An exponent too small is a number next to 0; one too large is none, as it would be infinite.
   const bool tiny = result.ec == std::errc::result_out_of_range && std::abs(number) < 1;
   return (result.ec == std::errc() || tiny) && std::isfinite(number) ? number : none;
 }
@@ -192,11 +138,14 @@ bool ScanPlain(absl::string_view text, CellScan& scan) {
   if (digits == 0) {
     return false;
   }
+  // Both are exact doubles, and one division rounds once.
   scan.as_point = static_cast<double>(mantissa) / kPowersOfTen[std::max(fraction, 0)];
   scan.form = fraction < 0 ? CellForm::kInteger : CellForm::kDecimalPoint;
+  // 007 is more likely a code than a number: as 7 it would lose what tells it from 07.
   scan.padded = fraction < 0 && digits > 1 && text.front() == '0' && !negative;
   if (fraction < 0) {
     scan.as_comma = scan.as_point;
+    // 1.234 has a second reading, 1234, where people write thousands with a point.
   } else if (fraction == 3 && digits > 3 && digits <= 6 && text.front() != '0') {
     scan.as_comma = static_cast<double>(mantissa);
     scan.comma_thousands = '.';
@@ -240,12 +189,6 @@ void Negate(CellScan& scan) {
   scan.padded = false;
 }
 
-bool BeginsWithCurrency(absl::string_view text) {
-  return std::any_of(std::begin(kCurrencies), std::end(kCurrencies), [&](absl::string_view currency) {
-    return text.front() == currency.front() && absl::StartsWith(text, currency);
-  });
-}
-
 // Sets what the scan says of numbers with / or : between them.
 void FindParts(absl::string_view text, CellScan& scan) {
   const size_t separator = text.find_first_of(":/");
@@ -259,94 +202,11 @@ void FindParts(absl::string_view text, CellScan& scan) {
       })) {
     return;
   }
+  // 25:10 is no time of day, but minutes and seconds or a score.
   scan.time_of_day = clock && (parts[0].size() == 1 || (parts[0].size() == 2 && parts[0] < "24")) &&
                      std::all_of(parts.begin() + 1, parts.end(),
                                  [](absl::string_view part) { return part.size() == 2 && part < "60"; });
   scan.parts = !scan.time_of_day;
-}
-
-// "/100" of 51/100; "" if there is no denominator.
-absl::string_view DenominatorOf(absl::string_view text) {
-  const absl::string_view denominator = text.substr(std::min(text.find('/'), text.size()));
-  return denominator.size() > 1 && std::all_of(denominator.begin() + 1, denominator.end(), IsDigit)
-             ? denominator
-             : absl::string_view();
-}
-
-// A currency in front, or a unit behind, taken off; "" if there is none.
-absl::string_view TakeUnit(absl::string_view& text) {
-  const bool has_one = !IsDigit(text.front()) && BeginsWithCurrency(text);
-  for (const absl::string_view unit : kCurrencies) {
-    if (has_one && absl::ConsumePrefix(&text, unit)) {
-      text = StripBlanks(text);
-      return unit;
-    }
-  }
-  if (!MayBeNumber(text.front())) {
-    return "";
-  }
-  if (const absl::string_view denominator = DenominatorOf(text); !denominator.empty()) {
-    text.remove_suffix(denominator.size());
-    return denominator.size() <= kMaxUnitBytes ? denominator : "";
-  }
-  const auto last = std::find_if(text.rbegin(), text.rend(), IsDigit);
-  const size_t end = text.rend() - last;  // Behind the last digit.
-  const absl::string_view behind = text.substr(end), unit = StripBlanks(behind);
-  const bool is_word = behind.size() > unit.size() && unit.size() > 1 &&
-                       std::all_of(unit.begin(), unit.end(), [](char c) { return absl::ascii_isalpha(c) || c < 0; });
-  if (end == 0 || unit.empty() || unit.size() > kMaxUnitBytes ||
-      !(is_word || Has(kCurrencies, unit) || Has(kMeasures, unit))) {
-    return "";
-  }
-  text = StripBlanks(text.substr(0, end));
-  return unit;
-}
-
-// A number between signs that are no letters, as ="12.34", '12, <5 and 12.3‰, or one with a fraction and a letter or
-// two behind it: 12.34k. Codes have letters in front.
-bool HasNumberInside(absl::string_view text) {
-  const auto is_inside = [](char c) { return IsDigit(c) || c == '.' || c == ','; };
-  const size_t begin = std::find_if(text.begin(), text.end(), IsDigit) - text.begin();
-  const size_t end = std::find_if_not(text.begin() + static_cast<int64_t>(begin), text.end(), is_inside) - text.begin();
-  const absl::string_view front = text.substr(0, begin), number = text.substr(begin, end - begin);
-  const absl::string_view behind = text.substr(end);
-  const auto has_letter = [](absl::string_view affix) {
-    return std::any_of(affix.begin(), affix.end(), absl::ascii_isalpha);
-  };
-  return !number.empty() && front.size() <= 3 && behind.size() <= 3 && !has_letter(front) && !HasDigit(behind) &&
-         std::count_if(number.begin(), number.end(), [](char c) { return !IsDigit(c); }) <= 1 &&
-         (number.find_first_of(".,") != absl::string_view::npos || !has_letter(behind));
-}
-
-// Digits with commas, brackets or a sign behind, or hexadecimal ones.
-bool HasOddDigits(absl::string_view text) {
-  if (absl::ConsumePrefix(&text, "0x") || absl::ConsumePrefix(&text, "0X")) {
-    return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isxdigit);
-  }
-  return HasNumberInside(text) || (text.find_first_not_of("0123456789.,'_ ()-+") == absl::string_view::npos &&
-                                   (text.find_first_of(",(") != absl::string_view::npos || text.back() == '-'));
-}
-
-// Arabic-Indic digits, those of Persian and Urdu, Devanagari and full-width ones, and signs of numbers alone.
-bool IsNumberOfOtherDigits(absl::string_view text) {
-  constexpr std::pair<absl::string_view, char> kZeros[] = {
-      {"\xd9", '\xa0'}, {"\xdb", '\xb0'}, {"\xe0\xa5", '\xa6'}, {"\xef\xbc", '\x90'}};
-  bool any = false;
-  while (!text.empty()) {
-    const auto* const zero = std::find_if(std::begin(kZeros), std::end(kZeros), [&](const auto& candidate) {
-      return absl::StartsWith(text, candidate.first) && text.size() > candidate.first.size() &&
-             static_cast<unsigned char>(text[candidate.first.size()] - candidate.second) < 10;
-    });
-    const bool is_digit = zero != std::end(kZeros);
-    // With the Arabic decimal and thousands separators.
-    const bool is_separator = absl::StartsWith(text, "\xd9\xab") || absl::StartsWith(text, "\xd9\xac");
-    if (!is_digit && !is_separator && !absl::StrContains("+-., ", text.front())) {
-      return false;
-    }
-    any = any || is_digit;
-    text.remove_prefix(is_digit ? zero->first.size() + 1 : is_separator ? 2 : 1);
-  }
-  return any;
 }
 
 }  // namespace
@@ -357,6 +217,7 @@ CellScan ScanCell(absl::string_view cell) {
     return scan;
   }
   // Texts that begin with a letter are no numbers, unless it is that of a currency.
+  // Before anything slower: in columns of words this is every cell.
   if (!cell.empty() && absl::ascii_isalpha(cell.front()) && !BeginsWithCurrency(cell)) {
     scan.form = CellForm::kText;
     return scan;
@@ -379,6 +240,7 @@ CellScan ScanCell(absl::string_view cell) {
       }
     }
   }
+  // The sign may stand before or behind the currency: -$5 and $-5.
   if (sign < 0) {
     Negate(scan);
   }
@@ -390,8 +252,6 @@ CellScan ScanCell(absl::string_view cell) {
   }
   return scan;
 }
-
-bool IsKnownUnit(absl::string_view unit) { return Has(kCurrencies, unit) || Has(kMeasures, unit); }
 
 NumberFormat FormatOf(const v1::TableSchema::Column& column) {
   return {column.decimal() == v1::TableSchema::COMMA,
@@ -405,6 +265,7 @@ bool ReadNumber(absl::string_view cell, const NumberFormat& format, double& numb
   if (!ScanPlain(cell, scan)) {
     absl::string_view text = StripBlanks(cell);
     sign = TakeSign(text);
+    // At most one unit, at one end: "5 kg" and "$5", not "$5 kg".
     for (const std::string& unit : format.strip) {
       if (absl::ConsumePrefix(&text, unit) || absl::ConsumeSuffix(&text, unit)) {
         text = StripBlanks(text);
@@ -417,6 +278,7 @@ bool ReadNumber(absl::string_view cell, const NumberFormat& format, double& numb
   const double magnitude = format.decimal_comma ? scan.as_comma : scan.as_point;
   const char thousands = format.decimal_comma ? scan.comma_thousands : scan.point_thousands;
   number = sign < 0 ? -magnitude : magnitude;
+  // Thousands that the column does not declare are refused: 1,234 read as 1234 may have been meant as 1.234.
   return !std::isnan(magnitude) && (thousands == 0 || thousands == format.thousands);
 }
 
@@ -440,25 +302,6 @@ const char* ReadingHint(absl::string_view cell) {
     default:
       return ", found one written otherwise: decimal and thousands in the schema say how to read it";
   }
-}
-
-bool IsDate(absl::string_view cell) {
-  const size_t end = cell.find_first_of(" T");
-  if (end != absl::string_view::npos && (end + 1 == cell.size() || !IsDigit(cell[end + 1]))) {
-    return false;
-  }
-  std::string form(cell.substr(0, end));
-  std::transform(form.begin(), form.end(), form.begin(), [](char c) { return IsDigit(c) ? '9' : c == '/' ? '.' : c; });
-  return Has(kDateForms, form);
-}
-
-bool MeansMissing(absl::string_view cell) {
-  if (cell.empty()) {
-    return false;
-  }
-  // Nearly every other text starts otherwise.
-  return cell.size() <= 8 && absl::StrContains("nN?-.\\#<(1mM \t\xc2\xe2", cell.front()) &&
-         Has(kMissing, absl::AsciiStrToLower(StripBlanks(cell)));
 }
 
 }  // namespace splitveil

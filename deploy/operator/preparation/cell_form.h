@@ -1,4 +1,4 @@
-// How cells of a table are written: numbers as people and programs write them, dates, words for "missing".
+// How cells of a table are written: numbers as people and programs write them.
 #ifndef SPLITVEIL_DEPLOY_OPERATOR_PREPARATION_CELL_FORM_H_
 #define SPLITVEIL_DEPLOY_OPERATOR_PREPARATION_CELL_FORM_H_
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "deploy/operator/preparation/cell_words.h"
 
 #include "splitveil/v1/table_schema.pb.h"
 
@@ -47,12 +48,8 @@ struct CellScan {
 
 // A cell is a number with an optional sign (+, -, U+2212) and exponent, blanks around it, and a unit: % or a currency
 // (€, EUR) in front or behind, a unit of measure or a denominator behind ("51/100"), or any word behind a blank ("12
-// rooms"). Constant time and
-// memory beyond the cell's length.
+// rooms"). Time and memory: constant beyond the cell's length.
 CellScan ScanCell(absl::string_view cell);
-
-// Whether it is a currency or a unit of measure, and no other word.
-bool IsKnownUnit(absl::string_view unit);
 
 // How a column's numbers are written, as TableSchema.Column has it.
 struct NumberFormat {
@@ -68,12 +65,6 @@ bool ReadNumber(absl::string_view cell, const NumberFormat& format, double& numb
 // For an error about a cell that is no number in its column's format: what it seems to be and the schema's line that
 // reads it. Never what stands there.
 const char* ReadingHint(absl::string_view cell);
-
-// Whether it has the form of a date, with or without a time of day: yyyy-mm-dd, dd.mm.yyyy, mm/dd/yyyy, ....
-bool IsDate(absl::string_view cell);
-
-// Whether databases, spreadsheets and statistics programs write it for "missing": NA, null, None, NaT, -, ?, ....
-bool MeansMissing(absl::string_view cell);
 
 }  // namespace splitveil
 

@@ -37,6 +37,7 @@ struct End {
 
 // How many of the first numbers seem to mean "unknown", and why.
 size_t CountUnknowns(const End& end, const char*& why) {
+  // A number that stands for "unknown" repeats; an outlier is alone.
   const auto enough = std::max<int64_t>(kMinRows, static_cast<int64_t>(kFewRows * static_cast<double>(end.rows)));
   bool nines = true, minus_one = true;
   for (size_t count = 1; count <= kMaxUnknowns && count < end.numbers.size(); ++count) {
@@ -58,6 +59,7 @@ size_t CountUnknowns(const End& end, const char*& why) {
         last.rows <= 2 * end.numbers[count].rows && end.numbers[count].rows <= 2 * last.rows) {
       return 0;
     }
+    // Halves, as the difference of two doubles may overflow.
     const double gap = next / 2 - last.number / 2, range = end.farthest / 2 - next / 2;
     if (!end.negated && next >= 0 && (minus_one || nines)) {
       why = minus_one ? "-1 among numbers from 0 on" : "nines among numbers from 0 on";
@@ -76,6 +78,7 @@ size_t CountUnknowns(const End& end, const char*& why) {
 }  // namespace
 
 std::string NumberText(double number) {
+  // The shortest text that reads as the same double: 17 digits always do.
   for (const int digits : {6, 15, 17}) {
     std::string text = absl::StrFormat("%.*g", digits, number);
     double read = 0;
@@ -92,6 +95,7 @@ CellScan ColumnProfile::Scan(absl::string_view cell) const {
     // As the table is read, whatever else the cell might be.
     double number = 0;
     const bool is_number = ReadNumber(cell, *declared_.format, number);
+    // A declared format decides: what looks like a date but reads as a number counts as one, and the other way round.
     scan.form = is_number && scan.form >= CellForm::kDate   ? CellForm::kUnit
                 : !is_number && scan.form < CellForm::kDate ? CellForm::kOddDigits
                                                             : scan.form;
@@ -126,6 +130,7 @@ void ColumnProfile::Add(absl::string_view cell, int64_t line) {
   }
   const uint64_t hash = HashText(cell);
   if (!known_.empty()) {
+    // Texts that repeat are scanned once: most cells of most columns.
     if (const auto found = known_.find(hash); found != known_.end()) {
       if (!found->second.missing) {
         distinct_.AddRepeat();
@@ -144,6 +149,7 @@ void ColumnProfile::Add(absl::string_view cell, int64_t line) {
   if (keeps_texts_ || missing) {
     Known& known = known_[hash];
     known.text = std::string(cell);
+    // A copy: the scan borrows the cell, which is gone with the next line.
     known.unit = std::string(scan.unit);
     known.scan = scan;
     known.missing = missing;
@@ -181,8 +187,10 @@ void ColumnProfile::AddKnown(int64_t line, Known& known) {
 }
 
 void ColumnProfile::ForgetTexts() {
+  // From here on only what is no number is kept, as long as it is little: categories or a few stray words.
   words_ = words();
   keeps_texts_ = false;
+  // Markers stay known: they are few, and how often each occurs is part of the proposal.
   absl::erase_if(known_, [](const auto& entry) { return !entry.second.missing; });
 }
 
@@ -230,6 +238,7 @@ void ColumnProfile::AddNumber(const CellScan& scan, int64_t line) {
   if (scan.as_point != scan.as_comma && comma && scan.point_thousands == ',') {
     comma_group_.Add(line);
   }
+  // A single such cell decides for the whole column: 1.5 cannot have a decimal comma.
   if (point != comma) {
     (point ? point_only_ : comma_only_).Add(line);
   }
@@ -310,6 +319,7 @@ FormatFinding FindFormat(const ColumnProfile& column, char decimal, bool comma_e
   const Occurrences& point = column.point_only();
   const Occurrences& comma = column.comma_only();
   const Occurrences& either = column.comma_group();
+  // Either reading would turn some numbers into others a thousand times as large.
   if (point.rows > 0 && comma.rows > 0) {
     finding.problem =
         absl::StrCat("numbers with a decimal point (", At("", point).substr(1), ") and with a decimal comma (",
@@ -330,6 +340,7 @@ FormatFinding FindFormat(const ColumnProfile& column, char decimal, bool comma_e
                                    "thousands: \".\" in the schema) says which");
     return finding;
   }
+  // What the cells prove counts before what the user says of the table as a whole.
   finding.format.decimal_comma = comma.rows > 0 || (point.rows == 0 && decimal == ',');
   const auto& thousands = column.thousands(finding.format.decimal_comma);
   if (thousands.size() > 1) {

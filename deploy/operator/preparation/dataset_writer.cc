@@ -44,6 +44,7 @@ absl::StatusOr<std::unique_ptr<DatasetWriter>> DatasetWriter::Create(std::string
 absl::Status DatasetWriter::Append(const EncodedRow& row) {
   ++rows_;
   positives_ += Is(Task::Kind::kBinary) ? row.label : 0;
+  // Ends and not lengths: any id can be found without reading those before it.
   id_bytes_ += row.id.size();
   absl::Status status = file_->Append(kIdEnds, BytesOf<uint64_t>({&id_bytes_, 1}));
   status.Update(file_->Append(kIds, row.id));
@@ -60,6 +61,7 @@ absl::Status DatasetWriter::Append(const EncodedRow& row) {
     status.Update(file_->Append(optional++, BytesOf<uint8_t>(row.attributes)));
   }
   if (has_parts_) {
+    // As decided here: training must not depend on group or time columns, which the data do not carry.
     const auto part = static_cast<uint8_t>(row.part);
     status.Update(file_->Append(optional, BytesOf<uint8_t>({&part, 1})));
   }
@@ -67,6 +69,7 @@ absl::Status DatasetWriter::Append(const EncodedRow& row) {
 }
 
 absl::Status DatasetWriter::Finish(v1::Preprocessing preprocessing, absl::Span<const Vocabulary> vocabularies) {
+  // Rows and positives are known only now.
   preprocessing.set_rows(rows_);
   if (Is(Task::Kind::kBinary)) {
     preprocessing.set_positives(positives_);

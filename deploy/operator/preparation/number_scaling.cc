@@ -18,6 +18,7 @@ struct Range {
 // The innermost numbers of `sorted`, not empty, beyond which no more than kLowerQuantile of them lie on each side.
 Range InnerRange(const std::vector<double>& sorted) {
   const double last = static_cast<double>(sorted.size() - 1);
+  // Rounded inwards: of a small sample at least one number on each side is beyond.
   const auto from = static_cast<size_t>(std::ceil(ColumnSample::kLowerQuantile * last));
   const size_t to = sorted.size() - 1 - from;
   return from <= to ? Range{sorted[from], sorted[to]} : Range{sorted.front(), sorted.back()};
@@ -42,6 +43,8 @@ NumberSummary ColumnSample::Summarize() const {
     return summary;
   }
   // Nearly constant: without the common value, the others' quantiles say how far the scale must reach.
+  // A column that is 0 in 99% of the rows would else get a range of no width, and all that differs would be clipped
+  // alike.
   sorted.erase(std::remove(sorted.begin(), sorted.end(), inner.from), sorted.end());
   const Range others = sorted.empty() ? Range{least_, greatest_} : InnerRange(sorted);
   summary.robust_minimum = std::min(inner.from, others.from);
@@ -61,6 +64,7 @@ std::vector<double> ColumnSample::Percentiles() const {
     const double low = sorted[below], high = sorted[std::min(below + 1, sorted.size() - 1)];
     percentiles[i] = std::clamp(low * (1 - beyond) + high * beyond, low, high);
   }
+  // The sample may have missed the extremes; the knots must reach them, or they would share a rank with others.
   percentiles.front() = least_;
   percentiles.back() = greatest_;
   return percentiles;
@@ -92,9 +96,11 @@ double Place(double number, double minimum, double maximum) {
 
 // The logarithm of TableSchema.LOG at place `place`, which makes 0.5 of place `middle`, in (0, 1).
 double LogPlace(double place, double middle) {
+  // Mirrored, so that a long tail below is spread as one above is.
   if (middle > 0.5) {
     return 1 - LogPlace(1 - place, 1 - middle);
   }
+  // log(1 + growth p) / log(1 + growth) is 1/2 at p = m exactly for this growth.
   const double m = std::max(middle, kLeastMidpoint), growth = (1 - 2 * m) / (m * m);  // ((1 - m) / m)^2 - 1
   return growth > 0 ? std::log1p(place * growth) / std::log1p(growth) : place;
 }
@@ -102,6 +108,7 @@ double LogPlace(double place, double middle) {
 // The rank in [0, 1] among ascending knots of equally distant ranks, at least two.
 template <typename Knots>
 double Rank(const Knots& knots, double number) {
+  // A number that many rows have spans several knots: the middle of its ranks, as of tied observations.
   const auto [first, behind] = std::equal_range(knots.begin(), knots.end(), number);
   const auto last = static_cast<double>(knots.size() - 1), below = static_cast<double>(first - knots.begin());
   if (first != behind) {
@@ -126,6 +133,7 @@ v1::TableSchema::Scaling ProposedScaling(absl::FunctionRef<double(double)> quant
       inside.push_back(number);
     }
   }
+  // A handful of levels are codes or counts: their distances mean something, and ranks would even them out.
   if (distinct < kLeastDistinct) {
     return v1::TableSchema::ROBUST;
   }
@@ -133,6 +141,7 @@ v1::TableSchema::Scaling ProposedScaling(absl::FunctionRef<double(double)> quant
     return Place(inside[static_cast<size_t>(share * static_cast<double>(inside.size() - 1))], from, to);
   };
   const double middle = place(0.5);
+  // By the median's place and not by moments: a single 1e6 would decide the skewness of a whole column.
   const bool skewed = middle < kLeastPlace || middle > 1 - kLeastPlace;
   const double spread = skewed && middle > 0 && middle < 1
                             ? LogPlace(place(0.75), middle) - LogPlace(place(0.25), middle)
@@ -155,11 +164,13 @@ void FitScaling(const ColumnSample& sample, v1::TableSchema::Scaling kind, v1::N
   const double from = scaling.minimum(), to = scaling.maximum();
   if (kind == v1::TableSchema::LOG && !sample.empty()) {
     const bool inside = from < summary.median && summary.median < to;
+    // Where half of the numbers are at an end of the range, the logarithm bends around the median of the rest.
     if (const double middle = inside ? summary.median : sample.MedianBetween(from, to); !std::isnan(middle)) {
       scaling.set_midpoint(middle);
     }
   }
   if (kind != v1::TableSchema::MIN_MAX) {
+    // What pushes a unit least; that it is missing, an input of its own says.
     scaling.set_missing_value(ScaledNumber(scaling, summary.median));
   }
   if (sample.empty()) {
@@ -182,6 +193,7 @@ void FitScaling(const ColumnSample& sample, v1::TableSchema::Scaling kind, v1::N
   std::sort(edges.begin(), edges.end());
   for (const double edge : edges) {
     const int known = scaling.bucket_edges_size();
+    // Ascending and distinct, since equal edges would make buckets that nothing can fall into.
     if (from <= edge && edge < to && (known == 0 || scaling.bucket_edges(known - 1) < edge)) {
       scaling.add_bucket_edges(edge);
     }
@@ -208,6 +220,7 @@ float ScaledNumber(const v1::NumericScaling& scaling, double number) {
 }
 
 bool IsMissingIndicator(const v1::NumericScaling& scaling) {
+  // No column has this by chance: without a range its missing value is the place of its median, which is never 1.
   return scaling.minimum() == 0 && scaling.maximum() == 0 && scaling.missing_value() == 1;
 }
 

@@ -11,6 +11,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/preparation/column_drift.h"
+#include "deploy/operator/preparation/column_holders.h"
 #include "deploy/operator/preparation/dataset_writer.h"
 #include "deploy/operator/preparation/preprocessor.h"
 #include "deploy/operator/preparation/seeded_draws.h"
@@ -38,6 +39,7 @@ constexpr int64_t kShuffleBufferBytes = int64_t{64} << 20;
 absl::Status CheckOptions(const PrepareOptions& options) {
   // Written so that NaN fails too.
   const auto is_fraction = [](double value) { return value >= 0 && value < 1; };
+  // Together below 1, or no row would be common and nothing could be trained.
   if (!is_fraction(options.only_label_fraction) || !is_fraction(options.only_nonlabel_fraction) ||
       !is_fraction(options.only_label_fraction + options.only_nonlabel_fraction)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -83,6 +85,7 @@ class Preparation {
   explicit Preparation(const PrepareOptions& options) : options_(options) {}
 
   absl::StatusOr<PrepareResult> Run() {
+    // Nothing is written before both passes agree; nothing appears under its name before Publish.
     for (absl::Status (Preparation::*stage)() :
          {&Preparation::OpenParties, &Preparation::Fit, &Preparation::OpenOutputs, &Preparation::Encode,
           &Preparation::Publish}) {
@@ -93,9 +96,6 @@ class Preparation {
 
  private:
   absl::Status OpenParties();
-  absl::Status CheckColumns(const TableColumns& columns) const;
-  static absl::Status CheckHolders(const TableColumns& columns);
-  static absl::Status GiveAttributes(TableColumns& columns);
   absl::Status Fit();
   absl::Status OpenOutputs();
   absl::Status Encode();
@@ -121,13 +121,6 @@ class Preparation {
   LabelVariety training_labels_, test_labels_, validation_labels_;  // Of the label party's rows.
 };
 
-absl::Status NoHolder(absl::string_view feature) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("table schema: ", feature,
-                   ": expected a holder, as the table is split between the parties, found "
-                   "none; a table of one party alone takes --party"));
-}
-
 std::string FileName(Schema::Holder role) {
   return role == Schema::LABEL_PARTY ? "label_party.data" : "nonlabel_party.data";
 }
@@ -142,58 +135,10 @@ absl::Status CheckStays(const std::string& earlier, const std::string& path) {
              : absl::OkStatus();
 }
 
-absl::Status Preparation::CheckColumns(const TableColumns& columns) const {
-  const bool label_expected = options_.parties != Schema::NONLABEL_PARTY;
-  if (columns.label.has_value() != label_expected && !(options_.only_applies && label_expected)) {
-    return absl::InvalidArgumentError(absl::StrCat("table schema: columns: expected ", label_expected ? "one" : "no",
-                                                   " LABEL, CLASS_LABEL or TARGET, found ",
-                                                   columns.label.has_value() ? "one" : "none"));
-  }
-  if (options_.parties != Schema::BOTH && !columns.has_id) {
-    return absl::InvalidArgumentError("table schema: columns: expected an ID in a party's own table, found none");
-  }
-  return options_.parties == Schema::BOTH ? CheckHolders(columns) : absl::OkStatus();
-}
-
-absl::Status Preparation::CheckHolders(const TableColumns& columns) {
-  for (const auto* features : {&columns.numeric, &columns.categorical}) {
-    for (const TableColumns::Feature& feature : *features) {
-      if (feature.holder == Schema::HOLDER_UNSPECIFIED) {
-        return NoHolder(absl::StrCat("columns: ", feature.name));
-      }
-    }
-  }
-  if (columns.image.channels > 0 && columns.image_holder == Schema::HOLDER_UNSPECIFIED) {
-    return NoHolder("images");
-  }
-  return absl::OkStatus();
-}
-
-// Of a table that is split, to the non-label party.
-absl::Status Preparation::GiveAttributes(TableColumns& columns) {
-  for (TableColumns::Attribute& attribute : columns.attributes) {
-    if (attribute.holder != Schema::HOLDER_UNSPECIFIED && attribute.holder != Schema::NONLABEL_PARTY) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "table schema: columns: ", attribute.name,
-          ": holder: expected NONLABEL_PARTY or none, as an ATTRIBUTE of a table that is split is the non-label "
-          "party's, found ",
-          Schema::Holder_Name(attribute.holder)));
-    }
-    attribute.holder = Schema::NONLABEL_PARTY;
-    for (TableColumns::Feature& feature : columns.categorical) {
-      if (feature.name == attribute.name) {
-        feature.holder = Schema::NONLABEL_PARTY;
-      }
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Preparation::OpenParties() {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<RowSource> rows, RowSource::Open(options_.rows));
   TableColumns columns = rows->columns();
-  SPLITVEIL_RETURN_IF_ERROR(options_.parties == Schema::BOTH ? GiveAttributes(columns) : absl::OkStatus());
-  SPLITVEIL_RETURN_IF_ERROR(CheckColumns(columns));
+  SPLITVEIL_RETURN_IF_ERROR(SettleHolders(options_.parties, options_.only_applies, columns));
   SPLITVEIL_ASSIGN_OR_RETURN(
       split_, RowSplit::Create({options_.test_fraction, options_.auxiliary_fraction, options_.validation_fraction,
                                 options_.split_salt, options_.test_after},
@@ -213,6 +158,7 @@ absl::Status Preparation::OpenParties() {
     preprocessing.scaling = options_.scaling;
     if (!options_.extend_dir.empty()) {
       const std::string earlier = std::filesystem::path(options_.extend_dir) / FileName(role);
+      // Before the passes over the table, which may take an hour.
       SPLITVEIL_RETURN_IF_ERROR(CheckStays(earlier, path));
       SPLITVEIL_ASSIGN_OR_RETURN(preprocessing.extends, Dataset::Open(earlier));
     }
@@ -224,10 +170,12 @@ absl::Status Preparation::OpenParties() {
 
 absl::Status Preparation::ForEachRow(absl::FunctionRef<absl::Status(const TableRow&, Party&)> visit) {
   RowSource::Options source = options_.rows;
+  // A profile of both passes would count each row twice.
   source.profile = fitted_ ? nullptr : source.profile;
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<RowSource> rows, RowSource::Open(source));
   // Every row is read twice, to fit and to encode: the counts are those of the latest reading.
   result_ = {};
+  // From the start in each pass: fitting and encoding must see the same rows at the same party.
   SeededDraws membership(options_.rows.seed, kMembershipStream);
   int64_t drawn = 0;
   TableRow row;
@@ -302,6 +250,7 @@ void Preparation::CountVariety(const TableRow& row, SplitPart part) {
   LabelVariety& labels = part == SplitPart::kTest         ? test_labels_
                          : part == SplitPart::kValidation ? validation_labels_
                                                           : training_labels_;
+  // As they are encoded: targets that are all clipped to one end are all alike.
   labels.Add(is_number ? std::clamp(row.target, label_->minimum, label_->maximum) : row.label);
 }
 
@@ -363,9 +312,11 @@ absl::Status Preparation::OpenOutputs() {
     const v1::ImageSize& image = party.preprocessor.preprocessing().image();
     const int64_t pixels = image.channels() * image.height() * image.width();
     // A party's own table keeps its order.
+    // By bytes: an image takes as much memory as hundreds of plain rows.
     const int64_t buffer_rows =
         parties_.size() == 1 ? 1
                              : std::clamp<int64_t>(kShuffleBufferBytes / (pixels + 1), 1, options_.shuffle_buffer_rows);
+    // Orders of their own: in one common order, a row's place would already link the parties' rows.
     const uint64_t stream = party.role == Schema::LABEL_PARTY ? kLabelOrderStream : kNonlabelOrderStream;
     party.rows =
         std::make_unique<ShuffledRows>(party.writer.get(), buffer_rows, SeededDraws(options_.rows.seed, stream));
@@ -440,6 +391,7 @@ absl::Status Preparation::Publish() {
     result_.parties.push_back({party.path, std::move(preprocessing), party.test_rows, party.validation_rows, false});
     writers.push_back(party.writer.get());
   }
+  // Other data may be those that a model was trained on, and then nothing else has their scales.
   if (options_.keeps_other_data) {
     const absl::Status status = DatasetWriter::Publish(writers, Replaces::kSameBytes);
     return absl::IsAlreadyExists(status)
@@ -448,6 +400,7 @@ absl::Status Preparation::Publish() {
   }
   std::vector<std::string> before;
   for (const PreparedParty& party : result_.parties) {
+    // To say that other data were replaced: runs and checkpoints made from those no longer match.
     before.push_back(DigestAt(party.path));
   }
   // Both parties' files or neither: halves of two preparations would share ids, but not their split.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "deploy/operator/preparation/column_drift.h"
+#include "deploy/operator/preparation/extended_data.h"
 
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
@@ -18,10 +19,12 @@ namespace {
 
 constexpr int64_t kMaxEmbeddingRows = std::numeric_limits<int32_t>::max();
 
+// The indicator's name carries the column's: by it alone --extend finds the pair again.
 constexpr char kIndicatorSuffix[] = " is missing";
 
 // The same on every machine: FNV-1a (Fowler, Noll, Vo), its bits spread.
 uint64_t HashOf(absl::string_view value) {
+  // std::hash may change between libraries, and a category would then get another row of a trained table.
   uint64_t hash = 0xcbf29ce484222325;
   for (const char byte : value) {
     hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
@@ -52,11 +55,6 @@ int64_t RowsOf(const v1::CategoryIndex& index) {
                             [](int64_t rows, const auto& block) { return rows + block.rows(); });
 }
 
-// The error of data that cannot be extended by these rows.
-absl::Status Differs(const Dataset& old, absl::string_view how) {
-  return absl::InvalidArgumentError(absl::StrCat(old.path(), ": ", how));
-}
-
 }  // namespace
 
 absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, const Options& options) {
@@ -70,6 +68,7 @@ absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, c
     result.scalings_.push_back(options.scaling != v1::TableSchema::SCALING_UNSPECIFIED ? options.scaling
                                                                                        : columns.numeric[i].scaling);
     scaling.set_name(columns.numeric[i].name);
+    // The neutral elements of minimum and maximum, so that the first row needs no case of its own.
     scaling.set_minimum(std::numeric_limits<double>::infinity());
     scaling.set_maximum(-std::numeric_limits<double>::infinity());
   }
@@ -102,6 +101,7 @@ absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, c
     target.set_clipped(0);
   }
   result.vocabularies_.resize(result.categorical_.size());
+  // Where nothing is fitted, or values have no rows of their own, no value can be dropped.
   result.rare_below_ = options.only_applies || options.hash_buckets > 0 ? 1 : options.rare_below;
   result.value_rows_.resize(result.categorical_.size());
   result.only_applies_ = options.only_applies;
@@ -113,57 +113,22 @@ absl::StatusOr<Preprocessor> Preprocessor::Create(const TableColumns& columns, c
   return result;
 }
 
-absl::Status Preprocessor::CheckSameTask(const Dataset& old) const {
-  const v1::Preprocessing& theirs = old.preprocessing();
-  if (label_.has_value() != old.has_labels() || (label_.has_value() && label_->task.kind != old.task().kind)) {
-    return Differs(old,
-                   "expected data of the same kind of label (LABEL, CLASS_LABEL, TARGET, none) to extend, found a "
-                   "different kind");
-  }
-  if (!absl::c_equal(theirs.classes(), preprocessing_.classes())) {
-    return Differs(old, "the classes differ from those of the data to extend: use the same ones in the same order");
-  }
-  if (theirs.target().minimum() != preprocessing_.target().minimum() ||
-      theirs.target().maximum() != preprocessing_.target().maximum()) {
-    return Differs(old, absl::StrCat("target_minimum, target_maximum: expected ", theirs.target().minimum(), " and ",
-                                     theirs.target().maximum(), " as in the data to extend, found ",
-                                     preprocessing_.target().minimum(), " and ", preprocessing_.target().maximum()));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Preprocessor::CheckSameAttributes(const Dataset& old) const {
-  const auto same = [](const v1::AttributeValues& a, const v1::AttributeValues& b) {
-    return a.name() == b.name() && absl::c_equal(a.values(), b.values());
-  };
-  return absl::c_equal(preprocessing_.attributes(), old.preprocessing().attributes(), same)
-             ? absl::OkStatus()
-             : Differs(old,
-                       "the attributes or their values differ from those of the data to extend: use the same ones "
-                       "in the same order");
-}
-
 absl::Status Preprocessor::Extend(const Dataset& old) {
   const v1::Preprocessing& theirs = old.preprocessing();
   if (only_applies_ && !label_.has_value() && old.has_labels()) {  // Rows to predict: the task is theirs.
     preprocessing_.set_unlabelled(true);
     *preprocessing_.mutable_classes() = theirs.classes();
     if (theirs.has_target()) {
+      // For predictions to be turned back into the target's unit.
       *preprocessing_.mutable_target() = theirs.target();
       preprocessing_.mutable_target()->clear_clipped();
     }
   } else {
-    SPLITVEIL_RETURN_IF_ERROR(CheckSameTask(old));
+    SPLITVEIL_RETURN_IF_ERROR(CheckSameTask(label_, preprocessing_, old));
   }
-  SPLITVEIL_RETURN_IF_ERROR(CheckSameAttributes(old));
-  const auto same_name = [](const auto& a, const auto& b) { return a.name() == b.name(); };
-  const auto same_buckets = [](const auto& a, const auto& b) { return a.hash_buckets() == b.hash_buckets(); };
-  if (!TakeNumeric(theirs) || !absl::c_equal(theirs.categorical(), preprocessing_.categorical(), same_name) ||
-      theirs.image().SerializeAsString() != preprocessing_.image().SerializeAsString()) {
-    return Differs(old, "columns or image size differ from those of the data to extend");
-  }
-  if (!absl::c_equal(theirs.categorical(), preprocessing_.categorical(), same_buckets)) {
-    return Differs(old, "hash_buckets differs from that of the data to extend");
+  SPLITVEIL_RETURN_IF_ERROR(CheckSameColumns(preprocessing_, old));
+  if (!TakeNumeric(theirs)) {
+    return DoesNotExtend(old, "columns or image size differ from those of the data to extend");
   }
   SPLITVEIL_ASSIGN_OR_RETURN(vocabularies_, old.ReadVocabularies());
   *preprocessing_.mutable_categorical() = theirs.categorical();
@@ -213,7 +178,9 @@ absl::Status Preprocessor::Fit(const TableRow& row, bool training) {
     v1::NumericScaling& scaling = *preprocessing_.mutable_numeric(static_cast<int>(i));
     const double number = row.numeric[numeric_[i]];
     scaling.set_missing(scaling.missing() + (std::isnan(number) ? 1 : 0));
+    // The scales of trained weights stay: another scale would give the same number another meaning.
     if (training && !extends_) {
+      // MIN_MAX has no value for missing numbers but 0, which its range must therefore hold.
       const double filled = std::isnan(number) ? 0 : number;
       scaling.set_minimum(std::min(scaling.minimum(), filled));
       scaling.set_maximum(std::max(scaling.maximum(), filled));
@@ -227,10 +194,13 @@ absl::Status Preprocessor::Fit(const TableRow& row, bool training) {
     v1::CategoryIndex& index = *preprocessing_.mutable_categorical(static_cast<int>(i));
     const absl::string_view value = row.categories[categorical_[i]];
     index.set_missing(index.missing() + (value.empty() ? 1 : 0));
+    // Of the training part alone: a vocabulary that knew the test rows' values would give them rows of their own,
+    // untrained.
     if (training && !only_applies_ && index.hash_buckets() == 0 && !vocabularies_[i].Add(value)) {
       return absl::InvalidArgumentError(absl::StrCat(index.name(), ": more than 2^31 - 1 distinct values in training"));
     }
     if (training && rare_below_ > 1) {
+      // Number 0 is what training has not seen.
       value_rows_[i].resize(static_cast<size_t>(vocabularies_[i].size()) + 1);
       ++value_rows_[i][static_cast<size_t>(vocabularies_[i].Find(value))];
     }
@@ -250,6 +220,7 @@ void Preprocessor::DropRare(size_t column, int64_t kept) {
   Vocabulary& all = vocabularies_[column];
   Vocabulary frequent;
   for (int32_t number = 1; number <= all.size(); ++number) {
+    // Values of the data that are extended stay, however rare they are now: they have trained rows.
     if (number <= kept || rows[static_cast<size_t>(number)] >= rare_below_) {
       frequent.Add(all.value(number));
     }
@@ -262,6 +233,7 @@ absl::Status Preprocessor::AddBlock(int64_t rows, v1::CategoryIndex& index) {
   if (rows > kMaxEmbeddingRows - preprocessing_.embedding_rows()) {
     return absl::InvalidArgumentError("categorical columns: expected at most 2^31 - 1 embedding rows, found more");
   }
+  // New rows go behind all others, in a block of the column's own: the rows that are trained keep their numbers.
   v1::CategoryIndex::Block& block = *index.add_blocks();
   block.set_first_row(preprocessing_.embedding_rows());
   block.set_rows(rows);
@@ -279,12 +251,14 @@ absl::Status Preprocessor::FinishFit() {
       AddIndicator(i);
     }
   }
+  // Nothing reads them once the scales are known.
   samples_.clear();
   for (size_t i = 0; i < vocabularies_.size(); ++i) {
     v1::CategoryIndex& index = *preprocessing_.mutable_categorical(static_cast<int>(i));
     DropRare(i, std::max<int64_t>(RowsOf(index) - 1, 0));
     const int64_t rows = index.hash_buckets() > 0 ? index.hash_buckets() : 1 + vocabularies_[i].size();
     if (rows > RowsOf(index)) {
+      // Only what the data before did not have.
       SPLITVEIL_RETURN_IF_ERROR(AddBlock(rows - RowsOf(index), index));
     }
     index.mutable_counts()->set_missing(0);
@@ -301,6 +275,8 @@ absl::Status Preprocessor::FinishFit() {
 void Preprocessor::AddIndicator(size_t column) {
   v1::NumericScaling& indicator = *preprocessing_.add_numeric();
   indicator.set_name(absl::StrCat(preprocessing_.numeric(static_cast<int>(column)).name(), kIndicatorSuffix));
+  // Minimum and maximum are equal, so every number becomes 0, and a missing one becomes missing_value: an indicator
+  // needs no kind of its own.
   indicator.set_minimum(0);
   indicator.set_maximum(0);
   indicator.set_missing_value(1);
@@ -315,6 +291,7 @@ bool Preprocessor::TakeNumeric(const v1::Preprocessing& theirs) {
   for (int input = 0; input < theirs.numeric_size(); ++input) {
     const v1::NumericScaling& scaling = theirs.numeric(input);
     if (input < columns) {
+      // The columns come first and in order, their indicators behind them.
       if (scaling.name() != preprocessing_.numeric(input).name()) {
         return false;
       }
@@ -342,6 +319,7 @@ int32_t Preprocessor::NumberOf(size_t column, absl::string_view value) const {
   if (number != Vocabulary::kUnseen || !only_applies_) {
     return number;
   }
+  // Only where rows are predicted: in training both writings are values of their own, and a warning names them.
   const std::string plainest = PlainestWriting(value);
   if (const auto found = rewritten_[column].find(plainest); found != rewritten_[column].end()) {
     return found->second;
@@ -358,6 +336,7 @@ int32_t Preprocessor::EmbeddingRow(size_t column, absl::string_view value) const
 
 int32_t Preprocessor::EmbeddingRow(const v1::CategoryIndex& index, int64_t number) {
   auto block = index.blocks().begin();
+  // Few blocks: one for each time that the data were extended.
   for (; number >= block->rows(); ++block) {
     number -= block->rows();
   }
@@ -385,6 +364,7 @@ void Preprocessor::Count(const TableRow& row, const EncodedRow& encoded) {
       continue;
     }
     ++embedding_row_counts_[static_cast<size_t>(encoded.categories[i])];
+    // Buckets hold any value, so nothing is unseen there.
     const bool may_be_other = only_applies_ && index.hash_buckets() == 0;
     const bool is_unseen = encoded.categories[i] == index.blocks(0).first_row();
     const bool is_rewritten = may_be_other && !is_unseen && vocabularies_[i].Find(value) == Vocabulary::kUnseen;

@@ -83,8 +83,6 @@ class Preprocessor {
  private:
   Preprocessor() = default;
   absl::Status Extend(const Dataset& old);
-  absl::Status CheckSameTask(const Dataset& old) const;
-  absl::Status CheckSameAttributes(const Dataset& old) const;
   bool IsRegression() const { return label_.has_value() && label_->task.kind == Task::Kind::kRegression; }
   // Adds the input that says where the numbers of this party's column `column` are missing.
   void AddIndicator(size_t column);

@@ -1,43 +1,19 @@
 #include "deploy/operator/preparation/table_reader.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <optional>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "deploy/operator/preparation/table_files.h"
 #include "deploy/operator/preparation/table_schema.h"
 
-#include "common/config/row_time.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {
 
 using Schema = v1::TableSchema;
-
-constexpr int kMaxListedTexts = 20;  // In an error.
-
-bool IsOneOf(absl::string_view cell, const std::vector<std::string>& texts) {
-  return std::find(texts.begin(), texts.end(), cell) != texts.end();
-}
-
-// "1", or "yes" or "y".
-std::string Listed(const std::vector<std::string>& texts) {
-  return absl::StrCat("\"", absl::StrJoin(texts, "\" or \""), "\"");
-}
-
-// one of "low", "middle", "high".
-std::string ListedTexts(const google::protobuf::RepeatedPtrField<std::string>& texts) {
-  const int shown = std::min(texts.size(), kMaxListedTexts);
-  const std::string list = absl::StrJoin(texts.begin(), texts.begin() + shown, "\", \"");
-  const int more = texts.size() - shown;
-  return absl::StrCat("one of \"", list, "\"", more > 0 ? absl::StrCat(" and ", more, " more") : "");
-}
 
 // What `column` says of labels or targets.
 TableColumns::Label LabelOf(const Schema& schema, const Schema::Column& column) {
@@ -60,18 +36,6 @@ size_t AddFeature(const Schema& schema, const Schema::Column& column, TableColum
   return features.size() - 1;
 }
 
-// What stands for missing in a column of numbers and is a number.
-std::vector<double> NumbersIn(const Schema::Column& column) {
-  std::vector<double> numbers;
-  double number = 0;
-  for (const std::string& text : column.missing()) {
-    if (column.kind() == Schema::NUMERIC && ReadNumber(text, {}, number)) {
-      numbers.push_back(number);
-    }
-  }
-  return numbers;
-}
-
 template <typename Columns>
 bool SameColumnNames(const Columns& a, const Columns& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -90,20 +54,8 @@ TableReader::TableReader(std::vector<std::string> paths, v1::TableSchema schema,
     : paths_(std::move(paths)),
       schema_(std::move(schema)),
       may_lack_(std::move(may_lack)),
-      positive_(PositiveTexts(schema_)),
-      negative_(NegativeTexts(schema_)),
       splitter_(schema_.separator()[0], schema_.quotes(), schema_.trim()),
-      id_form_(IdFormsOf(schema_)) {
-  for (int label = 0; label < schema_.classes_size(); ++label) {
-    classes_.emplace(schema_.classes(label), static_cast<uint8_t>(label));
-  }
-  for (const Schema::Column& column : schema_.columns()) {
-    absl::TimeZone zone;
-    if (column.has_time_zone() && absl::LoadTimeZone(column.time_zone(), &zone)) {  // CheckTableSchema: it is one.
-      time_zone_ = zone;
-    }
-  }
-}
+      cell_reader_(schema_) {}
 
 absl::StatusOr<std::unique_ptr<TableReader>> TableReader::Open(std::vector<std::string> paths, v1::TableSchema schema,
                                                                MayLack may_lack) {
@@ -120,7 +72,7 @@ absl::StatusOr<std::unique_ptr<TableReader>> TableReader::Open(std::vector<std::
 void TableReader::set_profile(TableProfile* profile) {
   profile_ = profile;
   std::vector<size_t> places;
-  for (const Role& role : roles_) {
+  for (const ColumnRole& role : roles_) {
     places.push_back(role.place);
   }
   queue_ = profile == nullptr ? nullptr : std::make_unique<ProfileQueue>(profile, std::move(places));
@@ -163,7 +115,7 @@ absl::Status TableReader::ReadHeader() {
     if (column == schema_.columns().end()) {
       return lines_->ErrorAt(number, UnknownColumnMistake(schema_, line, cells_, cell));
     }
-    if (std::any_of(roles_.begin(), roles_.end(), [&](const Role& role) { return role.column == &*column; })) {
+    if (std::any_of(roles_.begin(), roles_.end(), [&](const ColumnRole& role) { return role.column == &*column; })) {
       return lines_->ErrorAt(number, absl::StrCat("expected each column once, found \"", column->name(), "\" again"));
     }
     roles_.push_back({&*column, static_cast<size_t>(column - schema_.columns().begin())});
@@ -173,7 +125,8 @@ absl::Status TableReader::ReadHeader() {
 
 absl::Status TableReader::AddAbsent(const Schema::Column& column, TableColumns& columns) const {
   const bool is_feature = column.kind() == Schema::NUMERIC || column.kind() == Schema::CATEGORICAL;
-  if (is_feature && may_lack_.has_value() && IsOneOf(column.name(), *may_lack_)) {
+  if (is_feature && may_lack_.has_value() &&
+      std::find(may_lack_->begin(), may_lack_->end(), column.name()) != may_lack_->end()) {
     AddFeature(schema_, column, columns);
     return absl::OkStatus();
   }
@@ -190,14 +143,14 @@ absl::Status TableReader::AddAbsent(const Schema::Column& column, TableColumns& 
 absl::Status TableReader::AssignRoles() {
   TableColumns columns;
   for (const Schema::Column& column : schema_.columns()) {
-    const auto role =
-        std::find_if(roles_.begin(), roles_.end(), [&](const Role& candidate) { return candidate.column == &column; });
+    const auto role = std::find_if(roles_.begin(), roles_.end(),
+                                   [&](const ColumnRole& candidate) { return candidate.column == &column; });
     if (role == roles_.end()) {
       SPLITVEIL_RETURN_IF_ERROR(AddAbsent(column, columns));
       continue;
     }
     role->format = FormatOf(column);
-    role->missing_numbers = NumbersIn(column);
+    role->missing_numbers = MissingNumbersOf(column);
     if (column.kind() == Schema::NUMERIC || column.kind() == Schema::CATEGORICAL) {
       role->index = AddFeature(schema_, column, columns);
     }
@@ -216,6 +169,7 @@ absl::Status TableReader::AssignRoles() {
       columns.label = LabelOf(schema_, column);
     }
   }
+  // A row has one layout whatever file it comes from; only the order of columns may differ.
   if (next_path_ > 1 && !SameColumns(columns, columns_)) {
     return lines_->ErrorAt(1, "expected the same columns as in the first file, found others");
   }
@@ -239,6 +193,7 @@ absl::StatusOr<bool> TableReader::Next(TableRow& row) {
     }
     if (more.ok() && !*more) {
       lines_ = nullptr;
+      // A truncated file costs one row, whatever it lacks, and not the files behind it.
     } else if (!more.ok()) {
       ++rows_read_;
       row.fault = RowFault::kFile;
@@ -262,7 +217,7 @@ void TableReader::SetFault(RowFault fault, int64_t column, absl::string_view mes
 
 int64_t TableReader::column_of(v1::TableSchema::Kind kind) const {
   const auto role = std::find_if(roles_.begin(), roles_.end(),
-                                 [&](const Role& candidate) { return candidate.column->kind() == kind; });
+                                 [&](const ColumnRole& candidate) { return candidate.column->kind() == kind; });
   return role == roles_.end() ? 1 : role - roles_.begin() + 1;
 }
 
@@ -271,6 +226,7 @@ void TableReader::ReadRow(absl::string_view line, TableRow& row) {
   row.id = {};
   row.label = 0;
   row.target = 0;
+  // Features whose column this file lacks stay missing.
   row.numeric.assign(columns_.numeric.size(), std::numeric_limits<double>::quiet_NaN());
   row.categories.assign(columns_.categorical.size(), {});
   row.attributes.assign(columns_.attributes.size(), kUnknownAttribute);
@@ -291,170 +247,22 @@ void TableReader::ReadRow(absl::string_view line, TableRow& row) {
              row);
   }
   if (queue_ != nullptr && row.fault == RowFault::kNone) {
+    // Before any cell is judged: a profile also describes the rows that cannot be read.
     queue_->Add(cells_, lines_->line_number());
   }
   for (size_t column = 0; row.fault == RowFault::kNone && column < roles_.size(); ++column) {
-    ReadCell(column, cells_[column], row);
-  }
-}
-
-void TableReader::ReadId(size_t column, absl::string_view cell, TableRow& row) {
-  const Schema::Column& role = *roles_[column].column;
-  const auto number = static_cast<int64_t>(column) + 1;
-  const std::optional<absl::string_view> id = id_form_.Of(IsMissing(role, cell) ? absl::string_view() : cell);
-  row.id = id.value_or(absl::string_view());
-  if (!id.has_value()) {
-    SetFault(RowFault::kId, number, absl::StrCat(role.name(), ": expected an id in UTF-8, found different text"), row);
-  } else if (row.id.empty()) {
-    SetFault(RowFault::kId, number, absl::StrCat(role.name(), ": expected an id, found none"), row);
-  }
-}
-
-void TableReader::ReadCell(size_t column, absl::string_view cell, TableRow& row) {
-  const Schema::Column& role = *roles_[column].column;
-  const size_t index = roles_[column].index;
-  const auto number = static_cast<int64_t>(column) + 1;
-  switch (role.kind()) {
-    case Schema::ID:
-      ReadId(column, cell, row);
-      break;
-    case Schema::LABEL:
-    case Schema::CLASS_LABEL:
-    case Schema::TARGET:
-      ReadLabel(column, cell, row);
-      break;
-    case Schema::GROUP:
-    case Schema::TIME:
-      ReadGroupOrTime(column, cell, row);
-      break;
-    case Schema::NUMERIC:
-      if (!IsMissing(role, cell) && !ReadNumberOf(roles_[column], cell, row.numeric[index])) {
-        SetFault(RowFault::kNumber, number,
-                 absl::StrCat(role.name(), ": expected a finite number or nothing", ReadingHint(cell)), row);
-      }
-      break;
-    case Schema::CATEGORICAL:
-      ReadCategory(role, cell, row.categories[index]);
-      break;
-    case Schema::ATTRIBUTE:
-      ReadAttribute(column, cell, row);
-      break;
-    case Schema::IMAGE_FILE:
-      row.image_name = cell;
-      break;
-    default:
-      break;
-  }
-}
-
-void TableReader::ReadLabel(size_t column, absl::string_view cell, TableRow& row) const {
-  const Schema::Column& role = *roles_[column].column;
-  const auto number = static_cast<int64_t>(column) + 1;
-  if (role.kind() == Schema::TARGET) {
-    if (IsMissing(role, cell) || !ReadNumberOf(roles_[column], cell, row.target)) {
-      SetFault(RowFault::kTarget, number,
-               absl::StrCat(role.name(), ": expected a finite number, found nothing or another text"), row);
-    }
-    return;
-  }
-  const bool is_missing = IsMissing(role, cell);
-  const char* const found = is_missing ? ", as the schema says, found none; --skip_bad_rows leaves such rows out"
-                                       : ", as the schema says, found a different text";
-  if (role.kind() == Schema::CLASS_LABEL) {
-    const auto label = classes_.find(cell);
-    if (label != classes_.end()) {
-      row.label = label->second;
-    } else {
-      SetFault(RowFault::kLabel, number,
-               absl::StrCat(role.name(), ": expected ", ListedTexts(schema_.classes()), found), row);
-    }
-  } else {
-    row.label = IsOneOf(cell, positive_) ? 1 : 0;
-    if (row.label == 0 && !IsOneOf(cell, negative_)) {
-      SetFault(RowFault::kLabel, number,
-               absl::StrCat(role.name(), ": expected ", Listed(positive_), " (positive) or ", Listed(negative_),
-                            " (negative)", found, is_missing ? "" : "; its `positive` and `negative` name others"),
-               row);
+    const CellReader::Fault found = cell_reader_.Read(roles_[column], cells_[column], row);
+    if (found.fault != RowFault::kNone) {
+      SetFault(found.fault, static_cast<int64_t>(column) + 1, found.message, row);
     }
   }
-}
-
-void TableReader::ReadGroupOrTime(size_t column, absl::string_view cell, TableRow& row) const {
-  const Schema::Column& role = *roles_[column].column;
-  const auto number = static_cast<int64_t>(column) + 1;
-  cell = IsMissing(role, cell) ? absl::string_view() : absl::StripAsciiWhitespace(cell);
-  if (role.kind() == Schema::GROUP) {
-    row.group = cell;
-    if (cell.empty()) {
-      SetFault(RowFault::kGroup, number, absl::StrCat(role.name(), ": expected a group, found none"), row);
-    }
-  } else if (const std::optional<RowTime> time = ParseRowTime(cell, time_zone_.value_or(absl::UTCTimeZone()));
-             time.has_value() && time->needs_zone && !time_zone_.has_value()) {
-    // Two parties with different clocks would hold out different rows, and learn so only at the start of the run.
-    SetFault(RowFault::kTime, number,
-             absl::StrCat(role.name(),
-                          ": expected a time of day with its offset from UTC, such as 12:30:00Z or 12:30:00+02:00, "
-                          "found one without: say whose clock it shows by time_zone: \"UTC\" or \"Europe/Berlin\" of "
-                          "this column in the schema (init --time_zone)"),
-             row);
-  } else if (time.has_value()) {
-    row.time = *time;
-  } else {
-    SetFault(
-        RowFault::kTime, number,
-        absl::StrCat(role.name(), ": expected a number or a date such as 2024-06-01 or 2024-06-01T12:30:00Z, found ",
-                     cell.empty() ? "nothing" : "another text"),
-        row);
-  }
-}
-
-void TableReader::ReadCategory(const Schema::Column& column, absl::string_view cell,
-                               absl::string_view& category) const {
-  const auto last = static_cast<size_t>(column.last_characters());
-  cell = IsMissing(column, cell) ? absl::string_view() : cell;
-  category = last > 0 && cell.size() > last ? cell.substr(cell.size() - last) : cell;
-}
-
-void TableReader::ReadAttribute(size_t column, absl::string_view cell, TableRow& row) const {
-  const Role& place = roles_[column];
-  const Schema::Column& role = *place.column;
-  if (!IsMissing(role, cell)) {
-    const auto value = std::find(role.values().begin(), role.values().end(), cell);
-    if (value == role.values().end()) {
-      SetFault(RowFault::kAttribute, static_cast<int64_t>(column) + 1,
-               absl::StrCat(role.name(), ": expected ", ListedTexts(role.values()),
-                            ", as the schema says, or nothing, found a different text"),
-               row);
-      return;
-    }
-    row.attributes[place.index] = static_cast<uint8_t>(value - role.values().begin());
-  }
-  if (role.also_feature()) {
-    ReadCategory(role, cell, row.categories[place.feature]);
-  }
-}
-
-bool TableReader::ReadNumberOf(const Role& role, absl::string_view cell, double& number) {
-  if (!ReadNumber(cell, role.format, number)) {
-    return false;
-  }
-  const std::vector<double>& missing = role.missing_numbers;
-  number = std::find(missing.begin(), missing.end(), number) == missing.end()
-               ? number
-               : std::numeric_limits<double>::quiet_NaN();
-  return true;
-}
-
-bool TableReader::IsMissing(const Schema::Column& column, absl::string_view cell) const {
-  const auto has = [cell](const auto& texts) { return std::find(texts.begin(), texts.end(), cell) != texts.end(); };
-  return cell.empty() || has(schema_.missing()) || has(column.missing());
 }
 
 TableProfile EmptyProfile(const Schema& schema) {
   TableProfile profile;
   for (const Schema::Column& column : schema.columns()) {
     ColumnProfile::Declared declared = {
-        FormatOf(column), {schema.missing().begin(), schema.missing().end()}, NumbersIn(column)};
+        FormatOf(column), {schema.missing().begin(), schema.missing().end()}, MissingNumbersOf(column)};
     declared.missing.insert(declared.missing.end(), column.missing().begin(), column.missing().end());
     profile.columns.emplace_back(column.name(), std::move(declared));
   }

@@ -8,15 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
-#include "absl/types/span.h"
-#include "deploy/operator/preparation/cell_form.h"
+#include "deploy/operator/preparation/cell_reader.h"
 #include "deploy/operator/preparation/column_profile.h"
-#include "deploy/operator/preparation/id_form.h"
 #include "deploy/operator/preparation/line_reader.h"
 #include "deploy/operator/preparation/profile_queue.h"
 #include "deploy/operator/preparation/table_row.h"
@@ -62,16 +58,6 @@ class TableReader {
   int64_t column_of(v1::TableSchema::Kind kind) const;
 
  private:
-  // A column of the file under way.
-  struct Role {
-    const v1::TableSchema::Column* column;  // Of schema_.
-    size_t place;                           // In schema_.
-    size_t index = 0;                       // Among the features of its kind, or the attributes.
-    size_t feature = 0;                     // Among the categorical features, of an attribute that is one, too.
-    NumberFormat format = {};
-    std::vector<double> missing_numbers = {};  // Of column.missing.
-  };
-
   TableReader(std::vector<std::string> paths, v1::TableSchema schema, MayLack may_lack);
   // Opens the next file and finds what its columns are.
   absl::Status OpenFile();
@@ -79,31 +65,18 @@ class TableReader {
   absl::Status AssignRoles();
   // Of a column that the header line lacks. Error: InvalidArgument if it must be there.
   absl::Status AddAbsent(const v1::TableSchema::Column& column, TableColumns& columns) const;
+  // Clears what the row before left in `row`.
   void ReadRow(absl::string_view line, TableRow& row);
-  void ReadCell(size_t column, absl::string_view cell, TableRow& row);
-  void ReadId(size_t column, absl::string_view cell, TableRow& row);
-  // Of a column that says what is to be predicted.
-  void ReadLabel(size_t column, absl::string_view cell, TableRow& row) const;
-  // Of a column that says how rows are split.
-  void ReadGroupOrTime(size_t column, absl::string_view cell, TableRow& row) const;
-  void ReadCategory(const v1::TableSchema::Column& column, absl::string_view cell, absl::string_view& category) const;
-  void ReadAttribute(size_t column, absl::string_view cell, TableRow& row) const;
-  // Of a column of numbers: false, or the number or NaN if it is missing.
-  static bool ReadNumberOf(const Role& role, absl::string_view cell, double& number);
-  bool IsMissing(const v1::TableSchema::Column& column, absl::string_view cell) const;
 
   std::vector<std::string> paths_;
   v1::TableSchema schema_;
   MayLack may_lack_;
-  std::vector<std::string> positive_, negative_;
-  absl::flat_hash_map<std::string, uint8_t> classes_;  // Labels by their texts.
   CellSplitter splitter_;
-  IdNormalForm id_form_;
-  std::optional<absl::TimeZone> time_zone_;  // Of times of day without an offset.
+  CellReader cell_reader_;  // Borrows schema_.
   TableColumns columns_;
   size_t next_path_ = 0;
   std::unique_ptr<LineReader> lines_;  // Null once the file under way has ended.
-  std::vector<Role> roles_;            // In the order of the file.
+  std::vector<ColumnRole> roles_;      // In the order of the file.
   std::vector<absl::string_view> cells_;
   int64_t rows_read_ = 0;
   TableProfile* profile_ = nullptr;
