@@ -16,24 +16,11 @@
 #include "common/schedule/schedule.h"
 #include "common/schedule/slice_assembler.h"
 #include "label_party/audit/leak_auditor.h"
-#include "label_party/label_privacy/label_targets.h"
+#include "label_party/training/training_data.h"
 
 namespace splitveil {
 
-// The party's data of a run, in aligned order.
-struct TrainingData {
-  std::unique_ptr<FeatureTable> features;  // Own ones.
-  Task task;
-  std::vector<float> labels;              // 0 or 1, a class, or a number in [0, 1].
-  std::vector<uint8_t> audited_labels;    // ReleasedBatch.labels.
-  std::shared_ptr<LabelTargets> targets;  // What h trains on instead; has counted the training. Null: the labels.
-  Schedule schedule;
-  // Positions that are evaluated: TrainTestSplit::Evaluated; all, under progressive_validation.
-  std::vector<uint32_t> test;
-  int64_t validation_examples = 0;  // The last so many of them.
-};
-
-// One batch of it.
+// One batch of the training data.
 struct LocalBatch {
   ReleasedBatch released;              // Step and hints are the training step's to fill in.
   std::vector<float> labels;           // [rows]

@@ -73,7 +73,6 @@ class ReleaseGuard {
 
   // See ReleaseGate::max_run_sum_kl.
   double max_run_sum_kl() const { return gate_.max_run_sum_kl(); }
-  std::string protection_name() const { return protection_->name(); }
 
  private:
   friend class cereal::access;

@@ -2,29 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 
 #include "common/checkpoint/progress_archive.h"
 #include "common/figures/run_figures.h"
 #include "common/leakage/bounds.h"
-#include "common/process/runtime.h"
 #include "common/schedule/schedule.h"
-#include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "label_party/label_privacy/label_targets.h"
 #include "label_party/protection/protection_factory.h"
 #include "label_party/top/release_head_models.h"
-#include "label_party/training/label_checks.h"
 #include "label_party/training/own_features.h"
 
 namespace splitveil {
@@ -67,75 +61,6 @@ absl::StatusOr<LabelState> EarlierState(const TrainingInputs& inputs) {
   // The peer says from which of this party's checkpoints the run resumes: an older one hands nothing back.
   earlier.cumulative_sum_kl = std::max(earlier.cumulative_sum_kl, inputs.counted_sum_kl);
   return earlier;
-}
-
-std::vector<float> AlignedLabels(const Dataset& data, absl::Span<const uint32_t> rows) {
-  std::vector<float> labels;
-  labels.reserve(rows.size());
-  for (const uint32_t row : rows) {
-    labels.push_back(LabelOf(data, row));
-  }
-  return labels;
-}
-
-// The audited class's number, CheckTaskOf having made sure that there is one.
-float AuditedClass(const Dataset& data, const v1::LabelSideAudit& audit) {
-  const auto& classes = data.preprocessing().classes();
-  const auto found = std::find(classes.begin(), classes.end(), audit.audited_class());
-  return found == classes.end() ? 0 : static_cast<float>(found - classes.begin());
-}
-
-// Of the numbers at `positions`; not empty.
-float Median(const std::vector<float>& labels, absl::Span<const uint32_t> positions) {
-  std::vector<float> values;
-  values.reserve(positions.size());
-  for (const uint32_t position : positions) {
-    values.push_back(labels[position]);
-  }
-  // The median of training examples only: that of all would depend on held-out labels.
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-// ReleasedBatch.labels of all examples. `training`: positions.
-std::vector<uint8_t> AuditedLabels(const Dataset& data, const v1::LabelSideAudit& audit,
-                                   const std::vector<float>& labels, absl::Span<const uint32_t> training) {
-  std::vector<uint8_t> audited;
-  audited.reserve(labels.size());
-  const bool is_number = data.task().kind == Task::Kind::kRegression;
-  const float of = is_number                                     ? Median(labels, training)
-                   : data.task().kind == Task::Kind::kMultiClass ? AuditedClass(data, audit)
-                                                                 : 1;
-  for (const float label : labels) {
-    audited.push_back((is_number ? label > of : label == of) ? 1 : 0);
-  }
-  return audited;
-}
-
-absl::StatusOr<TrainingData> MakeData(const TrainingInputs& inputs) {
-  const v1::RunAgreement& agreement = inputs.agreement;
-  const Dataset& data = *inputs.data;
-  TrainTestSplit split = SplitRule(agreement).Split(data, inputs.rows);
-  std::vector<uint32_t> evaluated = split.Evaluated();
-  if (agreement.progressive_validation()) {
-    // Progressive validation predicts every example, before any is trained on.
-    evaluated.resize(inputs.rows.size());
-    std::iota(evaluated.begin(), evaluated.end(), 0);
-  }
-  SPLITVEIL_ASSIGN_OR_RETURN(Schedule schedule,
-                             Schedule::Create(inputs.seed, std::move(split.train), AgreedSchedule(agreement)));
-  std::vector<float> labels = AlignedLabels(data, inputs.rows);
-  std::vector<uint8_t> audited_labels =
-      AuditedLabels(data, inputs.config.label_side_audit(), labels, schedule.positions());
-  data.ReleaseMemory();  // Of the ids and the labels,
-  ReturnFreeMemory();    // of the alignment.
-  auto features =
-      std::make_unique<FeatureTable>(inputs.data, std::vector<uint32_t>(inputs.rows.begin(), inputs.rows.end()));
-  return TrainingData{std::move(features),      data.task(),
-                      std::move(labels),        std::move(audited_labels),
-                      inputs.protection.labels, std::move(schedule),
-                      std::move(evaluated),     static_cast<int64_t>(split.validation.size())};
 }
 
 // As LabelTargets takes them.
@@ -357,7 +282,9 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   v1::GradientProtection protection = inputs.config.protection();
   FillPlannedEpochs(agreement.epochs(), protection);
   SPLITVEIL_ASSIGN_OR_RETURN(ReleaseGate gate, ReleaseGate::Create(inputs.config.release(), protection));
-  SPLITVEIL_ASSIGN_OR_RETURN(TrainingData data, MakeData(inputs));
+  SPLITVEIL_ASSIGN_OR_RETURN(TrainingData data,
+                             MakeTrainingData(agreement, inputs.config.label_side_audit(), inputs.seed, inputs.data,
+                                              inputs.rows, inputs.protection.labels));
   Training training;
   SPLITVEIL_ASSIGN_OR_RETURN(training.model, MakeModel(inputs));
   SPLITVEIL_ASSIGN_OR_RETURN(LabelState earlier, EarlierState(inputs));
@@ -374,6 +301,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   source.batch_size = agreement.batch_size();
   source.in_flight_batches = inputs.in_flight_batches;
   source.needs_whole_batch = training.model->needs_whole_batch();
+  // Flips without an account come from a key that a restart does not have: a continued run must send the same ones.
   source.keeps_targets = targets != nullptr && !accounted && targets->draws() == 1 && inputs.journal != nullptr;
   training.source = std::make_unique<BatchSource>(std::move(data), source);
   training.guard = std::make_unique<ReleaseGuard>(std::move(inputs.protection.gradients), std::move(gate),
