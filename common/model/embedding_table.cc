@@ -44,6 +44,7 @@ absl::Status CheckOptions(const EmbeddingTable::Options& options) {
 }
 
 // The values, what the optimiser remembers of them and their average.
+// Beside one another in a row's block: a lazy step then touches one run of memory a row.
 int64_t Parts(const OptimizerOptions& optimizer) { return 1 + optimizer.moments() + (optimizer.has_average() ? 1 : 0); }
 
 // std::uniform_real_distribution differs between standard libraries; this gives the same table everywhere.

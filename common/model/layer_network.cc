@@ -39,6 +39,7 @@ at::Tensor BeforeActivation(const at::Tensor& gradient, const at::Tensor& activa
   return gradient;
 }
 
+// Kernels are odd: height and width stay as they are.
 int64_t Padding(const PlannedLayer& layer) { return layer.kernel / 2; }
 
 // Values and places of the maxima.
@@ -96,6 +97,7 @@ int64_t ParameterCount(const std::vector<PlannedLayer>& layers) {
 StackParameters InitialParameters(const std::vector<PlannedLayer>& layers, v1::ModelSpec::Initialization initialization,
                                   uint64_t seed) {
   StackParameters parameters(at::empty({ParameterCount(layers)}, at::kFloat), layers);
+  // Of its own and not LibTorch's global one, which the peer's half or a test may have moved.
   const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   for (size_t l = 0; l < layers.size(); ++l) {
     const at::Tensor &weight = parameters.views[2 * l], &bias = parameters.views[2 * l + 1];
@@ -193,6 +195,7 @@ NetworkGradients LayerNetwork::Backward(const std::vector<ComputedLayer>& comput
       if (reads_side(l)) {
         const int64_t before_side = layer.fan_in - chain_.side_width;
         found.side = wanted.side ? gradient.narrow(1, before_side, chain_.side_width) : at::Tensor();
+        // Only the part that the layer below has made goes on down.
         gradient = gradient.narrow(1, 0, before_side);
       }
     }
@@ -214,6 +217,7 @@ void LayerNetwork::AddAtParameters(size_t l, const ComputedLayer& computed, cons
     std::tie(std::ignore, at_weight, at_bias) =
         ConvolutionBackward(layer, computed.input, gradient, views[2 * l], {false, true, true});
   } else {
+    // The sum over the rows of (gradient of a row) x (its input), in one product.
     at_weight = at::mm(gradient.t(), computed.input);
     at_bias = gradient.sum(0);
   }

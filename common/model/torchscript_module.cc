@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <numeric>
 #include <torch/csrc/autograd/variable.h>
@@ -14,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "common/model/named_tensor.h"
 #include "common/model/parameter_optimizer.h"
 #include "common/model/torch_boundary.h"
 #include "common/model/torchscript_file.h"
@@ -28,46 +28,6 @@ using torch::autograd::Edge;
 int64_t Product(const std::vector<int64_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<int64_t>());
 }
-
-constexpr int kDigitBits = 16;  // So that each digit is a finite float, exactly.
-
-// The numbers of one parameter. A tensor that is not trained may have any type: its bytes are kept as digits.
-struct NamedTensor {
-  std::string name;
-  at::Tensor tensor;
-  bool is_exact = false;  // Its bytes, in digits; else float32.
-
-  size_t size() const {
-    return is_exact ? (tensor.nbytes() + 1) * 8 / kDigitBits : static_cast<size_t>(tensor.numel());
-  }
-  std::vector<float> Read() const {
-    std::vector<float> numbers(size());
-    const at::Tensor packed = tensor.detach().contiguous();
-    if (!is_exact) {
-      at::from_blob(numbers.data(), tensor.sizes(), at::kFloat).copy_(packed);
-      return numbers;
-    }
-    std::vector<uint16_t> digits(numbers.size());
-    std::memcpy(digits.data(), packed.data_ptr(), tensor.nbytes());
-    std::copy(digits.begin(), digits.end(), numbers.begin());
-    return numbers;
-  }
-  bool Fits(const std::vector<float>& numbers) const {
-    return numbers.size() == size() && (!is_exact || std::all_of(numbers.begin(), numbers.end(), [](float digit) {
-             return digit >= 0 && digit < (1 << kDigitBits) && digit == std::floor(digit);
-           }));
-  }
-  void Write(const std::vector<float>& numbers) {
-    if (!is_exact) {
-      tensor.copy_(at::from_blob(const_cast<float*>(numbers.data()), tensor.sizes(), at::kFloat));
-      return;
-    }
-    const std::vector<uint16_t> digits(numbers.begin(), numbers.end());
-    at::Tensor packed = at::empty(tensor.sizes(), tensor.options().requires_grad(false));
-    std::memcpy(packed.data_ptr(), digits.data(), packed.nbytes());
-    tensor.copy_(packed);
-  }
-};
 
 // Zero if the output does not depend on it.
 at::Tensor OrZeros(const at::Tensor& gradient, const std::vector<int64_t>& sizes) {
@@ -131,12 +91,14 @@ struct TorchScriptModule::State {
 
   // Before the parameters change: a pass that shares them keeps them as they are, and the module gets copies.
   void LeaveParametersToPasses() {
+    // With one batch in flight, as most runs have, nothing is copied.
     if (sharing.use_count() == 1) {
       return;
     }
     module = CopyModule(module, /*train=*/true);
     std::vector<at::Tensor> copies = TrainedParameters(module);
     for (size_t i = 0; i < copies.size(); ++i) {
+      // The gradient belongs to the step under way, not to the tensor it was computed for.
       copies[i].mutable_grad() = parameters[i].grad();
     }
     parameters = std::move(copies);
@@ -184,6 +146,7 @@ struct TorchScriptModule::State {
     double squared_norm = 0;
     for (const at::Tensor& parameter : parameters) {
       if (parameter.grad().defined()) {
+        // In double: the squares of a large layer would lose the small ones in float32.
         squared_norm += parameter.grad().pow(2).sum(at::kDouble).item<double>();
       }
     }
@@ -200,6 +163,7 @@ struct TorchScriptModule::State {
       const auto trained =
           std::find_if(parameters.begin(), parameters.end(), [&](const auto& own) { return own.is_same(tensor); });
       const bool averaged = part == Part::kPrediction && trained != parameters.end() && !averages.empty();
+      // A name has one tensor in the file: trained ones as numbers that any engine reads, the others byte by byte.
       tensors.push_back({options.name_prefix + named_state.first,
                          averaged ? averages[trained - parameters.begin()] : tensor,
                          /*is_exact=*/trained == parameters.end()});
@@ -251,6 +215,8 @@ absl::StatusOr<std::unique_ptr<TorchScriptModule>> TorchScriptModule::Create(con
     auto state = std::make_unique<State>(options, module);
     if (status.ok()) {
       absl::StatusOr<std::vector<std::string>> layers = TryTorchScript(options, *state->forward, state->module);
+      // Tried with made-up batches now, before the first message: a module that fails is the user's mistake, not the
+      // peer's.
       status = layers.status();
       state->layers = layers.ok() ? *std::move(layers) : std::vector<std::string>();
     }
@@ -284,6 +250,7 @@ absl::StatusOr<TorchScriptPass> TorchScriptModule::Forward(const TorchScriptInpu
     pass.state_->run = std::move(run);
     pass.state_->parameters = is_alone ? state_->parameters : TrainedParameters(module);
     pass.state_->living = state_->living;
+    // A pass by itself reads the module's own parameters, which Update leaves to it if it still lives then.
     pass.state_->sharing = is_alone ? state_->sharing : nullptr;
     return pass;
   });

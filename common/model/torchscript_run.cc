@@ -186,6 +186,7 @@ absl::StatusOr<TorchScriptRun> RunTorchScript(const TorchScriptOptions& options,
     return absl::InvalidArgumentError(absl::StrCat("expected forward to give Float [", absl::StrJoin(expected, ", "),
                                                    "] for ", rows, " rows, found ", Describe(output)));
   }
+  // Readers take it as plain rows.
   run.output = output.toTensor().reshape(expected).contiguous();
   return run;
 }
@@ -214,6 +215,7 @@ struct Batch {
   Batch(const TorchScriptOptions& options, int64_t rows)
       : categories(static_cast<size_t>(rows * options.category_columns)) {
     for (const TorchScriptNumbers& argument : options.numbers) {
+      // Seeded anew for each argument, so that the shorter batch is the beginning of the longer.
       std::mt19937 random(1);
       numbers.emplace_back(
           rows, std::accumulate(argument.shape.begin(), argument.shape.end(), int64_t{1}, std::multiplies<int64_t>()));
@@ -288,6 +290,8 @@ absl::Status TryRowsApart(const TorchScriptOptions& options, const LayeredForwar
                           const torch::jit::Module& module, const Batch& batch) {
   const at::NoGradGuard no_grad;
   std::vector<Batch> batches(2, batch);
+  // If anything of the first row's output moves with the others, its gradient holds their labels, and noise on its own
+  // label would not hide these (ARCHITECTURE, rule 3).
   batches[1].MoveOtherRows();
   std::vector<at::Tensor> first_rows;
   for (const Batch& of : batches) {
