@@ -1,6 +1,5 @@
 #include "common/checkpoint/alignment_cache.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -35,19 +34,6 @@ absl::Status NotKept(const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": it is not a cached alignment, or is damaged"));
 }
 
-// Each a row of the data, none twice.
-// A row out of range would be read past the data; a row twice would be trained on, and released, twice.
-bool AreRows(const std::vector<uint32_t>& rows, int64_t of) {
-  std::vector<bool> seen(static_cast<size_t>(of), false);
-  return std::all_of(rows.begin(), rows.end(), [&](uint32_t row) {
-    const bool fits = row < of && !seen[row];
-    if (fits) {
-      seen[row] = true;
-    }
-    return fits;
-  });
-}
-
 struct Kept {
   v1::AlignmentCache header;
   AlignedIds aligned;
@@ -72,10 +58,22 @@ absl::StatusOr<Kept> Read(const std::string& path, const Dataset& data, const Di
   kept.aligned.peer_ids = kept.header.peer_ids();
   kept.aligned.rows.resize(rows.size() / sizeof(uint32_t));
   std::memcpy(kept.aligned.rows.data(), rows.data(), rows.size());
-  return AreRows(kept.aligned.rows, data.rows()) ? absl::StatusOr<Kept>(std::move(kept)) : NotKept(path);
+  return AreDistinctRows(kept.aligned.rows, data.rows()) ? absl::StatusOr<Kept>(std::move(kept)) : NotKept(path);
 }
 
 }  // namespace
+
+bool AreDistinctRows(absl::Span<const uint32_t> rows, int64_t of) {
+  std::vector<bool> seen(static_cast<size_t>(of), false);
+  for (const uint32_t row : rows) {
+    // A row out of range would be read past the data; a row twice would be trained on, and released, twice.
+    if (row >= of || seen[row]) {
+      return false;
+    }
+    seen[row] = true;
+  }
+  return true;
+}
 
 AlignmentStore::AlignmentStore(std::string path, absl::Duration max_age, const Digest& identities)
     : path_(std::move(path)), max_age_(max_age), identities_(identities) {}

@@ -2,12 +2,14 @@
 #ifndef SPLITVEIL_COMMON_CHECKPOINT_ALIGNMENT_CACHE_H_
 #define SPLITVEIL_COMMON_CHECKPOINT_ALIGNMENT_CACHE_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 
 #include "common/alignment/private_set_intersection.h"
 #include "common/crypto/digest.h"
@@ -52,6 +54,10 @@ class AlignmentStore {
   absl::Duration max_age_;
   Digest identities_ = {};
 };
+
+// Whether `rows`, as a file has them, are rows of data with `of` rows, none twice: only then may they be trained on.
+// `of` >= 0. Thread-safe.
+bool AreDistinctRows(absl::Span<const uint32_t> rows, int64_t of);
 
 // What both parties call an alignment that they hold alike: 32 hexadecimal digits, which tell nothing of it.
 std::string AlignmentName(const AlignedIds& aligned);

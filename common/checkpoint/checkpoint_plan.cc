@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
 
+#include "common/checkpoint/alignment_cache.h"
 #include "common/config/agreement.h"
 #include "common/config/message_validator.h"
 #include "common/crypto/digest.h"
@@ -30,19 +31,6 @@ bool ReadDigest(const std::string& bytes, Digest& digest) {
     return false;
   }
   std::copy(bytes.begin(), bytes.end(), digest.begin());
-  return true;
-}
-
-// Whether each is a row of the data, and none comes twice.
-bool AreRows(const google::protobuf::RepeatedField<uint32_t>& rows, int64_t of) {
-  std::vector<bool> seen(static_cast<size_t>(of), false);
-  // A row twice would be trained on twice, and its label released twice.
-  for (const uint32_t row : rows) {
-    if (row >= of || seen[row]) {
-      return false;
-    }
-    seen[row] = true;
-  }
   return true;
 }
 
@@ -78,7 +66,7 @@ absl::StatusOr<std::optional<Continuation>> ContinuationOf(const Checkpoint& che
   if (header.epochs() > static_cast<uint32_t>(agreement.epochs()) || continuation.in_flight_batches < 1 ||
       continuation.in_flight_batches > MostInFlight(agreement) || !ReadDigest(proto.joint_seed(), continuation.seed) ||
       !ReadDigest(proto.order_sha256(), continuation.aligned.order_sha256) ||
-      !AreRows(proto.aligned_rows(), static_cast<int64_t>(data.rows()))) {
+      !AreDistinctRows(proto.aligned_rows(), static_cast<int64_t>(data.rows()))) {
     return absl::InvalidArgumentError(absl::StrCat(
         checkpoint.path(),
         ": continuation: expected digests and rows of the data: the file is damaged, or from a different version"));

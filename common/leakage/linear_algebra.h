@@ -75,11 +75,6 @@ inline double InnerProduct(absl::Span<const float> a, absl::Span<const float> b)
   return SumOverPairs(a, b, kProduct);
 }
 
-// ||a - b||^2.
-inline double SquaredDistance(absl::Span<const float> a, absl::Span<const float> b) {
-  return SumOverPairs(a, b, kSquaredDifference);
-}
-
 // ||a||^2. Not finite exactly if a component is not.
 inline double SquaredNorm(absl::Span<const float> a) { return InnerProduct(a, a); }
 
