@@ -13,6 +13,7 @@ struct Format {
   const char* text;
   bool needs_zone;
 };
+// No month or day first: 03/04 is two different days, and the parties would split rows differently.
 constexpr Format kFormats[] = {{"%E4Y-%m-%d", false},
                                {"%E4Y-%m-%d%ET%H:%M", true},
                                {"%E4Y-%m-%d %H:%M", true},
@@ -37,6 +38,7 @@ std::optional<RowTime> ParseRowTime(absl::string_view text, absl::TimeZone zone)
     // ParseTime also takes "infinite-past" and blanks around a time.
     if (absl::ParseTime(format, text, needs_zone ? zone : absl::UTCTimeZone(), &time, &error) &&
         time != absl::InfinitePast() && time != absl::InfiniteFuture()) {
+      // Seconds since 1970 as a double are exact to less than a microsecond until well after 2200.
       return RowTime{absl::ToDoubleSeconds(time - absl::UnixEpoch()), /*is_date=*/true, needs_zone};
     }
   }

@@ -60,6 +60,7 @@ bool IsDnsLabel(absl::string_view label) {
 // The last label has a letter, or 10.0.0.1 would be a name (RFC 1123, section 2.1).
 bool IsDnsName(const std::string& name) {
   const std::vector<absl::string_view> labels = absl::StrSplit(name, '.');
+  // No wildcards: one certificate would stand for any host of a domain.
   return name.size() <= kMaxDnsNameChars && std::all_of(labels.begin(), labels.end(), IsDnsLabel) &&
          std::any_of(labels.back().begin(), labels.back().end(), absl::ascii_isalpha);
 }
@@ -132,6 +133,7 @@ absl::StatusOr<std::string> Pem(const BIO_METHOD* memory, Write write) {
 
 std::string FirstLabel(const std::string& dns_name) { return dns_name.substr(0, dns_name.find('.')); }
 
+// P-256: every TLS library accepts it, and its keys and signatures are short.
 PrivateKeyPtr NewKey() { return PrivateKeyPtr(EVP_EC_gen("P-256")); }
 
 absl::StatusOr<X509Ptr> NewUnsigned(absl::string_view common_name, EVP_PKEY* key, int days) {
@@ -200,6 +202,7 @@ absl::StatusOr<KeyPair> ReadAuthority(const CertifiedKey& pem) {
   if (X509_check_private_key(certificate, authority.key.get()) != 1) {
     return InvalidCertificate("authority: the private key is not the certificate's");
   }
+  // A party's own certificate, given here by mistake, would make a chain that no peer verifies.
   if (X509_check_ca(certificate) != 1 || (X509_get_key_usage(certificate) & KU_KEY_CERT_SIGN) == 0) {
     return InvalidCertificate("authority: the certificate may not sign certificates");
   }
@@ -243,6 +246,7 @@ bool AddName(X509_REQ* request, const std::string& dns_name) {
   const Extensions extensions(sk_X509_EXTENSION_new_null());
   X509_EXTENSION* const name = X509V3_EXT_conf_nid(nullptr, &context, NID_subject_alt_name, value.c_str());
   if (extensions == nullptr || name == nullptr || sk_X509_EXTENSION_push(extensions.get(), name) == 0) {
+    // Not pushed, so nobody else frees it.
     X509_EXTENSION_free(name);
     return false;
   }
@@ -254,6 +258,7 @@ bool AsksFor(X509_REQ* request, const std::string& dns_name) {
   const Extensions extensions(X509_REQ_get_extensions(request));
   const Names names(
       static_cast<GENERAL_NAMES*>(X509V3_get_d2i(extensions.get(), NID_subject_alt_name, nullptr, nullptr)));
+  // A second name, unseen by whoever signs, would be a second identity.
   if (names == nullptr || sk_GENERAL_NAME_num(names.get()) != 1) {
     return false;
   }
@@ -264,6 +269,7 @@ bool AsksFor(X509_REQ* request, const std::string& dns_name) {
   }
   const absl::string_view found(reinterpret_cast<const char*>(ASN1_STRING_get0_data(name->d.dNSName)),
                                 static_cast<size_t>(ASN1_STRING_length(name->d.dNSName)));
+  // DNS names are equal whatever their case (RFC 4343).
   return absl::EqualsIgnoreCase(found, dns_name);
 }
 
@@ -330,6 +336,7 @@ absl::StatusOr<PrivateKeyPtr> KeyOfRequest(const std::string& request_pem, const
     return InvalidCertificate("expected a certificate request (PKCS #10) in PEM, found none");
   }
   PrivateKeyPtr key(X509_REQ_get_pubkey(request.get()));
+  // Proof of possession: a copied public key would bind this name to somebody else's key.
   if (key == nullptr || X509_REQ_verify(request.get(), key.get()) != 1) {
     return InvalidCertificate("expected a request that its own key has signed, found a signature that does not hold");
   }
@@ -350,6 +357,7 @@ absl::StatusOr<CertifiedKey> CreateSelfSigned(const std::string& dns_name, int d
   SPLITVEIL_RETURN_IF_ERROR(CheckDays(days));
   const PrivateKeyPtr key = NewKey();
   SPLITVEIL_ASSIGN_OR_RETURN(const X509Ptr certificate, NewUnsigned(FirstLabel(dns_name), key.get(), days));
+  // No authority is needed: the peer pins this very certificate.
   SPLITVEIL_RETURN_IF_ERROR(Sign(certificate.get(), certificate.get(), key.get(), PartyExtensions(dns_name)));
   return ToPem(certificate.get(), key.get());
 }
@@ -359,6 +367,7 @@ absl::Status CreateFiles(const std::string& folder, const std::vector<NewFile>& 
     return absl::InvalidArgumentError(absl::StrCat(folder, ": cannot be made: ", error.message()));
   }
   for (size_t i = 0; i < files.size(); ++i) {
+    // Never over an existing file: a key that is overwritten is lost.
     absl::Status created = CreateFile(files[i].path, files[i].contents, files[i].mode);
     if (!created.ok()) {
       for (size_t earlier = 0; earlier < i; ++earlier) {

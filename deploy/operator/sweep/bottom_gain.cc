@@ -29,6 +29,7 @@ double HalfWidth(const std::vector<double>& values, double mean) {
     squares += (value - mean) * (value - mean);
   }
   const size_t degrees = values.size() - 1;
+  // Student's t and not the normal quantile: of three seeds the latter would make the interval less than half as wide.
   const double quantile = kStudentT[std::min(degrees, std::size(kStudentT)) - 1];
   return quantile * std::sqrt(squares / static_cast<double>(degrees) / static_cast<double>(values.size()));
 }
@@ -68,6 +69,7 @@ double BottomGain::FrozenQuality(uint64_t seed) const { return QualityOf(frozen_
 
 double BottomGain::ShareKept(uint64_t seed, double quality) const {
   const auto found = seeds_.find(seed);
+  // A quotient of two numbers that are both noise would look like a finding.
   if (state_ == GainState::kWithinNoise || found == seeds_.end()) {
     return kNone;
   }
@@ -86,6 +88,7 @@ KeptGain BottomGain::KeptBy(const QualitiesBySeed& qualities) const {
     const auto& [none, frozen] = found->second;
     none_qualities.push_back(none);
     frozen_qualities.push_back(frozen);
+    // The same seeds as the gain, or the share would compare different test examples.
     shares.push_back(ShareKept(seed, quality));
     kept += quality - frozen;
     gain += none - frozen;
@@ -135,6 +138,7 @@ Spread SpreadOf(const std::vector<double>& values) {
   double sum = 0;
   int count = 0;
   for (const double value : values) {
+    // Runs without a figure are left out and not counted as 0.
     if (std::isfinite(value)) {
       spread.min = count == 0 ? value : std::min(spread.min, value);
       spread.max = count == 0 ? value : std::max(spread.max, value);

@@ -30,6 +30,7 @@ int PlaceAmong(const Value (&from_best)[size], Value value) {
 
 // How much a state weighs among several seeds.
 int BoundRank(BoundState state) {
+  // States that are not listed say that a bound holds, and rank below all of these.
   constexpr BoundState kFromBest[] = {BoundState::kNotInLedger, BoundState::kNotTested, BoundState::kNoneStated,
                                       BoundState::kExceeded};
   return PlaceAmong(kFromBest, state);
@@ -57,6 +58,7 @@ RankedSpread SpreadOfKind(const std::vector<const SweptRun*>& runs, Kind kind) {
   double most = 0;
   for (const SweptRun* run : runs) {
     const AttackFigure* const attack = kind(run->recorded);
+    // The name is that of the strongest over all seeds, and the figures are of whichever attack was strongest in each.
     if (attack != nullptr && attack->auc() > most) {
       most = attack->auc();
       spread.layer = attack->layer;
@@ -85,6 +87,7 @@ QualitiesBySeed QualitiesOf(const std::vector<const SweptRun*>& runs,
   QualitiesBySeed qualities;
   for (const SweptRun* run : runs) {
     if (!reference || run->run.protection.reference == *reference) {
+      // NaN stands for a run without a figure: the seed is then left out of the pairs and not taken as 0.
       qualities[run->run.seed] = run->figures.test.quality().value_or(std::nan(""));
     }
   }
@@ -93,6 +96,7 @@ QualitiesBySeed QualitiesOf(const std::vector<const SweptRun*>& runs,
 
 // How much a verdict weighs among several seeds.
 int VerdictRank(PrivacyVerdict verdict) {
+  // What is not known weighs more than all but a broken promise, because it may be one.
   constexpr PrivacyVerdict kFromBest[] = {PrivacyVerdict::kUnchecked, PrivacyVerdict::kHolds,
                                           PrivacyVerdict::kUntested,  PrivacyVerdict::kNothingClaimed,
                                           PrivacyVerdict::kNotKnown,  PrivacyVerdict::kBroken};
@@ -109,6 +113,7 @@ void SummarizeVerdict(const std::vector<const SweptRun*>& runs, TradeoffPoint& p
   point.proved_auc_bound = SpreadOfFigure(runs, [](const SweptRun& run) { return run.recorded.proved_auc_bound(); });
   point.worst_case = SpreadOfKind(runs, WorstCase);
   const auto of = [](const SweptRun* run) {
+    // A frozen bottom model gets no gradient, so there is nothing to judge.
     return run->run.protection.reference == Reference::kFrozen ? PrivacyVerdict::kNothingReleased
                                                                : run->recorded.verdict();
   };
@@ -194,6 +199,7 @@ std::vector<LayerAndAttack> LayersAndAttacks(const std::vector<SweptRun>& runs) 
   std::map<LayerAndAttack, double> strengths;
   for (const SweptRun& run : runs) {
     for (const AttackFigure* leak : run.figures.over_batches()) {
+      // A sum over the runs orders the columns once for all rows of the table.
       strengths[{leak->layer, leak->attack}] += leak->batches.p95;
     }
   }
@@ -202,6 +208,7 @@ std::vector<LayerAndAttack> LayersAndAttacks(const std::vector<SweptRun>& runs) 
     keys.push_back(key);
   }
   const auto rank = [&](const LayerAndAttack& key) {
+    // Attacks on what is released come first: the others do not get weaker by noise on gradients.
     return std::make_tuple(!ReadsGradients(key.second), -strengths[key], key.first != "cut", key.first, key.second);
   };
   std::sort(keys.begin(), keys.end(),
@@ -243,6 +250,7 @@ std::vector<std::vector<const SweptRun*>> RunsByProtection(const std::vector<Swe
   std::map<std::string, size_t> group_of;  // By name.
   for (const SweptRun& run : runs) {
     const auto [group, is_new] = group_of.emplace(run.run.protection.name, groups.size());
+    // In the order of the plan, which the reader has written, and not by name.
     groups.resize(groups.size() + (is_new ? 1 : 0));
     groups[group->second].push_back(&run);
   }
@@ -263,6 +271,7 @@ std::vector<bool> ParetoFront(const std::vector<Tradeoff>& choices) {
   for (size_t i = 0; i < choices.size(); ++i) {
     const Tradeoff& own = choices[i];
     const auto beats_own = [&own](const Tradeoff& other) {
+      // No worse in both and better in one: equal choices do not push each other off the front.
       return IsFinite(other) && other.leak <= own.leak && other.cost <= own.cost &&
              (other.leak < own.leak || other.cost < own.cost);
     };
@@ -281,6 +290,7 @@ AttributeAttackSpread SpreadOfFigures(const std::vector<const AttributeFigure*>&
   std::vector<double> accuracies, aucs, advantages;
   const AttributeFigure* most = figures.front();
   for (const AttributeFigure* figure : figures) {
+    // By what an attack gains over guessing; accuracies of unevenly spread values do not compare.
     most = figure->leak.advantage() > most->leak.advantage() ? figure : most;
     accuracies.push_back(figure->leak.accuracy);
     aucs.push_back(InvertedAuc(figure->leak.auc));
@@ -322,6 +332,7 @@ std::vector<AttributeSpread> SpreadsOf(const Runs& runs) {
     for (const auto& [place, of_attack] : attacks[attribute]) {
       spread.attacks.push_back(SpreadOfFigures(of_attack));
     }
+    // Stable, so that equal ones stay in the order of their names on every machine.
     std::stable_sort(spread.attacks.begin(), spread.attacks.end(),
                      [](const AttributeAttackSpread& a, const AttributeAttackSpread& b) {
                        return a.advantage.mean > b.advantage.mean;
@@ -335,11 +346,13 @@ AttributePoint Summarize(const Runs& runs) {
   AttributePoint point;
   point.name = first.run.protection.name;
   for (const SweptRun* run : runs) {
+    // Of any run that has records: one that failed has none, and its seed must not blank the row.
     point.protection = run->attributes.has_value() ? run->attributes->protection : point.protection;
   }
   point.method = point.protection.substr(0, point.protection.find('('));
   point.gradient_protection = first.run.protection.family;
   if (first.run.protection.parameter.has_value()) {
+    // Both directions in one name: what one party's noise costs depends on the other's.
     absl::StrAppend(&point.gradient_protection, " ", *first.run.protection.parameter);
   }
   point.cut_layer = first.run.agreement.cut_layer();
