@@ -130,9 +130,9 @@ struct PolicyOutlook {
 
 // Puts the releases that the protection plans, one of each example in every epoch, through the release gate itself
 // (release_gate.h). What depends on gradients (the divergence of `iso` and of a power `s`, the measured leak, the worst
-// case) is not known before the run. `label_dp_sum_kl`: mu^2 of each epoch's draw of gaussian_label_dp, or of the noise that
-// label_dp's flips are made of where an account counts them; empty for other methods. `protection`: with planned epochs filled in (FillPlannedEpochs). Errors: see ReleaseGate::Create.
-// Thread-safe.
+// case) is not known before the run. `label_dp_sum_kl`: mu^2 of each epoch's draw of gaussian_label_dp, or of the noise
+// that label_dp's flips are made of where an account counts them; empty for other methods. `protection`: with planned
+// epochs filled in (FillPlannedEpochs). Errors: see ReleaseGate::Create. Thread-safe.
 absl::StatusOr<PolicyOutlook> ForeseePolicy(const v1::ReleasePolicy& policy, const v1::GradientProtection& protection,
                                             int32_t epochs, const std::vector<double>& label_dp_sum_kl);
 
