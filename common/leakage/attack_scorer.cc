@@ -101,11 +101,11 @@ std::vector<double> Standardized(std::vector<float> scores) {
 
 }  // namespace
 
-AttackScorer::AttackScorer(int64_t examples) : examples_(examples) {}
+AttackScorer::AttackScorer(const ExampleSample& sample) : sample_(sample) {}
 
 // Only what lasts a batch is reset; directions, sums and surrogates go on, as an adversary's memory does.
 absl::Status AttackScorer::Begin(const AttackInput& input) {
-  SPLITVEIL_RETURN_IF_ERROR(CheckInput(input, examples_));
+  SPLITVEIL_RETURN_IF_ERROR(CheckInput(input, sample_.examples()));
   input_ = input;
   batch_ = Batch();
   return absl::OkStatus();
@@ -285,7 +285,8 @@ std::vector<float> AttackScorer::ScoreCumulative() {
   std::vector<float> past;
   past.reserve(input_.positions.size());
   for (uint32_t position : input_.positions) {
-    past.push_back(sums.empty() ? 0 : Saturated(sums[position]));
+    const std::optional<uint32_t> slot = sample_.SlotOf(position);
+    past.push_back(sums.empty() || !slot.has_value() ? 0 : Saturated(sums[*slot]));
   }
   StandardizeScores(past);
   const std::vector<double> projections = cumulative_direction_.Project(input_.gradients, past);
@@ -296,12 +297,17 @@ std::vector<float> AttackScorer::ScoreCumulative() {
 }
 
 std::vector<double> AttackScorer::KeepMostExact(const std::vector<double>& evidence) {
-  most_exact_.resize(examples_);
+  most_exact_.resize(static_cast<size_t>(sample_.size()));
   const std::vector<double> precisions = RepeatPrecisions(*input_.head);
   std::vector<double> current;
   current.reserve(evidence.size());
   for (size_t j = 0; j < evidence.size(); ++j) {
-    Repeated& kept = most_exact_[input_.positions[j]];
+    const std::optional<uint32_t> slot = sample_.SlotOf(input_.positions[j]);
+    if (!slot.has_value()) {
+      current.push_back(evidence[j]);
+      continue;
+    }
+    Repeated& kept = most_exact_[*slot];
     // A repeated release adds no evidence; a more exact reading of it replaces the earlier one.
     if (precisions[j] > kept.precision) {
       kept = {precisions[j], evidence[j]};
@@ -314,13 +320,12 @@ std::vector<double> AttackScorer::KeepMostExact(const std::vector<double>& evide
 std::vector<double> AttackScorer::Remember(v1::Attack attack, const std::vector<double>& evidence) {
   std::vector<double>& sums = remembered_[attack];
   // Made when first used: examples times attacks would be much memory for attacks that never run.
-  sums.resize(examples_);
+  sums.resize(static_cast<size_t>(sample_.size()));
   std::vector<double> current;
   current.reserve(evidence.size());
   for (size_t j = 0; j < evidence.size(); ++j) {
-    double& sum = sums[input_.positions[j]];
-    sum += evidence[j];
-    current.push_back(sum);
+    const std::optional<uint32_t> slot = sample_.SlotOf(input_.positions[j]);
+    current.push_back(slot.has_value() ? sums[*slot] += evidence[j] : evidence[j]);
   }
   return current;
 }

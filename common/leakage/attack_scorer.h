@@ -14,6 +14,7 @@
 
 #include "common/leakage/attack_traits.h"
 #include "common/leakage/conditional_likelihood.h"
+#include "common/leakage/example_sample.h"
 #include "common/leakage/gradient_views.h"
 #include "common/leakage/label_factor.h"
 #include "common/leakage/population.h"
@@ -41,24 +42,24 @@ struct AttackInput {
 // to batch, and cumulative attacks keep evidence by position. Not thread-safe.
 class AttackScorer {
  public:
-  // `examples`: aligned examples; positions lie below it.
-  explicit AttackScorer(int64_t examples);
+  // `sample`: the aligned examples, and which of them cumulative attacks remember.
+  explicit AttackScorer(const ExampleSample& sample);
 
   // Takes up the next batch. Each variant is scored at most once per batch. Errors: InvalidArgument for shapes that do
   // not fit each other or a row outside the batch.
   absl::Status Begin(const AttackInput& input);
 
   // One score per row, finite for finite gradients; larger means "positive". For cumulative attacks: the sum of the
-  // evidence of this and all earlier batches that held the example. Errors: FailedPrecondition if the attack needs
-  // what is not there (AttackTraits::needs), or runs once per run.
+  // evidence of this and all earlier batches that held the example, or this batch's alone if the sample lacks it.
+  // Errors: FailedPrecondition if the attack needs what is not there (AttackTraits::needs), or runs once per run.
   absl::StatusOr<std::vector<float>> Score(AttackVariant variant);
 
  private:
   friend class cereal::access;
   template <typename Archive>
   void serialize(Archive& archive) {
-    archive(gradient_direction_, gradient_clusters_, activation_clusters_, splitter_, surrogate_, label_factor_,
-            cumulative_direction_, remembered_, most_exact_);
+    archive(sample_, gradient_direction_, gradient_clusters_, activation_clusters_, splitter_, surrogate_,
+            label_factor_, cumulative_direction_, remembered_, most_exact_);
   }
 
   // Adds the batch's evidence to what is remembered of its rows; the sums. Both [batch].
@@ -88,7 +89,7 @@ class AttackScorer {
   };
   static std::vector<float> ScoreClusters(ConstMatrixView rows, Clusters& clusters);
 
-  const int64_t examples_;
+  ExampleSample sample_;
   AttackInput input_;
   PrincipalDirection gradient_direction_;
   Clusters gradient_clusters_, activation_clusters_;
@@ -96,7 +97,7 @@ class AttackScorer {
   SurrogateHead surrogate_;
   LabelFactor label_factor_;
   PrincipalDirection cumulative_direction_;               // Leans towards what is remembered of the rows.
-  std::map<v1::Attack, std::vector<double>> remembered_;  // [examples] each; made when first used.
+  std::map<v1::Attack, std::vector<double>> remembered_;  // [sample] each; made when first used.
   struct Repeated {
     double precision = 0, evidence = 0;
 
@@ -105,7 +106,7 @@ class AttackScorer {
       archive(precision, evidence);
     }
   };
-  std::vector<Repeated> most_exact_;  // [examples]; made when first used.
+  std::vector<Repeated> most_exact_;  // [sample]; made when first used.
   // Of this batch, computed when first asked for.
   struct Batch {
     std::optional<HintScores> hint_scores;

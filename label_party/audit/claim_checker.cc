@@ -80,14 +80,14 @@ std::vector<LabelResidual> LabelsReadIn(ConstMatrixView released, const Releasin
 
 }  // namespace
 
-void ClaimChecker::Sums::Add(uint32_t position, double weighted, double weight) {
-  evidence[position] += static_cast<float>(weighted);
-  weights[position] += static_cast<float>(weight);
+void ClaimChecker::Sums::Add(uint32_t slot, double weighted, double weight) {
+  evidence[slot] += static_cast<float>(weighted);
+  weights[slot] += static_cast<float>(weight);
 }
 
 // Only when a first release claims something: several floats an example are much for runs that claim nothing.
 void ClaimChecker::Allocate() {
-  const auto examples = static_cast<size_t>(examples_);
+  const auto examples = static_cast<size_t>(sample_.size());
   labels_.resize(examples);
   for (Sums* sums : {&own_, &neighbour_}) {
     sums->evidence.resize(examples);
@@ -126,7 +126,9 @@ void ClaimChecker::Add(const ReleasedBatch& batch, const ReleaseEvidence& eviden
           ? LabelsReadIn(evidence.released, head)
           : LabelResiduals(evidence.released, head, on_gradients ? 0 : std::sqrt(evidence.sum_kl));
   for (size_t j = 0; j < residuals.size(); ++j) {
-    labels_[batch.positions[j]] = batch.pair_labels()[j];
+    if (const std::optional<uint32_t> slot = sample_.SlotOf(batch.positions[j]); slot.has_value()) {
+      labels_[*slot] = batch.pair_labels()[j];
+    }
   }
   if (evidence.has_label_noise) {
     // How far apart the candidates of this run are: half_noise_mu_lower below needs it.
@@ -145,18 +147,18 @@ void ClaimChecker::Add(const ReleasedBatch& batch, const ReleaseEvidence& eviden
 void ClaimChecker::AddOwn(const ReleasedBatch& batch, absl::Span<const LabelResidual> residuals) {
   for (size_t j = 0; j < residuals.size(); ++j) {
     const LabelResidual& own = residuals[j];
-    const uint32_t position = batch.positions[j];
-    if (!own.is_known()) {
+    const std::optional<uint32_t> slot = sample_.SlotOf(batch.positions[j]);
+    if (!own.is_known() || !slot.has_value()) {
       continue;
     }
     // The same noise in every release: a mean removes rounding, a sum would only repeat it.
     if (releases_repeat_) {
-      own_.Add(position, own.value, 1);
+      own_.Add(*slot, own.value, 1);
       continue;
     }
     // Weighted by its shift, as the likelihood ratio of independent Gaussians is.
-    own_.Add(position, own.shift * own.value, own.shift * own.shift);
-    (std::isnan(first_[position]) ? first_ : latest_)[position] = static_cast<float>(own.value);
+    own_.Add(*slot, own.shift * own.value, own.shift * own.shift);
+    (std::isnan(first_[*slot]) ? first_ : latest_)[*slot] = static_cast<float>(own.value);
   }
 }
 
@@ -164,8 +166,9 @@ void ClaimChecker::AddNeighbours(const ReleasedBatch& batch, absl::Span<const La
   // Disjoint pairs: no noise enters two scores, so the scores are independent.
   for (size_t j = 0; j + 1 < residuals.size(); j += 2) {
     const LabelResidual &own = residuals[j], &neighbour = residuals[j + 1];
-    if (own.is_known() && neighbour.is_known()) {
-      neighbour_.Add(batch.positions[j], own.shift * (own.value - NoiseOf(neighbour, batch.pair_labels()[j + 1])),
+    const std::optional<uint32_t> slot = sample_.SlotOf(batch.positions[j]);
+    if (own.is_known() && neighbour.is_known() && slot.has_value()) {
+      neighbour_.Add(*slot, own.shift * (own.value - NoiseOf(neighbour, batch.pair_labels()[j + 1])),
                      2 * own.shift * own.shift);
     }
   }

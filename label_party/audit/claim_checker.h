@@ -11,6 +11,7 @@
 
 #include "common/leakage/bounds.h"
 #include "common/leakage/conditional_likelihood.h"
+#include "common/leakage/example_sample.h"
 #include "common/ledger/ledger.h"
 #include "label_party/audit/label_side_audit.h"
 
@@ -40,7 +41,7 @@ namespace splitveil {
 // what the releasing head itself has learned: p and v are taken as known. That a head learns from nothing but noised
 // labels takes labels that are drawn at random (tests/statistical/audit) or flipped, not a run on real ones.
 //
-// Not thread-safe. Memory: 25 bytes an example, from the first release that claims anything.
+// Not thread-safe. Memory: 25 bytes an example of the sample, from the first release that claims anything.
 class ClaimChecker {
  public:
   static constexpr double kConfidence = 0.95;
@@ -51,8 +52,8 @@ class ClaimChecker {
   // Splits the examples, of every run alike: it cannot have been chosen by what came out.
   static constexpr uint64_t kSeed = 1;
 
-  // `examples`: aligned examples.
-  explicit ClaimChecker(int64_t examples) : examples_(examples) {}
+  // `sample`: the aligned examples, and which of them are tested.
+  explicit ClaimChecker(const ExampleSample& sample) : sample_(sample) {}
 
   // Takes up one release. Nothing if it claims no mu: no noise is stated, neither on gradients nor on labels
   // (evidence.has_label_noise, has_flipped_labels), or no finite sum_kl. Whatever has candidates and no noise on labels
@@ -66,15 +67,15 @@ class ClaimChecker {
   friend class cereal::access;
   template <typename Archive>
   void serialize(Archive& archive) {
-    archive(claimed_sum_kl_, releases_repeat_, first_epoch_, seen_epoch_, seen_sum_kl_, squared_separations_,
+    archive(sample_, claimed_sum_kl_, releases_repeat_, first_epoch_, seen_epoch_, seen_sum_kl_, squared_separations_,
             separations_, is_scatter_exact_, labels_, own_, neighbour_, first_, latest_);
   }
 
-  // Each example's sum of evidence, and that sum's variance; of a mean, how many it is of. [examples]
+  // Each example's sum of evidence, and that sum's variance; of a mean, how many it is of. [sample]
   struct Sums {
     std::vector<float> evidence, weights;
 
-    void Add(uint32_t position, double weighted, double weight);
+    void Add(uint32_t slot, double weighted, double weight);
 
     template <typename Archive>
     void serialize(Archive& archive) {
@@ -94,7 +95,7 @@ class ClaimChecker {
   Scored Neighbour() const;
   Scored Difference() const;
 
-  const int64_t examples_;
+  ExampleSample sample_;
   double claimed_sum_kl_ = 0;
   bool releases_repeat_ = false;
   uint32_t first_epoch_ = 0;
@@ -106,9 +107,9 @@ class ClaimChecker {
   // Whether residuals scatter as the noise does: not if those of several outputs are told apart with a ridge, which
   // shrinks what lies along nearly dependent directions.
   bool is_scatter_exact_ = true;
-  std::vector<uint8_t> labels_;  // [examples]; of those released.
+  std::vector<uint8_t> labels_;  // [sample]; of those released.
   Sums own_, neighbour_;
-  std::vector<float> first_, latest_;  // [examples]: residuals; NaN before there is one.
+  std::vector<float> first_, latest_;  // [sample]: residuals; NaN before there is one.
 };
 
 }  // namespace splitveil

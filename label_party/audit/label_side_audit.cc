@@ -175,8 +175,8 @@ struct ClassRow {
 
 }  // namespace
 
-LabelSideAudit::LabelSideAudit(const v1::LabelSideAudit& config, int64_t examples)
-    : attacks_(AttacksOf(config)), every_batches_(config.every_batches()), scorer_(examples) {
+LabelSideAudit::LabelSideAudit(const v1::LabelSideAudit& config, const ExampleSample& sample)
+    : attacks_(AttacksOf(config)), every_batches_(config.every_batches()), scorer_(sample) {
   for (const AttackVariant& attack : attacks_) {
     const AttackTraits traits = TraitsOf(attack.attack);
     needs_population_ = needs_population_ || traits.takes_population();

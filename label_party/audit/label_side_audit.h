@@ -132,8 +132,8 @@ struct BatchScores {
 // Not thread-safe.
 class LabelSideAudit {
  public:
-  // `examples`: aligned examples.
-  LabelSideAudit(const v1::LabelSideAudit& config, int64_t examples);
+  // `sample`: the aligned examples, and which of them cumulative attacks remember.
+  LabelSideAudit(const v1::LabelSideAudit& config, const ExampleSample& sample);
 
   // Whether all attacks run on the release of `step`: every n-th (config.every_batches).
   bool Attacks(int64_t step) const { return step % every_batches_ == 0; }

@@ -34,15 +34,15 @@ absl::StatusOr<std::vector<Matrix>> Decode(const v1::ScoreBatchRequest& request,
 
 }  // namespace
 
-LeakAuditor::LeakAuditor(const v1::RunAgreement& agreement, const v1::LabelSideAudit& config, int64_t examples,
-                         Ledger* ledger)
+LeakAuditor::LeakAuditor(const v1::RunAgreement& agreement, const v1::LabelSideAudit& config,
+                         const ExampleSample& sample, Ledger* ledger)
     : agreement_(agreement.audit()),
       // Scores may trail the gradients by the window and one batch under way.
       awaited_batches_(static_cast<size_t>(MostInFlight(agreement)) + 1),
-      label_side_audit_(config, examples),
+      label_side_audit_(config, sample),
       ledger_(ledger),
-      recorder_(ledger),
-      claim_checker_(examples) {}
+      recorder_(ledger, sample),
+      claim_checker_(sample) {}
 
 void LeakAuditor::Remember(ReleasedBatch batch) {
   const absl::MutexLock lock(&mutex_);
@@ -81,7 +81,7 @@ absl::Status LeakAuditor::AuditRelease(const ReleaseEvidence& evidence) {
     claim_checker_.Add(*batch, evidence, *head);
   }
   if (label_side_audit_.Attacks(batch->step)) {
-    histograms_.Add(*batch, evidence, *all);
+    histograms_.Add(*batch, evidence, *all, recorder_.own_sample());
   }
   for (const BatchScores& own : *all) {
     const ObservedScores observed = {Observer::kLabelParty, "cut", own.attack, own.scores};

@@ -38,8 +38,10 @@ namespace splitveil {
 // releases.
 class LeakAuditor {
  public:
-  // `agreement`: canonical. `examples`: aligned ones. `ledger`: not owned; must outlive this.
-  LeakAuditor(const v1::RunAgreement& agreement, const v1::LabelSideAudit& config, int64_t examples, Ledger* ledger);
+  // `agreement`: canonical. `sample`: the aligned examples, and which of them own attacks remember and are measured
+  // over. `ledger`: not owned; must outlive this.
+  LeakAuditor(const v1::RunAgreement& agreement, const v1::LabelSideAudit& config, const ExampleSample& sample,
+              Ledger* ledger);
 
   // Remembers a batch so that its scores can be judged. Call before its gradients are sent.
   void Remember(ReleasedBatch batch) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -48,9 +48,24 @@ const std::vector<float>* ScoresOf(v1::Attack attack, absl::Span<const BatchScor
 
 absl::StatusOr<std::optional<double>> LeakRecorder::RecordBatch(const ObservedScores& observed,
                                                                 const ReleasedBatch& batch) {
-  const absl::Span<const uint32_t> left_out = RowsLeftOut(observed.attack, batch.hint_rows);
   // Hint rows are excluded: the adversary was given their labels.
-  const absl::StatusOr<double> auc = LeakAuc(observed.scores, batch.LabelsFor(observed.attack.attack), left_out);
+  absl::Span<const uint32_t> left_out = RowsLeftOut(observed.attack, batch.hint_rows);
+  absl::Span<const float> scores = observed.scores;
+  absl::Span<const uint8_t> labels = batch.LabelsFor(observed.attack.attack);
+  std::vector<float> sampled_scores;
+  std::vector<uint8_t> sampled_labels;
+  // Scores that add up releases are such only of examples that the attack remembers.
+  if (const ExampleSample& sample = SampleOf(observed.observer);
+      !sample.is_all() && TraitsOf(observed.attack.attack).cumulative()) {
+    for (const uint32_t row : MeasuredRows(batch.positions, left_out, sample)) {
+      sampled_scores.push_back(scores[row]);
+      sampled_labels.push_back(labels[row]);
+    }
+    scores = sampled_scores;
+    labels = sampled_labels;
+    left_out = {};
+  }
+  const absl::StatusOr<double> auc = LeakAuc(scores, labels, left_out);
   // A batch of one class has no AUC.
   if (absl::IsFailedPrecondition(auc.status())) {
     return std::nullopt;
@@ -64,7 +79,7 @@ absl::StatusOr<std::optional<double>> LeakRecorder::RecordBatch(const ObservedSc
   row.layer = observed.layer;
   row.attack = AttackName(observed.attack);
   row.auc = *auc;
-  row.examples = static_cast<int64_t>(batch.labels.size() - left_out.size());
+  row.examples = static_cast<int64_t>(scores.size() - left_out.size());
   figures_[observed.observer].series[{row.layer, row.attack}].Add(*auc);
   SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(row));
   return *auc;
@@ -73,7 +88,8 @@ absl::StatusOr<std::optional<double>> LeakRecorder::RecordBatch(const ObservedSc
 void LeakRecorder::Pool(const ObservedScores& observed, const ReleasedBatch& batch) {
   figures_[observed.observer].pool.Add(
       observed.layer, observed.attack, {observed.scores.begin(), observed.scores.end()},
-      batch.LabelsFor(observed.attack.attack), RowsLeftOut(observed.attack, batch.hint_rows));
+      batch.LabelsFor(observed.attack.attack),
+      MeasuredRows(batch.positions, RowsLeftOut(observed.attack, batch.hint_rows), SampleOf(observed.observer)));
 }
 
 bool LeakRecorder::has_pooled(Observer observer) const {
@@ -203,23 +219,19 @@ EpochLeakRow MeasureEpochLeak(absl::Span<const float> scores, absl::Span<const u
 }
 
 void EpochPool::Add(const std::string& layer, AttackVariant attack, std::vector<float> scores,
-                    absl::Span<const uint8_t> labels, absl::Span<const uint32_t> left_out) {
+                    absl::Span<const uint8_t> labels, absl::Span<const uint32_t> rows) {
   Series& series = series_[{layer, attack}];
-  // Bounds the memory; the batches before this one are a random sample.
-  if (series.scores.size() + scores.size() > kMaxExamples) {
-    return;
-  }
   const AttackTraits traits = TraitsOf(attack.attack);
   // Scores of one batch are in units of its gradients. Log ratios and sums of them have a unit of their own, and keep
   // it.
   if (!traits.cumulative() && traits.needs != SideInformation::kReleasingHead) {
     StandardizeScores(scores);
   }
-  for (size_t j = 0; j < scores.size(); ++j) {
+  for (const uint32_t row : rows) {
     // With one score that is not finite the whole epoch would have no AUC.
-    if (std::isfinite(scores[j]) && std::find(left_out.begin(), left_out.end(), j) == left_out.end()) {
-      series.scores.push_back(scores[j]);
-      series.labels.push_back(labels[j]);
+    if (std::isfinite(scores[row])) {
+      series.scores.push_back(scores[row]);
+      series.labels.push_back(labels[row]);
     }
   }
 }
@@ -242,21 +254,19 @@ std::vector<EpochLeakRow> EpochPool::Finish(uint32_t epoch, const EpochBounds& b
   return rows;
 }
 
-void ClassHistograms::AddScores(const std::string& quantity, absl::Span<const float> scores,
-                                const ReleasedBatch& batch) {
-  const absl::Span<const uint32_t> left_out = RowsLeftOut(v1::COSINE, batch.hint_rows);
+void ClassHistograms::AddScores(const std::string& quantity, absl::Span<const float> scores, const ReleasedBatch& batch,
+                                absl::Span<const uint32_t> rows) {
   Values& values = values_[quantity];
-  for (size_t j = 0; j < scores.size(); ++j) {
-    std::vector<float>& own = values[batch.labels[j]];
-    if (std::isfinite(scores[j]) && own.size() < EpochPool::kMaxExamples &&
-        std::find(left_out.begin(), left_out.end(), j) == left_out.end()) {
-      own.push_back(scores[j]);
+  for (const uint32_t row : rows) {
+    if (std::isfinite(scores[row])) {
+      values[batch.labels[row]].push_back(scores[row]);
     }
   }
 }
 
 void ClassHistograms::Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence,
-                          absl::Span<const BatchScores> own) {
+                          absl::Span<const BatchScores> own, const ExampleSample& sample) {
+  const std::vector<uint32_t> rows = MeasuredRows(batch.positions, RowsLeftOut(v1::COSINE, batch.hint_rows), sample);
   const std::vector<float>* const norms = ScoresOf(v1::NORM, own);
   const std::vector<float>* const cosines = ScoresOf(v1::COSINE, own);
   const absl::Span<const float> clean_positive = batch.CleanPositive(evidence.clean);
@@ -268,11 +278,11 @@ void ClassHistograms::Add(const ReleasedBatch& batch, const ReleaseEvidence& evi
   }
   // Before and after the protection, as in the paper's figures: what the noise does to the two classes.
   const NormAndCosineScores clean = ScoreNormsAndCosines(evidence.clean, clean_positive);
-  AddScores("norm", scored ? *norms : computed.norms, batch);
-  AddScores("clean_norm", clean.norms, batch);
+  AddScores("norm", scored ? *norms : computed.norms, batch, rows);
+  AddScores("clean_norm", clean.norms, batch, rows);
   if (!clean_positive.empty()) {
-    AddScores("cosine", scored && cosines != nullptr ? *cosines : computed.cosines, batch);
-    AddScores("clean_cosine", clean.cosines, batch);
+    AddScores("cosine", scored && cosines != nullptr ? *cosines : computed.cosines, batch, rows);
+    AddScores("clean_cosine", clean.cosines, batch, rows);
   }
 }
 

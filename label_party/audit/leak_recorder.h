@@ -17,6 +17,7 @@
 #include "absl/types/span.h"
 
 #include "common/leakage/attack_traits.h"
+#include "common/leakage/example_sample.h"
 #include "common/leakage/summary.h"
 #include "common/ledger/ledger.h"
 #include "label_party/audit/label_side_audit.h"
@@ -61,15 +62,11 @@ class EpochBounds {
 // Not thread-safe.
 class EpochPool {
  public:
-  // Examples kept of each layer and attack, at most. The order within an epoch is a joint random permutation, so the
-  // first ones are a random sample.
-  static constexpr size_t kMaxExamples = 2'000'000;
-
-  // Takes up a batch's scores, finite, without the rows `left_out`. Scores of attacks that are not cumulative
+  // Takes up the finite scores of `rows` of a batch. Scores of attacks that are not cumulative
   // are standardised first: an adversary that knows no more than the batch cannot tell batches apart by their scale.
   // Log ratios given all that is behind a release stay as they are.
   void Add(const std::string& layer, AttackVariant attack, std::vector<float> scores, absl::Span<const uint8_t> labels,
-           absl::Span<const uint32_t> left_out);
+           absl::Span<const uint32_t> rows);
 
   // Figures of everything taken up since the last call, as rows of the ledger without their observer; series with one
   // class have NaN figures.
@@ -106,8 +103,9 @@ class ClassHistograms {
   static constexpr int64_t kBins = 40;
 
   // Takes up one release: norms of the clean and the released rows, and, if the batch has a hint row, their cosines
-  // with its clean gradient. `own`: what the attacks have already scored of it.
-  void Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, absl::Span<const BatchScores> own);
+  // with its clean gradient. `own`: what the attacks have already scored of it. Counts the examples of `sample`.
+  void Add(const ReleasedBatch& batch, const ReleaseEvidence& evidence, absl::Span<const BatchScores> own,
+           const ExampleSample& sample);
 
   // The histograms of everything taken up since the last call, empty bins left out. Bins divide [-1, 1] for cosines;
   // for norms [0, q] with q the 99.5% quantile over both classes, and the last bin takes what lies above.
@@ -122,7 +120,8 @@ class ClassHistograms {
 
   // Values of the two classes.
   using Values = std::array<std::vector<float>, 2>;
-  void AddScores(const std::string& quantity, absl::Span<const float> scores, const ReleasedBatch& batch);
+  void AddScores(const std::string& quantity, absl::Span<const float> scores, const ReleasedBatch& batch,
+                 absl::Span<const uint32_t> rows);
 
   std::map<std::string, Values> values_;  // By quantity, as DistributionRow names it.
 };
@@ -149,7 +148,12 @@ struct ObservedScores {
 class LeakRecorder {
  public:
   // `ledger`: not owned; must outlive this.
-  explicit LeakRecorder(Ledger* ledger) : ledger_(ledger) {}
+  // `own_sample`: over which examples the label party's own attacks are measured, and which they remember. The scores
+  // that the peer submits are measured over the first ones (ExampleSample), which are those that its attacks remember.
+  LeakRecorder(Ledger* ledger, const ExampleSample& own_sample)
+      : ledger_(ledger), own_sample_(own_sample), submitted_sample_(own_sample.examples()) {}
+
+  const ExampleSample& own_sample() const { return own_sample_; }
 
   // The batch's leak AUC, recorded; nullopt if it has one class, of which nothing is recorded. Errors: of LeakAuc
   // and the ledger.
@@ -180,7 +184,7 @@ class LeakRecorder {
   friend class cereal::access;
   template <typename Archive>
   void serialize(Archive& archive) {
-    archive(figures_, bound_exceeded_, attacks_beyond_);
+    archive(own_sample_, figures_, bound_exceeded_, attacks_beyond_);
   }
 
   // One observer's figures.
@@ -195,11 +199,16 @@ class LeakRecorder {
     }
   };
 
+  const ExampleSample& SampleOf(Observer observer) const {
+    return observer == Observer::kLabelParty ? own_sample_ : submitted_sample_;
+  }
   absl::Status Record(Observer observer, EpochLeakRow row);
   template <typename Leaks>
   Leaks Merged(Leaks Figures::*leaks) const;
 
   Ledger* const ledger_;
+  ExampleSample own_sample_;
+  const ExampleSample submitted_sample_;
   std::map<Observer, Figures> figures_;
   int64_t bound_exceeded_ = 0;
   std::set<std::pair<std::string, std::string>> attacks_beyond_;  // Layers and attacks that exceeded a bound.

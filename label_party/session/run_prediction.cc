@@ -83,7 +83,7 @@ RunPrediction::RunPrediction(Run* run, Inputs inputs, std::unique_ptr<TopModel> 
       model_(std::move(model)),
       // For the figures' sake only: a prediction releases no gradient, and no attack runs.
       auditor_(run->context.agreement, run->context.config.label_side_audit(),
-               static_cast<int64_t>(inputs_.rows.size()), inputs_.ledger),
+               ExampleSample(static_cast<int64_t>(inputs_.rows.size())), inputs_.ledger),
       recorder_(
           std::make_unique<StepRecorder>(Beginnings(run->context, inputs_), /*batches_per_epoch=*/1, inputs_.ledger)) {}
 

@@ -31,8 +31,9 @@ absl::StatusOr<std::unique_ptr<RunTraining>> RunTraining::Create(Run* run, Train
   if (!run->end.own_verdict().ok()) {
     LogWarning("this run will exit 2 (the peer is not told): ", run->end.own_verdict().message());
   }
-  auto auditor = std::make_unique<LeakAuditor>(run->context.agreement, run->context.config.label_side_audit(),
-                                               static_cast<int64_t>(inputs.rows.size()), inputs.ledger);
+  auto auditor =
+      std::make_unique<LeakAuditor>(run->context.agreement, run->context.config.label_side_audit(),
+                                    ExampleSample::Secret(static_cast<int64_t>(inputs.rows.size())), inputs.ledger);
   inputs.auditor = auditor.get();
   // The model is in the checkpoint, but the best one so far may be of an earlier epoch.
   const std::shared_ptr<const Checkpoint> continued = inputs.is_continued ? inputs.resumed : nullptr;

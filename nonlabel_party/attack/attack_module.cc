@@ -14,15 +14,23 @@
 #include "common/status/status_macros.h"
 
 namespace splitveil {
-AttackModule::AttackModule(const v1::AuditAgreement& audit, int64_t examples) : agreed_(AgreedScores(audit)) {
+AttackModule::AttackModule(const v1::AuditAgreement& audit, int64_t examples)
+    : sample_(examples), agreed_(AgreedScores(audit)) {
   for (const AgreedScore& score : agreed_) {
     const AttackTraits traits = TraitsOf(score.attack.attack);
     remembers_ = remembers_ || traits.cumulative() || traits.learns();
     needs_activations_ = needs_activations_ || traits.needs_activations();
     needs_oracle_ = needs_oracle_ || traits.needs_oracle();
     // One adversary a layer: what it remembers of earlier epochs is of that layer's gradients.
-    adversaries_.try_emplace(score.layer, examples);
+    adversaries_.try_emplace(score.layer, sample_);
   }
+}
+
+int64_t AttackModule::MeasuredOver(AttackVariant attack, absl::Span<const uint32_t> positions,
+                                   absl::Span<const uint32_t> hint_rows) const {
+  const absl::Span<const uint32_t> left_out = RowsLeftOut(attack, hint_rows);
+  return static_cast<int64_t>(TraitsOf(attack.attack).cumulative() ? MeasuredRows(positions, left_out, sample_).size()
+                                                                   : positions.size() - left_out.size());
 }
 
 absl::Status AttackModule::Begin(const AttackedBatch& batch) {

@@ -63,6 +63,11 @@ class AttackModule {
   // FailedPrecondition if an attack needs what is not there.
   absl::StatusOr<std::vector<AttackScores>> Score(const AttackedBatch& batch);
 
+  // Over how many rows of a batch the label party measures the attack: those at `positions` whose labels the attack was
+  // not told, and for a cumulative one, that it remembers.
+  int64_t MeasuredOver(AttackVariant attack, absl::Span<const uint32_t> positions,
+                       absl::Span<const uint32_t> hint_rows) const;
+
   // Takes in a batch whose scores nobody asked for. Instead of Score. Errors: see Score.
   absl::Status Remember(const AttackedBatch& batch);
 
@@ -77,6 +82,7 @@ class AttackModule {
 
   absl::Status Begin(const AttackedBatch& batch);
 
+  const ExampleSample sample_;
   std::vector<AgreedScore> agreed_;
   bool remembers_ = false;
   bool needs_activations_ = false;

@@ -221,8 +221,7 @@ absl::Status AttackRunner::Record(const ReceivedBatch& batch, const v1::ScoreBat
     row.layer = leak.layer();
     row.attack = AttackName(VariantOf(leak));
     row.auc = leak.auc();
-    row.examples =
-        static_cast<int64_t>(batch.positions.size() - RowsLeftOut(VariantOf(leak), batch.message.hint_rows()).size());
+    row.examples = attacks_.MeasuredOver(VariantOf(leak), batch.positions, batch.message.hint_rows());
     SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(row));
     disclosed_[{row.layer, row.attack}].Add(row.auc);
     const auto* shown = std::find(std::begin(kProgressAttacks), std::end(kProgressAttacks), leak.attack());

@@ -64,7 +64,7 @@ class SmallRun {
   }
 
   ClaimCheckRow Audit(const Fault& fault) {
-    ClaimChecker audit(mechanism_.examples);
+    ClaimChecker audit{ExampleSample(mechanism_.examples)};
     Play(fault, [&](const ReleasedBatch& batch, const ReleaseEvidence& evidence, const ReleasingHead& head) {
       audit.Add(batch, evidence, head);
     });
@@ -76,11 +76,11 @@ class SmallRun {
   // Whether the run is called broken: by its claim check, or by the attacks that know all but label and noise, each
   // held against its bound after every epoch.
   bool IsBroken(const Fault& fault) {
-    ClaimChecker checker(mechanism_.examples);
+    ClaimChecker checker{ExampleSample(mechanism_.examples)};
     v1::LabelSideAudit config;
     config.add_attacks(v1::CONDITIONAL_LIKELIHOOD_RATIO);
     config.add_attacks(v1::CUMULATIVE_CONDITIONAL_LIKELIHOOD_RATIO);
-    LabelSideAudit attacks(config, mechanism_.examples);
+    LabelSideAudit attacks(config, ExampleSample(mechanism_.examples));
     EpochPool pool;
     EpochBounds bounds;
     uint32_t epoch = 0;
@@ -102,7 +102,8 @@ class SmallRun {
       const absl::StatusOr<std::vector<BatchScores>> all = attacks.Score(batch, evidence);
       ASSERT_TRUE(all.ok()) << all.status();
       for (const BatchScores& own : *all) {
-        pool.Add("cut", own.attack, own.scores, batch.labels, {});
+        pool.Add("cut", own.attack, own.scores, batch.labels,
+                 MeasuredRows(batch.positions, {}, ExampleSample(mechanism_.examples)));
       }
     });
     finish_epoch();

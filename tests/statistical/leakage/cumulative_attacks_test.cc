@@ -34,7 +34,7 @@ class CumulativeRun {
   // A top model that knows the share of positives and nothing else: the class means are 1 apart along a line that turns
   // by `turn` a batch, in radians; a component of a row's direction has the standard deviation 0.1.
   CumulativeRun(const std::string& protection, double turn)
-      : turn_(turn), labels_(kExamples), order_(kExamples), scorer_(kExamples), line_(kCols) {
+      : turn_(turn), labels_(kExamples), order_(kExamples), scorer_(ExampleSample(kExamples)), line_(kCols) {
     v1::GradientProtection config;
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(protection, &config));
     std::array<uint8_t, 32> key;

@@ -125,7 +125,7 @@ class LearningRun {
   Matrix activations_, directions_;
   Protection protection_;
   std::vector<float> targets_;
-  AttackScorer scorer_{kExamples};
+  AttackScorer scorer_{ExampleSample(kExamples)};
   uint32_t epochs_ = 0;
   double claimed_ = 0;
 };

@@ -33,7 +33,8 @@ double Phi(double x) { return 0.5 * std::erfc(-x / std::sqrt(2)); }
 // A head with other p and v in every epoch, which know nothing of the labels.
 class ReleasedRun {
  public:
-  explicit ReleasedRun(std::shared_ptr<NoisedLabels> noised) : noised_(std::move(noised)), scorer_(kExamples) {
+  explicit ReleasedRun(std::shared_ptr<NoisedLabels> noised)
+      : noised_(std::move(noised)), scorer_(ExampleSample(kExamples)) {
     for (size_t j = 0; j < kExamples; ++j) {
       labels_.push_back(j % 2);
       positions_.push_back(static_cast<uint32_t>(j));

@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Attacks, EveryAttackTest, ::testing::ValuesIn(AttacksOn
 
 TEST_P(EveryAttackTest, ReadsTheLabelsOfUnprotectedGradients) {
   const Batch batch;
-  AttackScorer scorer(kExamples);
+  AttackScorer scorer{ExampleSample(kExamples)};
   ASSERT_TRUE(scorer.Begin(batch.Input()).ok());
   const auto scores = scorer.Score(GetParam());
   ASSERT_TRUE(scores.ok()) << scores.status();
@@ -99,7 +99,7 @@ TEST_P(EveryAttackTest, IsFiniteForABatchThatTellsNothing) {
   Batch batch;
   std::fill_n(batch.gradients.data(), batch.gradients.size(), 0.0f);
   std::fill_n(batch.activations.data(), batch.activations.size(), 0.0f);
-  AttackScorer scorer(kExamples);
+  AttackScorer scorer{ExampleSample(kExamples)};
   ASSERT_TRUE(scorer.Begin(batch.Input()).ok());
   const auto scores = scorer.Score(GetParam());
   ASSERT_TRUE(scores.ok()) << scores.status();
@@ -114,7 +114,7 @@ TEST_P(EveryAttackTest, IsFiniteForTheLargestGradients) {
   for (int64_t i = 0; i < batch.gradients.size(); ++i) {
     batch.gradients.data()[i] = std::copysign(std::numeric_limits<float>::max(), batch.gradients.data()[i]);
   }
-  AttackScorer scorer(kExamples);
+  AttackScorer scorer{ExampleSample(kExamples)};
   ASSERT_TRUE(scorer.Begin(batch.Input()).ok());
   const auto scores = scorer.Score(GetParam());
   ASSERT_TRUE(scores.ok()) << scores.status();
@@ -132,7 +132,7 @@ TEST_P(EveryAttackTest, NeedsWhatItsTraitsSay) {
   input.activations = {};
   input.population = nullptr;
   input.head = nullptr;
-  AttackScorer scorer(kExamples);
+  AttackScorer scorer{ExampleSample(kExamples)};
   ASSERT_TRUE(scorer.Begin(input).ok());
   EXPECT_EQ(scorer.Score(GetParam()).ok(), traits.needs == SideInformation::kNone);
   if (!scorer.Score(GetParam()).ok()) {
@@ -142,7 +142,7 @@ TEST_P(EveryAttackTest, NeedsWhatItsTraitsSay) {
 
 TEST(AttackScorerTest, AttacksOfTheWholeRunAndUnknownOnesFail) {
   const Batch batch;
-  AttackScorer scorer(kExamples);
+  AttackScorer scorer{ExampleSample(kExamples)};
   ASSERT_TRUE(scorer.Begin(batch.Input()).ok());
   for (v1::Attack attack : {v1::MODEL_COMPLETION, v1::FEATURES_ONLY, v1::ATTACK_UNSPECIFIED}) {
     EXPECT_EQ(scorer.Score(attack).status().code(), absl::StatusCode::kFailedPrecondition);
@@ -151,7 +151,7 @@ TEST(AttackScorerTest, AttacksOfTheWholeRunAndUnknownOnesFail) {
 
 TEST(AttackScorerTest, HintsAreCountedWhereTheyAreTakenAndNowhereElse) {
   const Batch batch;
-  AttackScorer scorer(kExamples);
+  AttackScorer scorer{ExampleSample(kExamples)};
   ASSERT_TRUE(scorer.Begin(batch.Input()).ok());
   for (const AttackVariant& variant : {AttackVariant(v1::HINT_DISTANCE), AttackVariant(v1::HINT_DISTANCE, -1),
                                        AttackVariant(v1::HINT_INNER_PRODUCT), AttackVariant(v1::NORM, 3)}) {
@@ -173,7 +173,7 @@ TEST(AttackScorerTest, RefusesInputThatDoesNotFit) {
   const auto refused = [&](auto alter) {
     AttackInput input = batch.Input();
     alter(input);
-    return AttackScorer(kExamples).Begin(input).code() == absl::StatusCode::kInvalidArgument;
+    return AttackScorer(ExampleSample(kExamples)).Begin(input).code() == absl::StatusCode::kInvalidArgument;
   };
   EXPECT_TRUE(refused([&](AttackInput& input) { input.positions = short_positions; }));
   EXPECT_TRUE(refused([&](AttackInput& input) { input.positions = far_positions; }));
@@ -191,7 +191,7 @@ TEST(AttackScorerTest, RemembersByPosition) {
     std::copy_n(batch.gradients.row(j).data(), kCols, reversed.gradients.row(kRows - 1 - j).data());
     reversed.positions[kRows - 1 - j] = batch.positions[j];
   }
-  AttackScorer scorer(kExamples);
+  AttackScorer scorer{ExampleSample(kExamples)};
   ASSERT_TRUE(scorer.Begin(batch.Input()).ok());
   const auto once = scorer.Score(v1::CUMULATIVE_LIKELIHOOD_RATIO);
   ASSERT_TRUE(scorer.Begin(reversed.Input()).ok());
@@ -207,8 +207,8 @@ TEST(AttackScorerTest, AnExampleNotSeenBeforeHasNoPast) {
   for (uint32_t& position : second.positions) {
     ++position;
   }
-  AttackScorer remembering(kExamples);
-  AttackScorer fresh(kExamples);
+  AttackScorer remembering{ExampleSample(kExamples)};
+  AttackScorer fresh{ExampleSample(kExamples)};
   ASSERT_TRUE(remembering.Begin(first.Input()).ok());
   ASSERT_TRUE(remembering.Score(v1::CUMULATIVE_DIRECTION).ok());
   ASSERT_TRUE(remembering.Begin(second.Input()).ok());
@@ -225,7 +225,7 @@ TEST(AttackScorerTest, WhatIsRememberedTurnsWithTheVote) {
     misleading.labels[j] = positive;
     misleading.gradients.row(j)[0] += (positive ? 2.0f : -0.5f) - (j % 4 == 1 ? 2.0f : -0.5f);
   }
-  AttackScorer scorer(kExamples);
+  AttackScorer scorer{ExampleSample(kExamples)};
   ASSERT_TRUE(scorer.Begin(misleading.Input()).ok());
   EXPECT_LT(*LeakAuc(*scorer.Score(v1::CUMULATIVE_SPECTRAL), misleading.labels), 0.1);
   for (uint64_t seed = 2; seed < 6; ++seed) {
@@ -244,7 +244,7 @@ TEST(AttackScorerTest, WhatIsRememberedTurnsWithTheVote) {
 
 // One batch of mostly positives does not make the others' larger cluster the positives.
 TEST(AttackScorerTest, TheClusterThatWasSmallerSoFarIsThePositives) {
-  AttackScorer scorer(kExamples);
+  AttackScorer scorer{ExampleSample(kExamples)};
   for (uint64_t seed = 1; seed < 4; ++seed) {
     const Batch usual(seed);
     ASSERT_TRUE(scorer.Begin(usual.Input()).ok());
@@ -271,7 +271,7 @@ TEST(AttackScorerTest, AHintScoredWouldInflateTheAuc) {
     std::mt19937_64 random(seed);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
     std::normal_distribution<float> normal;
     std::generate_n(batch.gradients.data(), batch.gradients.size(), [&] { return normal(random); });
-    AttackScorer scorer(kExamples);
+    AttackScorer scorer{ExampleSample(kExamples)};
     ASSERT_TRUE(scorer.Begin(batch.Input()).ok());
     const auto scores = scorer.Score({v1::HINT_DISTANCE, 5});
     scored += *LeakAuc(*scores, batch.labels) / kBatches;
@@ -291,7 +291,7 @@ TEST(ResidualNormTest, ReadsAcrossTheLineThatTheNoiseLiesOn) {
     batch.gradients.row(j)[0] += 20 * normal(random);
     batch.gradients.row(j)[1] += batch.labels[j] == 1 ? 0.6f : 0.0f;
   }
-  AttackScorer scorer(kExamples);
+  AttackScorer scorer{ExampleSample(kExamples)};
   ASSERT_TRUE(scorer.Begin(batch.Input()).ok());
   EXPECT_LT(*LeakAuc(*scorer.Score(v1::NORM), batch.labels), 0.7);
   EXPECT_GT(*LeakAuc(*scorer.Score(v1::RESIDUAL_NORM), batch.labels), 0.95);

@@ -28,7 +28,7 @@ class ClaimCheckerTest : public ::testing::Test {
   }
 
   std::optional<ClaimCheckRow> Audit() {
-    ClaimChecker audit(static_cast<int64_t>(batch_.labels.size()));
+    ClaimChecker audit{ExampleSample(static_cast<int64_t>(batch_.labels.size()))};
     AddTo(audit);
     return audit.Finish();
   }
@@ -147,7 +147,7 @@ class FlippedLabelsTest : public ::testing::Test {
 TEST_F(FlippedLabelsTest, FlipsAsClaimedAreNotRefutedHoweverWellFeaturesTellTheLabels) {
   const double flipped = 1 / (1 + std::exp(1.0));
   for (const float direction : {1.0F, 1e-3F, 1e-6F}) {  // The last is below what a float16 holds of p - y.
-    ClaimChecker audit(kExamples);
+    ClaimChecker audit{ExampleSample(kExamples)};
     Release(audit, 0, flipped, direction);
     const std::optional<ClaimCheckRow> row = audit.Finish();
     ASSERT_TRUE(row.has_value());
@@ -157,8 +157,19 @@ TEST_F(FlippedLabelsTest, FlipsAsClaimedAreNotRefutedHoweverWellFeaturesTellTheL
   }
 }
 
+TEST_F(ClaimCheckerTest, TestsTheSampleAlone) {
+  ManyExamples();
+  ClaimLabelNoise();
+  ClaimChecker audit(ExampleSample(20'000, 5'000));
+  AddTo(audit);
+  const std::optional<ClaimCheckRow> row = audit.Finish();
+  ASSERT_TRUE(row.has_value());
+  EXPECT_TRUE(row->is_refuted());
+  EXPECT_EQ(row->examples, 3'750);  // The negatives among them: there is no noise at all.
+}
+
 TEST_F(FlippedLabelsTest, TooFewFlipsAreRefuted) {
-  ClaimChecker audit(kExamples);
+  ClaimChecker audit{ExampleSample(kExamples)};
   Release(audit, 0, 0.2);  // mu 1.683.
   const std::optional<ClaimCheckRow> row = audit.Finish();
   ASSERT_TRUE(row.has_value());
@@ -167,7 +178,7 @@ TEST_F(FlippedLabelsTest, TooFewFlipsAreRefuted) {
 }
 
 TEST_F(FlippedLabelsTest, FlipsDrawnAgainInEachEpochAreRefuted) {
-  ClaimChecker audit(kExamples);
+  ClaimChecker audit{ExampleSample(kExamples)};
   for (uint32_t epoch = 0; epoch < 5; ++epoch) {
     Release(audit, epoch, 1 / (1 + std::exp(1.0)));
   }
@@ -224,7 +235,8 @@ TEST_F(ClaimCheckerTest, WhatWasSeenGoesOnInAContinuedRun) {
   ClaimLabelNoise();
   evidence_.releases_repeat = false;
   evidence_.run_sum_kl = 1.25;
-  ClaimChecker audit(static_cast<int64_t>(batch_.labels.size())), continued(static_cast<int64_t>(batch_.labels.size()));
+  ClaimChecker audit{ExampleSample(static_cast<int64_t>(batch_.labels.size()))},
+      continued{ExampleSample(static_cast<int64_t>(batch_.labels.size()))};
   for (batch_.epoch = 0; batch_.epoch < 5; ++batch_.epoch) {
     evidence_.accumulated_sum_kl = 0.25 * (batch_.epoch + 1);
     AddTo(audit);

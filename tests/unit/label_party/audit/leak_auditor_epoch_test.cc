@@ -19,7 +19,7 @@ namespace {
 TEST_F(LeakAuditorTest, RecordsAnEpochsFiguresBesideWhatTheNoiseAllows) {
   constexpr double kSumKl = 1;  // Distance 1, variance 1.
   constexpr int64_t kRows = 20'000;
-  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), kRows, ledger_.get());
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), ExampleSample(kRows), ledger_.get());
   for (uint32_t epoch = 0; epoch < 2; ++epoch) {
     const Gaussians batch(kRows, 1, epoch);
     ReleasedBatch released = Batch(epoch, batch.labels, /*hint_row=*/0);
@@ -47,7 +47,7 @@ TEST_F(LeakAuditorTest, SampledAuditReadsEveryNthReleaseAndCountsTheNoiseOfAll) 
   v1::LabelSideAudit sampled;
   sampled.set_every_batches(2);
   sampled.add_attacks(v1::NORM);
-  auditor_ = std::make_unique<LeakAuditor>(agreement_, sampled, /*examples=*/100, ledger_.get());
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, sampled, ExampleSample(100), ledger_.get());
   const float values[] = {1, 0, 2, 0, -1, 0, -1, 0.5f};
   const ConstMatrixView rows(values, 4, 2);
   const double sum_kls[] = {1, 4, 1, 9};
@@ -82,14 +82,14 @@ TEST_F(LeakAuditorTest, SampledAuditReadsEveryNthReleaseAndCountsTheNoiseOfAll) 
   for (v1::Attack attack : {v1::CUMULATIVE_SPECTRAL, v1::LIKELIHOOD_RATIO}) {
     v1::LabelSideAudit goes_by_all = sampled;
     goes_by_all.add_attacks(attack);
-    EXPECT_TRUE(LeakAuditor(agreement_, goes_by_all, /*examples=*/100, ledger_.get()).Reads(1)) << attack;
+    EXPECT_TRUE(LeakAuditor(agreement_, goes_by_all, ExampleSample(100), ledger_.get()).Reads(1)) << attack;
   }
 }
 
 TEST_F(LeakAuditorTest, SaysWhenMoreIsReadThanTheNoiseAllows) {
   constexpr double kClaimedSumKl = 0.5;  // In truth 4: as if the noise had half the configured deviation, or less.
   const Gaussians batch(2000, 2, 1);
-  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), 2000, ledger_.get());
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), ExampleSample(2000), ledger_.get());
   auditor_->Remember(Batch(0, batch.labels, 0));
   ASSERT_TRUE(auditor_->AuditRelease(Evidence(batch, {16, 16}, kClaimedSumKl, kClaimedSumKl)).ok());
   ASSERT_TRUE(auditor_->FinishEpoch(0).ok());
@@ -129,7 +129,7 @@ TEST_F(LeakAuditorTest, PoolsThePeersScoresByEpoch) {
 
 TEST_F(LeakAuditorTest, KeepsHistogramsOfBothClasses) {
   const Gaussians batch(400, 3, 2);
-  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), 400, ledger_.get());
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), ExampleSample(400), ledger_.get());
   auditor_->Remember(Batch(0, batch.labels, 0));
   ASSERT_TRUE(auditor_->AuditRelease(Evidence(batch, {1, 1}, 9, 9)).ok());
   ASSERT_TRUE(auditor_->FinishEpoch(0).ok());
@@ -156,7 +156,7 @@ TEST_F(LeakAuditorTest, ScoresNoRowByWhatThatRowTells) {
     v1::LabelSideAudit attacks;
     attacks.add_attacks(v1::LIKELIHOOD_RATIO);
     attacks.add_attacks(v1::MEASURED_LIKELIHOOD_RATIO);
-    auditor_ = std::make_unique<LeakAuditor>(agreement_, attacks, kRows * kBatches, ledger_.get());
+    auditor_ = std::make_unique<LeakAuditor>(agreement_, attacks, ExampleSample(kRows * kBatches), ledger_.get());
     const int64_t first = std::isnan(stated.along) ? kBatches : 0;
     for (int64_t b = first; b < first + kBatches; ++b) {
       const Gaussians batch(kRows, std::sqrt(kSumKl), static_cast<uint64_t>(b));

@@ -31,7 +31,7 @@ class LeakAuditorTest : public ::testing::Test {
     absl::StatusOr<std::unique_ptr<Ledger>> ledger = Ledger::Create(files_.File("ledger.db"), run);
     EXPECT_TRUE(ledger.ok()) << ledger.status();
     ledger_ = *std::move(ledger);
-    auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), /*examples=*/100, ledger_.get());
+    auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), ExampleSample(100), ledger_.get());
   }
 
   static ReleasedBatch Batch(uint32_t batch, std::vector<uint8_t> labels, int64_t hint_row) {

@@ -20,7 +20,7 @@ namespace {
 // by what the features tell, too.
 TEST_F(LeakAuditorTest, HoldsABoundOnLabelsAgainstWhatTakesThePredictionOut) {
   constexpr int64_t kRows = 20'000;
-  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), kRows, ledger_.get());
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), ExampleSample(kRows), ledger_.get());
   std::mt19937_64 random(5);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
   std::normal_distribution<float> normal;
   std::vector<uint8_t> labels(kRows);
@@ -65,7 +65,7 @@ TEST_F(LeakAuditorTest, WhatWasReadOnceIsKeptWhenRoundingHidesItLater) {
   v1::LabelSideAudit attacks;
   attacks.add_attacks(v1::CONDITIONAL_LIKELIHOOD_RATIO);
   attacks.add_attacks(v1::CUMULATIVE_CONDITIONAL_LIKELIHOOD_RATIO);
-  auditor_ = std::make_unique<LeakAuditor>(agreement_, attacks, kRows, ledger_.get());
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, attacks, ExampleSample(kRows), ledger_.get());
   std::mt19937_64 random(5);  // NOLINT(cert-msc51-cpp): a fixed seed on purpose.
   std::normal_distribution<float> normal;
   std::vector<uint8_t> labels(kRows);

@@ -123,7 +123,7 @@ TEST_F(LeakAuditorTest, AHintAttackIsJudgedWithTheAgreedNumberOfHints) {
   audit.add_attacks(v1::HINT_DISTANCE);
   audit.clear_hint_counts();
   audit.add_hint_counts(2);
-  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), /*examples=*/100, ledger_.get());
+  auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), ExampleSample(100), ledger_.get());
   ReleasedBatch batch = Batch(0, {1, 1, 1, 0}, 0);
   batch.hint_rows = {0, 1};
   auditor_->Remember(batch);
@@ -148,7 +148,7 @@ TEST_F(LeakAuditorTest, OwnHintAttacksRunWithTheConfiguredNumbersOfHints) {
   config.add_attacks(v1::HINT_DISTANCE);
   config.add_attacks(v1::HINT_INNER_PRODUCT);
   const auto attacks = [&] {
-    auditor_ = std::make_unique<LeakAuditor>(agreement_, config, /*examples=*/100, ledger_.get());
+    auditor_ = std::make_unique<LeakAuditor>(agreement_, config, ExampleSample(100), ledger_.get());
     static uint32_t step = 0;
     ReleasedBatch batch = Batch(step++, {1, 1, 1, 0, 0, 0}, 0);
     auditor_->Remember(batch);

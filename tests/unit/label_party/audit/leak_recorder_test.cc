@@ -18,7 +18,7 @@ class LeakRecorderTest : public ::testing::Test {
     run.run_id = "recorded-1";
     run.role = "label_party";
     ledger_ = Ledger::Create(files_.File("ledger.db"), run).value();
-    recorder_ = std::make_unique<LeakRecorder>(ledger_.get());
+    recorder_ = std::make_unique<LeakRecorder>(ledger_.get(), ExampleSample(4));
     batch_.labels = {1, 1, 0, 0};
     batch_.positions = {0, 1, 2, 3};
   }
@@ -47,6 +47,21 @@ TEST_F(LeakRecorderTest, ProgressSaysNothingOfWhatThePeerSubmitted) {
   EXPECT_EQ(recorder_->latest(), "");
 }
 
+// Of four examples three are sampled: what adds up releases is measured over these, all else of a batch over all of it.
+TEST_F(LeakRecorderTest, MeasuresWhatIsRememberedOverTheSample) {
+  recorder_ = std::make_unique<LeakRecorder>(ledger_.get(), ExampleSample(4, 3));
+  EXPECT_EQ(Record(Observer::kLabelParty, v1::NORM, {1, 2, 3, 0}), 0.5);
+  EXPECT_EQ(Record(Observer::kLabelParty, v1::CUMULATIVE_SPECTRAL, {1, 2, 3, 0}), 0);
+  for (const v1::Attack attack : {v1::NORM, v1::CUMULATIVE_SPECTRAL}) {
+    recorder_->Pool({Observer::kLabelParty, "cut", {attack}, std::vector<float>{1, 2, 3, 0}}, batch_);
+  }
+  ASSERT_TRUE(recorder_->RecordEpoch(Observer::kLabelParty, 0, {}).ok());
+  for (const char* attack : {"norm", "cumulative_spectral"}) {
+    EXPECT_EQ(recorder_->epoch_leaks().at({"cut", attack}).auc, 0) << attack;
+    EXPECT_EQ(recorder_->epoch_leaks().at({"cut", attack}).examples, 3) << attack;
+  }
+}
+
 TEST_F(LeakRecorderTest, RecordsNothingOfABatchOfOneClass) {
   batch_.labels = {1, 1, 1, 1};
   EXPECT_FALSE(Record(Observer::kLabelParty, v1::NORM, {1, 2, 3, 4}).has_value());
@@ -61,9 +76,10 @@ using Bin = std::tuple<std::string, int64_t, int64_t, int64_t>;  // Quantity, la
 std::vector<Bin> Bins(const std::vector<BatchScores>& own) {
   ReleasedBatch batch;
   batch.labels = {1, 1, 0, 0};
+  batch.positions = {0, 1, 2, 3};
   batch.hint_rows = {0};
   ClassHistograms histograms;
-  histograms.Add(batch, {ConstMatrixView(kReleased, 4, 2), ConstMatrixView(kClean, 4, 2), {}}, own);
+  histograms.Add(batch, {ConstMatrixView(kReleased, 4, 2), ConstMatrixView(kClean, 4, 2), {}}, own, ExampleSample(4));
   std::vector<Bin> bins;
   for (const DistributionRow& row : histograms.Finish(0)) {
     bins.emplace_back(row.quantity, row.label, row.bin, row.examples);

@@ -58,7 +58,7 @@ class TrainingStepTest : public ::testing::Test {
     ledger_ = nullptr;
     ledger_path_ = run_.files.File(absl::StrCat("run", ++runs_, ".db"));
     ledger_ = *Ledger::Create(ledger_path_, {kRunId, "label_party", "", "", "{}"});
-    auditor_ = std::make_unique<LeakAuditor>(run_.agreement, v1::LabelSideAudit(), /*examples=*/1000, ledger_.get());
+    auditor_ = std::make_unique<LeakAuditor>(run_.agreement, v1::LabelSideAudit(), ExampleSample(1000), ledger_.get());
     const std::vector<uint32_t> rows = Rows();
     auto training =
         MakeTraining({run_.agreement, run_.label_config, run_.LabelDataset(), /*known_attributes=*/nullptr, rows,
