@@ -152,7 +152,7 @@ std::string Proved(const Promise& promise) {
   const std::string all_runs = Promises(promise.all_runs_auc_bound) &&
                                        BoundTenths(*promise.all_runs_auc_bound) > BoundTenths(*promise.run_auc_bound)
                                    ? absl::StrCat(" (", BoundCertainty(*promise.all_runs_auc_bound),
-                                                  " together with the earlier runs in its privacy account)")
+                                                  " together with the earlier runs on the same labels)")
                                    : "";
   return absl::StrCat(
       "hatever the partner does with what it received, it can tell apart two customers who differ only in their label "

@@ -164,6 +164,15 @@ std::vector<LabelResidual> OfLabelNoise(ConstMatrixView released, const Releasin
   return residuals;
 }
 
+// Below it a float16 on the wire may round the label away; what remains would be p, by which features rank labels.
+constexpr double kLeastSquaredDirection = 1e-8;
+
+// 1/2 or -1/2, whichever label the row was made of. Not its place between them, which rounding moves by an amount that
+// p decides: scores that tie would be ranked by p, and read more than any flip allows.
+double FlippedLabelAt(double place, double v_squared) {
+  return v_squared < kLeastSquaredDirection ? 0 : place > 0 ? 0.5 : -0.5;
+}
+
 }  // namespace
 
 double CleanCoefficient(double probability, int label, double v_norm, double clip_norm) {
@@ -256,7 +265,8 @@ std::vector<double> ConditionalLogRatios(ConstMatrixView released, const Releasi
       scores[j] = LogOdds(head.probabilities[j] - row.x_v / row.v_squared) - LogOdds(head.probabilities[j]);
     } else {
       // No noise on the row: its place between what the two labels would send.
-      scores[j] = (if_negative - row.x_v / row.v_squared) / (if_negative - if_positive) - 0.5;
+      const double place = (if_negative - row.x_v / row.v_squared) / (if_negative - if_positive) - 0.5;
+      scores[j] = head.has_flipped_label ? FlippedLabelAt(place, row.v_squared) : place;
     }
   }
   return scores;
@@ -276,7 +286,7 @@ std::vector<double> RepeatPrecisions(const ReleasingHead& head) {
   for (size_t j = 0; j < precisions.size(); ++j) {
     if (of_places) {
       precisions[j] = head.exact[j] != 0 && std::isfinite(head.places[j]) ? 1 : 0;
-    } else if (v_squared[j] > 0) {
+    } else if (v_squared[j] > (head.has_flipped_label ? kLeastSquaredDirection : 0)) {
       const double probability = head.probabilities[j];
       precisions[j] = head.releases_posterior ? probability * (1 - probability) : 1;
     }

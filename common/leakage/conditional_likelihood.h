@@ -37,6 +37,8 @@ struct ReleasingHead : LabelFreeBatch {
   bool releases_repeat = false;
   // What is added to labels has been made a posterior: a clean gradient is (p - p(1 | noised label)) v.
   bool releases_posterior = false;
+  // The row is made of a label that may have been flipped: of one of two, and nothing between.
+  bool has_flipped_label = false;
   // mu of the noise on the label that the row is made of, for labels as far apart as two can be; 0: none is known.
   double label_mu = 0;
   // Where each row lies between what the two labels that are left would send, 0 to 1, NaN where they send the same,
@@ -54,11 +56,11 @@ struct ReleasingHead : LabelFreeBatch {
 // line of its own, has noise in every direction, and is recognised by that. If the noise is not stated, the
 // place of the row on the line of v between what either label would send, -1/2 (negative) to 1/2 (positive): exact
 // if nothing is added; monotone in the log ratio if the label itself has Gaussian noise; or, of a posterior, its
-// log odds less those of p: the log ratio itself. Of `places`, the place less 1/2 times the squared separation, which
-// is the log ratio in units of the noise. 0 for a row whose label moves nothing (v = 0). A variance of zero
-// counts as the smallest that a float resolves, of max_norm also as what rounding has moved the row off its line, so
-// that every score is finite. `released` [batch, d], as the head's.
-// [batch]. Thread-safe.
+// log odds less those of p: the log ratio itself. Of flipped labels, the nearer of the two ends, 0 if v is so short
+// that a float16 on the wire may have rounded the label away. Of `places`, the place less 1/2 times the squared
+// separation, which is the log ratio in units of the noise. 0 for a row whose label moves nothing (v = 0). A variance
+// of zero counts as the smallest that a float resolves, of max_norm also as what rounding has moved the row off its
+// line, so that every score is finite. `released` [batch, d], as the head's. [batch]. Thread-safe.
 std::vector<double> ConditionalLogRatios(ConstMatrixView released, const ReleasingHead& head);
 
 // By how much evidence of this release counts in a sum over independent ones: by label_mu^2 if ConditionalLogRatios

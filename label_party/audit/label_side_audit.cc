@@ -235,6 +235,7 @@ std::optional<ReleasingHead> LabelSideAudit::HeadOf(const ReleaseEvidence& evide
   head.longest = evidence.longest;
   head.releases_repeat = evidence.releases_repeat;
   head.releases_posterior = evidence.releases_posterior;
+  head.has_flipped_label = evidence.has_flipped_labels;
   head.label_mu = evidence.has_label_noise ? std::sqrt(evidence.sum_kl) : 0;
   head.places = places_.places;
   head.separations = places_.separations;

@@ -242,7 +242,11 @@ void TellResult(const LabelPartyPlan& plan, const LabelSession& session, const a
     return;  // Training never began.
   }
   PrintRunSummary(*figures, DetailsPath(plan), plan.verbose_summary);
-  if (outcome.ok()) {
+  if (const absl::Status verdict = session.own_verdict(); outcome.ok() && !verdict.ok()) {
+    // The exit code stays 0: a supervisor that restarts on others would open the port again, and tell the peer, which
+    // chose the shared examples, that their labels are all alike.
+    LogError("no result: ", verdict.message());
+  } else if (outcome.ok()) {
     std::cout << ResultLine(*figures) << std::endl;
   }
 }

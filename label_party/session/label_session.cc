@@ -400,10 +400,12 @@ absl::Status LabelSession::WaitUntilEnded(bool (*stop)()) {
     ended_.Until(SteadyAfter(absl::Milliseconds(100)));
   }
   absl::MutexLock lock(&mutex_);
-  absl::Status outcome = closing_.Finish(work_.get());
-  // Only here, not in the answer to Close: it depends on labels.
-  outcome.Update(end_.own_verdict());
-  return outcome;
+  return closing_.Finish(work_.get());
+}
+
+absl::Status LabelSession::own_verdict() const {
+  absl::MutexLock lock(&mutex_);
+  return end_.own_verdict();
 }
 
 void LabelSession::AwaitFarewell(absl::Duration limit, bool (*stop)()) {

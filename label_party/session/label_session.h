@@ -160,10 +160,12 @@ class LabelSession {
   absl::Status LowerDisclosure();
 
   // Waits until the run has ended, the peer has been silent for longer than the agreement allows, or `stop` says so
-  // (asked several times a second, and by decoders that learn, on their thread). OK: completed; StoppedOnRequest;
-  // InvalidArgument if it is completed and the shared examples were all alike. The ledger is finished when it
-  // returns.
+  // (asked several times a second, and by decoders that learn, on their thread). OK: completed; StoppedOnRequest. The
+  // ledger is finished when it returns.
   absl::Status WaitUntilEnded(bool (*stop)());
+  // What makes a complete run no success at this party alone (RunEnd::SetOwnVerdict). It depends on labels: the peer
+  // must not see it, not even by an exit code on which the process is started again, and its port opens.
+  absl::Status own_verdict() const;
   // After a complete run: waits until the peer confirms that it knows, at most for `limit`. Until then the answer to
   // its Close may have been lost, and it may ask again. After a halt by the operator: waits until the peer has been
   // told.

@@ -62,7 +62,10 @@ void AddBounds(const RunResult& result, RunFigures& figures) {
   // No step says what a part of the first batch may reveal.
   const bool is_known = result.steps > 0 || !result.first_slice_sent || result.cumulative_sum_kl > 0;
   figures.run_auc_bound = is_known ? result.AucBoundWith(0) : 1;
-  figures.all_runs_auc_bound = is_known ? result.AucBoundWith(result.earlier_sum_kl) : 1;
+  // The partner keeps what earlier runs sent, also those that no account counted, or that it has lost: a copy was put
+  // back.
+  figures.all_runs_auc_bound =
+      is_known ? std::max(result.AucBoundWith(result.earlier_sum_kl), result.ledger_auc_bound) : 1;
 }
 
 void AddAttacks(const RunResult& result, const LeakAuditor& auditor, RunFigures& figures) {

@@ -305,7 +305,8 @@ absl::StatusOr<TrainingInputs> RunOpening::Start(const v1::StartRequest& request
                         run_->records.journal(),
                         /*is_continued=*/continued_seed_.has_value(),
                         *counted_sum_kl,
-                        *in_flight};
+                        *in_flight,
+                        run_->records.ledger_auc_bound()};
 }
 
 }  // namespace splitveil

@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<RunTraining>> RunTraining::Create(Run* run, Train
   // and only this party reports a failure.
   run->end.SetOwnVerdict(CheckLabelsDiffer(run->context.agreement, *run->context.data, inputs.rows));
   if (!run->end.own_verdict().ok()) {
-    LogWarning("this run will exit 2 (the peer is not told): ", run->end.own_verdict().message());
+    LogWarning("this run will have no result (the peer is not told): ", run->end.own_verdict().message());
   }
   auto auditor =
       std::make_unique<LeakAuditor>(run->context.agreement, run->context.config.label_side_audit(),

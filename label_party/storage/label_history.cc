@@ -104,15 +104,16 @@ absl::Status CheckSameAccount(const std::string& ledger_path, const RunRow& run,
                    "account from now on"));
 }
 
-absl::Status CheckLifetime(const std::string& ledger_path, const LabelRun& planned) {
+absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, const LabelRun& planned) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> ledger, OpenIfThere(ledger_path));
   if (ledger == nullptr || planned.releases.empty()) {
-    return absl::OkStatus();
+    return AllRunsBound();
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> records, ledger->Runs());
   std::vector<LabelRun> runs;
   for (const RunRecord& record : records) {
-    if (AreOnSameLabels(record.run, planned.run) != SameLabels::kYes) {
+    // A run that continues has its own rows there already.
+    if (record.run.run_id == planned.run.run_id || AreOnSameLabels(record.run, planned.run) != SameLabels::kYes) {
       continue;
     }
     // A run that was stopped before its first answer released nothing, whatever it had planned.
@@ -125,7 +126,10 @@ absl::Status CheckLifetime(const std::string& ledger_path, const LabelRun& plann
   }
   // With the planned run as if it were complete: the refusal has to come before its first release.
   runs.push_back(planned);
-  const AllRunsBound bound = BoundOfAllRuns(runs);
+  return BoundOfAllRuns(runs);
+}
+
+absl::Status CheckLifetime(const AllRunsBound& bound) {
   if (bound.known <= bound.limit) {
     return absl::OkStatus();
   }

@@ -32,10 +32,13 @@ absl::StatusOr<std::string> OtherAccount(const std::string& ledger_path, const R
 // accepted a new one (`new_account`). Errors: InvalidArgument with both accounts; see LedgerReader.
 absl::Status CheckSameAccount(const std::string& ledger_path, const RunRow& run, bool new_account);
 
-// Checks that the releases that `planned` will make, with all those of the ledger's runs on the same labels, whichever
-// account counted them, stay within the least max_lifetime_auc_bound of these runs. Errors: ResourceExhausted, marked
-// as a halt; see LedgerReader.
-absl::Status CheckLifetime(const std::string& ledger_path, const LabelRun& planned);
+// What the releases that `planned` will make, with all those of the ledger's other runs on the same labels, whichever
+// account counted them, disclose together (BoundOfAllRuns). Errors: see LedgerReader.
+absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, const LabelRun& planned);
+
+// Checks that they stay within the least max_lifetime_auc_bound of these runs. Error: ResourceExhausted, marked as a
+// halt.
+absl::Status CheckLifetime(const AllRunsBound& bound);
 
 }  // namespace splitveil
 

@@ -190,6 +190,9 @@ absl::Status RunRecords::BeginLedger(RunRow row) {
     }
     return ledger_->Commit();  // Before anything is released: an audit must not find a release without its noise.
   };
+  SPLITVEIL_ASSIGN_OR_RETURN(const AllRunsBound with_ledger, BoundWithLedger(ledger_path_, planned));
+  // Beside a proved bound only a proved sum may stand.
+  ledger_auc_bound_ = with_ledger.not_proved.empty() ? with_ledger.known : 0.5;
   if (continues_) {
     SPLITVEIL_ASSIGN_OR_RETURN(
         ledger_, Ledger::Continue(ledger_path_, row, checkpoint_->header().continuation().ledger(), retained_steps));
@@ -199,7 +202,7 @@ absl::Status RunRecords::BeginLedger(RunRow row) {
   }
   // A new run only: these were checked when a continued run began, and its own rows would now count against it.
   SPLITVEIL_RETURN_IF_ERROR(CheckSameAccount(ledger_path_, row, run_->config.privacy_account().new_account()));
-  SPLITVEIL_RETURN_IF_ERROR(CheckLifetime(ledger_path_, planned));
+  SPLITVEIL_RETURN_IF_ERROR(CheckLifetime(with_ledger));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string other_account, OtherAccount(ledger_path_, row));
   if (checkpoint_ != nullptr) {
     row.resumed_from = checkpoint_->header().run_id();

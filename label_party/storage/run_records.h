@@ -87,6 +87,9 @@ class RunRecords {
 
   // Null before Begin.
   Ledger* ledger() const { return ledger_.get(); }
+  // AUC bound of this run together with the ledger's other runs on the same labels; 0.5 if nothing proved bounds it, or
+  // the method puts no noise on labels.
+  double ledger_auc_bound() const { return ledger_auc_bound_; }
   // Null before Begin, and of a run without checkpoints.
   ReleaseJournal* journal() const { return journal_.get(); }
 
@@ -119,6 +122,7 @@ class RunRecords {
   std::string run_id_;  // From Begin on.
   std::shared_ptr<const Checkpoint> checkpoint_;
   bool continues_ = false;  // The run of that checkpoint, and not only from its weights.
+  double ledger_auc_bound_ = 0.5;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<ReleaseJournal> journal_;
   std::unique_ptr<CheckpointWriter> writer_;  // Last: uses all above.

@@ -55,6 +55,7 @@ struct RunResult {
   StepSeries auc_bounds, step_auc_bounds;
   double cumulative_sum_kl = 0;               // Largest sum of divergences over the releases of one example.
   double earlier_sum_kl = 0;                  // The same of the runs before it: by its checkpoint, by its account.
+  double ledger_auc_bound = 0.5;              // RunRecords::ledger_auc_bound.
   double flip_epsilon = 0;                    // ProtectionReport::flip_epsilon.
   GateCounts gate;                            // Steps after the bottom model was frozen: FREEZE_BOTTOM.
   std::optional<int64_t> frozen_after_epoch;  // Whole epochs released before the gate froze the bottom model.

@@ -167,6 +167,7 @@ RunResult Beginnings(const TrainingInputs& inputs, double earlier_sum_kl,
   result.epochs = inputs.agreement.epochs();
   result.resumed_from = inputs.resumed == nullptr ? "" : inputs.resumed->name();  // Of a continued run: its own.
   result.earlier_sum_kl = earlier_sum_kl;
+  result.ledger_auc_bound = inputs.ledger_auc_bound;
   // With an account, 0: as in ProtectionReport.
   const bool has_own_flips = inputs.config.protection().has_label_dp() && !inputs.config.has_privacy_account();
   result.flip_epsilon = has_own_flips ? inputs.config.protection().label_dp().epsilon() : 0;

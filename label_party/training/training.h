@@ -48,6 +48,7 @@ struct TrainingInputs {
   bool is_continued = false;                  // The run of `resumed`, and not only from its weights.
   double counted_sum_kl = 0;                  // The largest sum that any checkpoint at hand has counted.
   int64_t in_flight_batches = 1;              // StartRequest's.
+  double ledger_auc_bound = 0.5;              // RunRecords::ledger_auc_bound.
 };
 
 // The parts, each borrowing from those above it. Not thread-safe.

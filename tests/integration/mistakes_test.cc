@@ -284,9 +284,10 @@ TEST_F(RunMistakesTest, SharedExamplesOfOneClassAreNoSuccessAndThePeerIsNotTold)
   }
   Prepare("nonlabel_party", table);
   StartBoth();
-  ExpectEnds(2, 0);
+  ExpectEnds(0, 0);
+  EXPECT_EQ(run_.label->Output(), "");  // No RESULT.
   EXPECT_THAT(run_.label->Errors(),
-              HasSubstr("expected labels that differ among the shared training examples, found "));
+              HasSubstr("no result: expected labels that differ among the shared training examples, found "));
 }
 
 TEST_F(RunMistakesTest, ColumnsThatNoLayerReadsAreRefused) {

@@ -145,6 +145,31 @@ TEST_F(PrivacyAccountRunTest, ANewAccountIsRefusedUnlessTheOperatorSaysSo) {
   EXPECT_EQ(LedgerValue(path_, "SELECT count(*) FROM event WHERE kind = 'new_account'"), "1");
 }
 
+// A copy put back does not know of the run after it; the ledger does, and so do all that state a sum.
+TEST_F(PrivacyAccountRunTest, ACopyOfTheAccountDoesNotMakeTheSumOfAllRunsSmaller) {
+  const std::string path = run_.label_config.privacy_account().path(), copy = run_.files.File("copy");
+  Complete(2);
+  label_.reset();
+  std::filesystem::copy_file(path, copy);
+  Complete(1);
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(1.25), kDigits);
+  label_.reset();
+  std::filesystem::copy_file(copy, path, std::filesystem::copy_options::overwrite_existing);
+  Complete(3);
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(1.25 + 1.0 / 9), kDigits);
+}
+
+// Flips of two runs are independent: the best test of both has AUC 0.82192 (its four outcomes, by hand).
+TEST_F(PrivacyAccountRunTest, ASecondRunOfFlipsWithoutAnAccountStatesWhatBothReveal) {
+  run_.label_config.clear_label_side_audit();
+  run_.label_config.clear_privacy_account();
+  run_.label_config.mutable_protection()->mutable_label_dp()->set_epsilon(1);
+  EXPECT_TRUE(RunConfigured().ok()) << nonlabel_status_;
+  EXPECT_NEAR(AllRunsBound(), 0.73106, 1e-5);
+  EXPECT_TRUE(RunConfigured().ok()) << nonlabel_status_;
+  EXPECT_NEAR(AllRunsBound(), 0.82192, 1e-5);
+}
+
 // 0.638 each, 0.691 together.
 TEST_F(PrivacyAccountRunTest, RunsOfAnotherAccountCountTowardsTheLimit) {
   run_.label_config.mutable_privacy_account()->set_max_lifetime_auc_bound(0.65);

@@ -72,11 +72,7 @@ std::vector<RunVerdict> JudgeRuns(const std::vector<LedgerRun>& runs, const v1::
     AllRunsBound all_runs;
     if (run.label_party() != nullptr && !verdict.only_predicts) {
       all_runs = BoundOfAllRuns(label_runs);
-      // Alone, the run's own figure says the same. Beside a proved bound only a proved sum may stand.
-      if (all_runs.runs > 1 && (all_runs.not_proved.empty() || !verdict.figures.is_proved())) {
-        verdict.figures.all_runs_auc_bound =
-            std::max(verdict.figures.all_runs_auc_bound, std::optional(all_runs.known));
-      }
+      verdict.figures = FiguresWith(run, all_runs);
     }
     // The promise is about one run and its account; a partner keeps what the earlier ones sent.
     const bool is_doubted = all_runs.possible >= 1 && !all_runs.doubt.empty();
@@ -97,7 +93,7 @@ std::vector<RunVerdict> JudgeRuns(const std::vector<LedgerRun>& runs, const v1::
     if (!verdict.only_predicts) {
       add(ConductFindings(run, policy));
       add(LeakFindings(run, policy));
-      add(BoundFindings(run, policy, all_runs));
+      add(BoundFindings(run, verdict.figures, policy, all_runs));
     }
     add(AttributeFindings(run, policy));
     add(LifetimeFindings(runs, run, policy));

@@ -50,19 +50,6 @@ AllRunsBound OnlyProved(AllRunsBound all_runs) {
   return all_runs;
 }
 
-// The accountant's one figure stands beside the cumulative attacks at the cut layer, where the noise is added. NaN
-// where it is missing.
-double OwnBound(const PartyRecords& party) {
-  double bound = std::nan("");
-  for (const LimitedFigure& figure :
-       FiguresAfterLastEpoch(party, [](const EpochLeakRow& row) { return row.gaussian_auc_bound; })) {
-    if (IsCumulativeAttack(figure.attack) && figure.layer == "cut" && std::isfinite(figure.value)) {
-      bound = std::isnan(bound) ? figure.value : std::max(bound, figure.value);
-    }
-  }
-  return bound;
-}
-
 std::string DescribeRuns(const PartyRecords& party, const AllRunsBound& all_runs) {
   std::vector<std::string> accounts;
   for (const std::string& account : all_runs.accounts) {
@@ -272,32 +259,12 @@ Finding ClaimNotRefuted(const LedgerRun& run, const ClaimCheckRow& audit) {
 
 }  // namespace
 
-std::optional<LabelRun> LabelRunOf(const LedgerRun& run) {
-  const PartyRecords* const party = run.label_party();
-  if (party == nullptr) {
-    return std::nullopt;
-  }
-  LabelRun of = {party->record.run, party->label_releases, party->all_runs};
-  if (const double bound = OwnBound(*party); std::isfinite(bound)) {
-    // Back to a divergence, which adds up over runs as AUCs do not.
-    of.sum_kl = SumKlOfGaussianAuc(bound);
-  }
-  // Noised labels count once a head has learned from them, be its gradients kept back: it may be served, or be where a
-  // later run starts.
-  const bool has_learned = party->released_nothing() && !party->label_releases.empty();
-  of.released = run.only_predicts() || (party->released_nothing() && !has_learned)    ? LabelRun::Released::kNothing
-                : has_learned || party->released_steps() > 0 || party->sent_a_slice() ? LabelRun::Released::kSomething
-                : party->record.status.empty() || party->record.status == "running"   ? LabelRun::Released::kUnknown
-                                                                                      : LabelRun::Released::kNothing;
-  return of;
-}
-
-std::vector<Finding> BoundFindings(const LedgerRun& run, const v1::AuditPolicy& policy, const AllRunsBound& of_all) {
+std::vector<Finding> BoundFindings(const LedgerRun& run, const RunFigures& figures, const v1::AuditPolicy& policy,
+                                   const AllRunsBound& of_all) {
   const AllRunsBound all_runs = policy.require_proved_bound() ? OnlyProved(of_all) : of_all;
   const PartyRecords nothing;
   const PartyRecords* const recorded = run.label_party();
   const PartyRecords& party = recorded != nullptr ? *recorded : nothing;
-  const RunFigures figures = FiguresOf(run);
   std::vector<Finding> findings;
   if (policy.has_max_run_auc_bound()) {
     findings.push_back(RunBound(run, party, all_runs, policy.max_run_auc_bound()));

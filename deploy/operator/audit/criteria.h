@@ -15,6 +15,7 @@
 #include "deploy/operator/records/run_records.h"
 
 #include "common/figures/all_runs.h"
+#include "common/figures/run_figures.h"
 
 #include "splitveil/v1/audit_policy.pb.h"
 
@@ -69,14 +70,13 @@ std::vector<Finding> LeakFindings(const LedgerRun& run, const v1::AuditPolicy& p
 // Whether all of `text` is as `pattern` says: * stands for any text, also none, ? for any one character.
 bool MatchesGlob(absl::string_view pattern, absl::string_view text);
 
-// What the label party of `run` released of its labels; nullopt without its ledger.
-std::optional<LabelRun> LabelRunOf(const LedgerRun& run);
-
 // Bounds of the run and of its steps where the policy limits them, that they are proved where it asks for that, and
 // that no attack exceeds them; always, where the run has recorded it, that its own scores do not refute the mu that it
 // claims. A run that released no gradient meets all of them. `all_runs`: of the runs on its labels up to this one,
 // which are held to the limit of the run's bound, and to the privacy account's own if there is one.
-std::vector<Finding> BoundFindings(const LedgerRun& run, const v1::AuditPolicy& policy, const AllRunsBound& all_runs);
+// `figures`: of the run (FiguresWith).
+std::vector<Finding> BoundFindings(const LedgerRun& run, const RunFigures& figures, const v1::AuditPolicy& policy,
+                                   const AllRunsBound& all_runs);
 
 // One finding for each limit that the policy sets, for the activations' bound alone of a run that only predicts. All
 // stand in the non-label party's ledger.

@@ -280,10 +280,9 @@ Json AuditJson(const std::vector<LedgerRun>& runs, const AuditReport& audit) {
 
 Json ReportJson(const std::vector<LedgerRun>& runs, const AuditReport* audit) {
   std::vector<std::vector<AttackLeak>> all_leaks;
-  std::vector<RunFigures> all_figures;
+  const std::vector<RunFigures> all_figures = FiguresOfAll(runs);
   for (const LedgerRun& run : runs) {
     all_leaks.push_back(AttackLeaks(run));
-    all_figures.push_back(FiguresOf(run));
   }
   const std::vector<RunChain> chains = FindChains(runs);
   // A verdict stands beside its run.

@@ -149,6 +149,30 @@ TEST(ConditionalLikelihoodTest, TakesThePriorOutOfAPosterior) {
   }
 }
 
+// Places that rounding moves by what p says would rank the rows of one label by p.
+TEST(ConditionalLikelihoodTest, ReadsFlippedLabelsWithoutWhatRoundingLeavesOfTheProbability) {
+  Releases rows(200, 3);
+  for (int64_t j = 0; j < 200; ++j) {
+    for (int64_t i = 0; i < kCols; ++i) {
+      rows.released.row(j)[i] = std::round(64 * rows.released.row(j)[i]) / 64;  // Coarser than any wire.
+      if (j % 4 == 0) {
+        rows.directions.row(j)[i] *= 1e-5F;  // What is sent of these is rounding alone.
+        rows.released.row(j)[i] = 0;
+      }
+    }
+  }
+  ReleasingHead head = rows.Head();
+  head.noise_negative = head.noise_positive = {std::nan(""), std::nan("")};
+  head.has_flipped_label = true;
+  const std::vector<double> scores = ConditionalLogRatios(rows.released, head);
+  for (size_t j = 0; j < scores.size(); ++j) {
+    EXPECT_EQ(scores[j], j % 4 == 0 ? 0 : rows.labels[j] - 0.5) << j;
+  }
+  head.releases_repeat = true;
+  EXPECT_EQ(RepeatPrecisions(head)[0], 0);
+  EXPECT_EQ(RepeatPrecisions(head)[1], 1);
+}
+
 TEST(ConditionalLikelihoodTest, KnowsThatGradientsWereClipped) {
   Releases releases(200, 8);
   for (int64_t j = 0; j < 200; ++j) {

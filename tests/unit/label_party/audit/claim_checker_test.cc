@@ -132,6 +132,7 @@ class FlippedLabelsTest : public ::testing::Test {
     const absl::StatusOr<Matrix> read = DecodeMatrix(wire, {"gradients", v1::FLOAT16, kExamples, 2});
     ASSERT_TRUE(read.ok());
     ReleasingHead head;
+    head.has_flipped_label = true;
     head.label_directions = directions;
     head.probabilities = probabilities;
     batch_.epoch = epoch;
