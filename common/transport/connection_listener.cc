@@ -326,6 +326,16 @@ absl::StatusOr<std::unique_ptr<ConnectionListener>> ConnectionListener::Create(a
   return std::unique_ptr<ConnectionListener>(new ConnectionListener(std::move(state)));
 }
 
+void ConnectionListener::EndAll() {
+  const absl::MutexLock lock(&state_->mutex);
+  state_->stopping = true;
+  for (Connection& connection : state_->connections) {
+    if (!connection.over) {
+      connection.End();
+    }
+  }
+}
+
 ConnectionListener::~ConnectionListener() {
   state_->watch.reset();
   {

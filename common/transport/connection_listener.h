@@ -76,6 +76,9 @@ class ConnectionListener {
   int port() const;
   // Once, when the server that `acceptor` belongs to has started. Errors: Internal if no thread can be started.
   absl::Status Serve(std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor);
+  // Accepts no more and ends all connections: their peers see that the server is gone. A call that comes while gRPC
+  // shuts down would end with CANCELLED, as if the peer had wanted it.
+  void EndAll();
   // A call of this peer, as grpc::ServerContext::peer names it, has been authorised.
   void MarkAuthorised(absl::string_view peer);
   // Whether a connection to the port is accepted within `limit`: makes one, which counts for nothing and is closed.

@@ -221,6 +221,10 @@ void LimitServer(grpc::ServerBuilder& builder, int64_t max_message_bytes) {
   // Before a handler runs: a message that is larger than agreed is refused without being parsed.
   builder.SetMaxReceiveMessageSize(ClampToInt(max_message_bytes));
   builder.SetMaxSendMessageSize(ClampToInt(max_message_bytes));
+  // A message is inflated before its size is looked at, to a thousand times its bytes. No party of ours compresses.
+  for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
+    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
+  }
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMillis);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMillis);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);

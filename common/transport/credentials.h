@@ -32,7 +32,8 @@ void RequireTls13();
 std::shared_ptr<grpc::ServerCredentials> ServerTlsCredentials(const TlsIdentity& identity,
                                                               int (*requests)() = &ReloadRequests);
 
-// Message limits both ways and keepalive, which must suit TlsChannel's: call on the builder of every server.
+// Message limits both ways, no compression, and keepalive, which must suit TlsChannel's: call on the builder of every
+// server.
 void LimitServer(grpc::ServerBuilder& builder, int64_t max_message_bytes);
 
 // Channel to the server that must prove to be `server_name` (peer_name, or own_name to ask one's own party for status).

@@ -81,7 +81,12 @@ absl::StatusOr<RunningServer> StartServer(const ServerOptions& options,
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMillis);
   LimitServer(builder, options.max_message_bytes);
   // A run needs a handful of calls at once; a peer that opens more must not cost a thread each.
-  builder.SetResourceQuota(grpc::ResourceQuota("splitveil").SetMaxThreads(kMaxThreads));
+  grpc::ResourceQuota quota("splitveil");
+  quota.SetMaxThreads(kMaxThreads);
+  if (options.max_memory_bytes > 0) {
+    quota.Resize(static_cast<size_t>(options.max_memory_bytes));
+  }
+  builder.SetResourceQuota(quota);
   for (grpc::Service* service : options.services) {
     builder.RegisterService(service);
   }

@@ -36,6 +36,9 @@ struct ServerOptions {
   std::vector<grpc::Service*> services;  // Not owned; must outlive the server. grpc.health.v1 comes by itself.
   // Whether a call that the credentials admit counts as authorised for the listener. Null: each does. Thread-safe.
   std::function<bool(const grpc::ServerContextBase&)> is_authorised = nullptr;
+  // Of all that is being read, about: beyond it gRPC ends calls, whosever they are. gRPC 1.51 compares a message with
+  // max_message_bytes once it has all of it. 0: no limit, for peers that a certificate has proven.
+  int64_t max_memory_bytes = 0;
 };
 
 struct RunningServer {

@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<Callers>> Callers::Create(const v1::ServingConfig
           ".outside: answers of this model would tell the caller labels that no account counts: train with "
           "protection { gaussian_label_dp { release_head_predicts: true } }, or remove the caller"));
     }
-    Entry entry = {caller, std::nullopt};
+    Entry entry = {caller, std::nullopt, std::make_unique<CallLimit>(kMostUnderWay)};
     if (!caller.token_path().empty()) {
       SPLITVEIL_ASSIGN_OR_RETURN(entry.token_sha256, ReadToken(field + ".token_path", caller.token_path()));
       if (!tokens.insert(*entry.token_sha256).second) {
@@ -60,9 +60,9 @@ absl::StatusOr<std::unique_ptr<Callers>> Callers::Create(const v1::ServingConfig
   return std::unique_ptr<Callers>(new Callers(std::move(entries), std::move(clock)));
 }
 
-absl::StatusOr<Callers::Caller> Callers::Find(const CallerProof& proof) const {
+std::optional<size_t> Callers::Find(const CallerProof& proof) const {
   if (proof.by_socket) {
-    return Caller{"owner", false, kOwner, {}};
+    return kOwner;
   }
   // The scheme's name has no case (RFC 9110, section 11.1).
   absl::string_view token = proof.authorization;
@@ -84,12 +84,26 @@ absl::StatusOr<Callers::Caller> Callers::Find(const CallerProof& proof) const {
       found = i;
     }
   }
+  return found;
+}
+
+absl::StatusOr<Callers::Caller> Callers::Admit(const CallerProof& proof) const {
+  const std::optional<size_t> found = Find(proof);
   if (!found.has_value()) {
     return absl::UnauthenticatedError(
         "the server does not know this caller: send the header \"authorization: Bearer TOKEN\" with a token of its "
         "configuration, or use a certificate with a name that is configured there");
   }
-  return Caller{entries_[*found].config.name(), entries_[*found].config.outside(), *found, {}};
+  if (*found == kOwner) {
+    return Caller{"owner", false, kOwner, nullptr};
+  }
+  const Entry& entry = entries_[*found];
+  auto slot = std::make_unique<const CallLimit::Slot>(entry.under_way.get());
+  if (!slot->granted()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("too many requests: ", kMostUnderWay, " of this caller are under way: wait for their answers"));
+  }
+  return Caller{entry.config.name(), entry.config.outside(), *found, std::move(slot)};
 }
 
 absl::Status Callers::Charge(Caller& caller, int64_t rows) {

@@ -17,6 +17,7 @@
 
 #include "common/crypto/digest.h"
 #include "common/process/steady_time.h"
+#include "common/transport/server.h"
 
 #include "splitveil/v1/party.pb.h"
 #include "splitveil/v1/serving.pb.h"
@@ -33,11 +34,18 @@ struct CallerProof {
 // Thread-safe.
 class Callers {
  public:
+  // Requests of one caller at a time: half of what gRPC or REST takes, so that a caller whose requests are slow does
+  // not keep out the others.
+  static constexpr int kMostUnderWay = 16;
+
+  // Of one request, which is under way for as long as this lives. Nobody else makes one: a function that takes it is
+  // for callers alone. The Callers must outlive it.
   struct Caller {
     std::string name;
     bool outside = false;
-    size_t place = 0;    // Among those configured.
-    SteadyTime charged;  // The latest Charge.
+    size_t place = 0;                             // Among those configured.
+    std::unique_ptr<const CallLimit::Slot> slot;  // Null: nothing limits this one.
+    SteadyTime charged = {};                      // The latest Charge.
   };
 
   // Reads the tokens. `protection`: the label party's in the run that trained the model. Errors: NotFound;
@@ -47,8 +55,10 @@ class Callers {
                                                          const v1::GradientProtection& protection,
                                                          SteadyClock clock = &SteadyNow);
 
-  // Tokens are compared in constant time. Errors: Unauthenticated.
-  absl::StatusOr<Caller> Find(const CallerProof& proof) const;
+  // Tokens are compared in constant time. Errors: Unauthenticated; ResourceExhausted where kMostUnderWay requests of
+  // this caller are under way.
+  absl::StatusOr<Caller> Admit(const CallerProof& proof) const;
+  bool Knows(const CallerProof& proof) const { return Find(proof).has_value(); }
   // Counts `rows` more answers. Errors: ResourceExhausted, and nothing is counted.
   absl::Status Charge(Caller& caller, int64_t rows) ABSL_LOCKS_EXCLUDED(mutex_);
   // The rows of the latest Charge, whose request got no answers.
@@ -60,6 +70,7 @@ class Callers {
   struct Entry {
     v1::Caller config;
     std::optional<Digest> token_sha256;
+    std::unique_ptr<CallLimit> under_way;
   };
   struct Day {
     std::optional<SteadyTime> begin;
@@ -68,6 +79,9 @@ class Callers {
 
   Callers(std::vector<Entry> entries, SteadyClock clock)
       : entries_(std::move(entries)), clock_(std::move(clock)), days_(entries_.size()) {}
+
+  // Its place.
+  std::optional<size_t> Find(const CallerProof& proof) const;
 
   const std::vector<Entry> entries_;
   const SteadyClock clock_;

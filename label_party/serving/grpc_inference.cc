@@ -1,28 +1,87 @@
 #include "label_party/serving/grpc_inference.h"
 
-#include <chrono>
+#include <algorithm>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
 #include <grpc/grpc_security_constants.h>
 #include <grpc/support/time.h>
+#include <grpcpp/support/proto_buffer_reader.h>
 #include <utility>
 
-#include "absl/time/time.h"
+#include "absl/strings/str_cat.h"
 
-#include "common/process/steady_time.h"
+#include "common/status/status_macros.h"
 #include "common/transport/client_call.h"
 
 namespace splitveil {
 namespace {
 
-template <typename Response>
-grpc::Status Put(absl::StatusOr<Response> made, Response* response) {
-  const absl::Status status = made.status();
-  if (status.ok()) {
-    *response = *std::move(made);
+using google::protobuf::FieldDescriptor;
+using google::protobuf::internal::WireFormatLite;
+
+// Numbers of the methods in grpc_service.proto.
+constexpr int kServerLive = 0, kServerReady = 1, kModelReady = 2, kServerMetadata = 3, kModelMetadata = 4,
+              kModelInfer = 5;
+
+// Whether the message of this type in `bytes` has no more than `left` fields and elements, which it counts down.
+bool HasFewFields(const google::protobuf::Descriptor& type, google::protobuf::io::CodedInputStream& bytes,
+                  int64_t& left) {
+  while (const uint32_t tag = bytes.ReadTag()) {
+    const WireFormatLite::WireType kind = WireFormatLite::GetTagWireType(tag);
+    // A group of an older syntax has fields that no descriptor tells.
+    if (--left < 0 || kind == WireFormatLite::WIRETYPE_START_GROUP) {
+      return false;
+    }
+    if (kind != WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
+      if (!WireFormatLite::SkipField(&bytes, tag)) {
+        return false;
+      }
+      continue;
+    }
+    int size = 0;
+    if (!bytes.ReadVarintSizeAsInt(&size)) {
+      return false;
+    }
+    const FieldDescriptor* const field = type.FindFieldByNumber(WireFormatLite::GetTagFieldNumber(tag));
+    if (field != nullptr && field->message_type() != nullptr) {
+      const auto outer = bytes.PushLimit(size);
+      if (!HasFewFields(*field->message_type(), bytes, left)) {
+        return false;
+      }
+      bytes.PopLimit(outer);
+    } else {
+      // Numbers one after the other, each of which may have one byte.
+      left -= field != nullptr && field->is_packable() ? size : 0;
+      if (!bytes.Skip(size)) {
+        return false;
+      }
+    }
   }
-  return ToGrpcStatus(status);
+  return left >= 0 && bytes.ConsumedEntireMessage();
 }
 
-// On the monotonic clock, as all our deadlines.
+template <typename Request, typename Stream>
+absl::Status Read(Stream& stream, int64_t max_fields, Request& request) {
+  grpc::ByteBuffer bytes;
+  if (!stream.Read(&bytes)) {
+    return absl::InvalidArgumentError("the request has no message, or one that is too long or came too slowly");
+  }
+  {
+    grpc::ProtoBufferReader reader(&bytes);
+    google::protobuf::io::CodedInputStream coded(&reader);
+    if (!HasFewFields(*Request::descriptor(), coded, max_fields)) {
+      return absl::InvalidArgumentError(
+          "the request is no message of its type, or has more elements than the server takes: ask for fewer ids at a "
+          "time");
+    }
+  }
+  return grpc::SerializationTraits<Request>::Deserialize(&bytes, &request).ok()
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError("the request is no message of its type");
+}
+
+// Of the client's, if it has one, on the monotonic clock as all our deadlines.
 SteadyTime DeadlineOf(const grpc::ServerContext& context) {
   const gpr_timespec left =
       gpr_time_sub(gpr_convert_clock_type(context.raw_deadline(), GPR_CLOCK_MONOTONIC), gpr_now(GPR_CLOCK_MONOTONIC));
@@ -31,9 +90,113 @@ SteadyTime DeadlineOf(const grpc::ServerContext& context) {
 
 }  // namespace
 
+class GrpcInference::Timed {
+ public:
+  Timed(GrpcInference* service, grpc::ServerContext* context, absl::Duration limit)
+      : service_(service), context_(context), end_(SteadyAfter(limit)) {
+    const absl::MutexLock lock(&service_->mutex_);
+    service_->ends_.emplace(context_, end_);
+  }
+  ~Timed() {
+    const absl::MutexLock lock(&service_->mutex_);
+    service_->ends_.erase(context_);
+  }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+  SteadyTime end() const { return end_; }
+
+ private:
+  GrpcInference* const service_;
+  grpc::ServerContext* const context_;
+  const SteadyTime end_;
+};
+
+template <typename Request, typename Response, typename Ask>
+void GrpcInference::ServeCallers(int method, Ask ask) {
+  using Stream = grpc::ServerReaderWriter<Response, grpc::ByteBuffer>;
+  const auto serve = [ask](GrpcInference* self, grpc::ServerContext* context, Stream* stream) {
+    OpenInference& protocol = *self->protocol_;
+    // Until the client has taken the answer: also then it holds a thread.
+    absl::StatusOr<Callers::Caller> caller = protocol.Admit(self->ProofOf(*context));
+    if (!caller.ok()) {
+      return ToGrpcStatus(protocol.CountRefusal(caller.status()));
+    }
+    const Timed timed(self, context, self->options_.request_limit);
+    Request request;
+    if (const absl::Status read = Read(*stream, self->options_.max_fields, request); !read.ok()) {
+      return ToGrpcStatus(protocol.CountRefusal(read));
+    }
+    ++self->under_way_;  // Before it looks whether the server stops: what it lets through, the end waits for.
+    const absl::StatusOr<Response> response = ask(request, *caller, std::min(DeadlineOf(*context), timed.end()));
+    const bool is_gone = response.ok() && !stream->Write(*response);
+    --self->under_way_;
+    return is_gone ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "the client is gone")
+                   : ToGrpcStatus(response.status());
+  };
+  MarkMethodStreamed(method,
+                     new grpc::internal::BidiStreamingHandler<GrpcInference, grpc::ByteBuffer, Response>(serve, this));
+}
+
+template <typename Response, typename Ask>
+void GrpcInference::ServeAll(int method, Ask ask) {
+  using Stream = grpc::ServerReaderWriter<Response, grpc::ByteBuffer>;
+  const auto serve = [ask](GrpcInference* self, grpc::ServerContext* context, Stream* stream) {
+    const Timed timed(self, context, self->options_.stranger_limit);
+    const CallLimit::Slot slot(&self->strangers_);
+    if (!slot.granted() && !self->IsCallers(*context)) {
+      return slot.Refusal("health");
+    }
+    stream->Write(ask());
+    return grpc::Status::OK;
+  };
+  MarkMethodStreamed(method,
+                     new grpc::internal::BidiStreamingHandler<GrpcInference, grpc::ByteBuffer, Response>(serve, this));
+}
+
+GrpcInference::GrpcInference(OpenInference* protocol, const Options& options) : protocol_(protocol), options_(options) {
+  using Caller = Callers::Caller;
+  ServeAll<inference::ServerLiveResponse>(kServerLive, [] {
+    inference::ServerLiveResponse response;
+    response.set_live(true);
+    return response;
+  });
+  ServeAll<inference::ServerReadyResponse>(kServerReady, [protocol] {
+    inference::ServerReadyResponse response;
+    response.set_ready(protocol->ServerReady());
+    return response;
+  });
+  ServeCallers<inference::ModelReadyRequest, inference::ModelReadyResponse>(
+      kModelReady, [protocol](const auto& request, const Caller& caller, SteadyTime /*deadline*/) {
+        return protocol->ModelReady(request, caller);
+      });
+  ServeCallers<inference::ServerMetadataRequest, inference::ServerMetadataResponse>(
+      kServerMetadata, [](const auto& /*request*/, const Caller& caller, SteadyTime /*deadline*/) {
+        return OpenInference::ServerMetadata(caller);
+      });
+  ServeCallers<inference::ModelMetadataRequest, inference::ModelMetadataResponse>(
+      kModelMetadata, [protocol](const auto& request, const Caller& caller, SteadyTime /*deadline*/) {
+        return protocol->ModelMetadata(request, caller);
+      });
+  ServeCallers<inference::ModelInferRequest, inference::ModelInferResponse>(
+      kModelInfer, [protocol](const auto& request, Caller& caller, SteadyTime deadline) {
+        return protocol->ModelInfer(request, caller, deadline);
+      });
+}
+
+void GrpcInference::EndSlowCalls() {
+  const SteadyTime now = SteadyNow();
+  const absl::MutexLock lock(&mutex_);  // A call cannot end meanwhile.
+  for (const auto& [context, end] : ends_) {
+    if (end < now) {
+      context->TryCancel();
+    }
+  }
+}
+
 CallerProof GrpcInference::ProofOf(const grpc::ServerContextBase& context) const {
   CallerProof proof;
-  proof.by_socket = by_socket_;
+  proof.by_socket = options_.by_socket;
   const auto& metadata = context.client_metadata();
   if (const auto found = metadata.find("authorization"); found != metadata.end()) {
     proof.authorization.assign(found->second.data(), found->second.size());
@@ -44,43 +207,6 @@ CallerProof GrpcInference::ProofOf(const grpc::ServerContextBase& context) const
     }
   }
   return proof;
-}
-
-grpc::Status GrpcInference::ServerLive(grpc::ServerContext* /*context*/,
-                                       const inference::ServerLiveRequest* /*request*/,
-                                       inference::ServerLiveResponse* response) {
-  response->set_live(true);
-  return grpc::Status::OK;
-}
-
-grpc::Status GrpcInference::ServerReady(grpc::ServerContext* /*context*/,
-                                        const inference::ServerReadyRequest* /*request*/,
-                                        inference::ServerReadyResponse* response) {
-  response->set_ready(protocol_->ServerReady());
-  return grpc::Status::OK;
-}
-
-grpc::Status GrpcInference::ModelReady(grpc::ServerContext* /*context*/, const inference::ModelReadyRequest* request,
-                                       inference::ModelReadyResponse* response) {
-  const absl::StatusOr<bool> ready = protocol_->ModelReady(*request);
-  response->set_ready(ready.ok() && *ready);
-  return ToGrpcStatus(ready.status());
-}
-
-grpc::Status GrpcInference::ServerMetadata(grpc::ServerContext* context,
-                                           const inference::ServerMetadataRequest* /*request*/,
-                                           inference::ServerMetadataResponse* response) {
-  return Put(protocol_->ServerMetadata(ProofOf(*context)), response);
-}
-
-grpc::Status GrpcInference::ModelMetadata(grpc::ServerContext* context, const inference::ModelMetadataRequest* request,
-                                          inference::ModelMetadataResponse* response) {
-  return Put(protocol_->ModelMetadata(*request, ProofOf(*context)), response);
-}
-
-grpc::Status GrpcInference::ModelInfer(grpc::ServerContext* context, const inference::ModelInferRequest* request,
-                                       inference::ModelInferResponse* response) {
-  return Put(protocol_->ModelInfer(*request, ProofOf(*context), DeadlineOf(*context)), response);
 }
 
 }  // namespace splitveil

@@ -2,42 +2,68 @@
 #ifndef SPLITVEIL_LABEL_PARTY_SERVING_GRPC_INFERENCE_H_
 #define SPLITVEIL_LABEL_PARTY_SERVING_GRPC_INFERENCE_H_
 
+#include <atomic>
+#include <cstdint>
 #include <grpcpp/server_context.h>
-#include <grpcpp/support/status.h>
+#include <map>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+#include "common/process/steady_time.h"
+#include "common/transport/server.h"
 #include "label_party/serving/open_inference.h"
 
 #include "inference/grpc_service.grpc.pb.h"
 
 namespace splitveil {
 
-// Thread-safe.
+// gRPC reads and parses the message of a unary call before it calls anybody, whoever sends it and however long it is.
+// So here each call is served as if it were a stream: the caller is looked at first, and only then is a message read.
+// Of strangers, who may ask whether the server lives and is ready, no message is read at all. Thread-safe.
 class GrpcInference final : public inference::GRPCInferenceService::Service {
  public:
-  // `by_socket`: CallerProof's. `protocol`: not owned; must outlive this.
-  GrpcInference(OpenInference* protocol, bool by_socket) : protocol_(protocol), by_socket_(by_socket) {}
+  struct Options {
+    bool by_socket = false;  // CallerProof's.
+    // Of a request, those of the messages in it included, and the elements of lists: what is parsed may take fifty
+    // times the bytes of a field without content.
+    int64_t max_fields = 0;
+    // From the beginning of a call to the end of its answer, and the same of a stranger's.
+    absl::Duration request_limit = absl::Seconds(30), stranger_limit = absl::Seconds(5);
+  };
+
+  // `protocol`: not owned; must outlive this.
+  GrpcInference(OpenInference* protocol, const Options& options);
 
   // Whether a call is a caller's: of strangers the listener keeps fewer connections.
-  bool IsCallers(const grpc::ServerContextBase& context) const { return protocol_->Admit(ProofOf(context)).ok(); }
-
-  grpc::Status ServerLive(grpc::ServerContext* context, const inference::ServerLiveRequest* request,
-                          inference::ServerLiveResponse* response) override;
-  grpc::Status ServerReady(grpc::ServerContext* context, const inference::ServerReadyRequest* request,
-                           inference::ServerReadyResponse* response) override;
-  grpc::Status ModelReady(grpc::ServerContext* context, const inference::ModelReadyRequest* request,
-                          inference::ModelReadyResponse* response) override;
-  grpc::Status ServerMetadata(grpc::ServerContext* context, const inference::ServerMetadataRequest* request,
-                              inference::ServerMetadataResponse* response) override;
-  grpc::Status ModelMetadata(grpc::ServerContext* context, const inference::ModelMetadataRequest* request,
-                             inference::ModelMetadataResponse* response) override;
-  grpc::Status ModelInfer(grpc::ServerContext* context, const inference::ModelInferRequest* request,
-                          inference::ModelInferResponse* response) override;
+  bool IsCallers(const grpc::ServerContextBase& context) const { return protocol_->Knows(ProofOf(context)); }
+  // Ends the calls that have taken longer than they may: the client sends, or takes its answer, too slowly. Somebody
+  // has to call it every now and then.
+  void EndSlowCalls() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Requests of callers that have been read and whose answers have not been taken.
+  int under_way() const { return under_way_; }
 
  private:
+  static constexpr int kMostOfStrangers = 4;  // Their calls at a time; others are refused at once.
+
+  // A call that EndSlowCalls sees, as long as this lives.
+  class Timed;
+
+  // Serves `method`, its number in the .proto, with what `ask` makes of a request, its caller and its deadline.
+  template <typename Request, typename Response, typename Ask>
+  void ServeCallers(int method, Ask ask);
+  // For everybody, with what `ask` says.
+  template <typename Response, typename Ask>
+  void ServeAll(int method, Ask ask);
   CallerProof ProofOf(const grpc::ServerContextBase& context) const;
 
   OpenInference* const protocol_;
-  const bool by_socket_;
+  const Options options_;
+  CallLimit strangers_{kMostOfStrangers};
+  std::atomic<int> under_way_{0};
+  absl::Mutex mutex_;
+  std::map<grpc::ServerContext*, SteadyTime> ends_ ABSL_GUARDED_BY(mutex_);  // Of the calls under way.
 };
 
 }  // namespace splitveil

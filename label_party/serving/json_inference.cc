@@ -18,16 +18,18 @@ absl::Status Unfit(absl::string_view field, absl::string_view expected) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": expected ", expected));
 }
 
-// Discarded: the body is no JSON, or has more levels or objects than any request: each bracket would cost a hundred
-// bytes, and each object a look at all before it.
-json Parse(absl::string_view body) {
+// Discarded: the body is no JSON, or has more levels, objects or values than any request: each bracket would cost a
+// hundred bytes, and each object a look at all before it.
+json Parse(absl::string_view body, int64_t max_values) {
   bool too_much = false;
   int objects = 0;
+  int64_t values = 0;
   json parsed = json::parse(
       body.begin(), body.end(),
       [&](int depth, json::parse_event_t event, const json&) {
         objects += event == json::parse_event_t::object_start ? 1 : 0;
-        too_much = too_much || depth > kMaxDepth || objects > kMaxObjects;
+        values += event == json::parse_event_t::value || event == json::parse_event_t::array_start ? 1 : 0;
+        too_much = too_much || depth > kMaxDepth || objects > kMaxObjects || values > max_values;
         return !too_much;
       },
       /*allow_exceptions=*/false);
@@ -95,10 +97,10 @@ json Described(const Tensor& tensor) {
 
 }  // namespace
 
-absl::StatusOr<inference::ModelInferRequest> InferRequestOfJson(absl::string_view body) {
-  const json parsed = Parse(body);
+absl::StatusOr<inference::ModelInferRequest> InferRequestOfJson(absl::string_view body, int64_t max_values) {
+  const json parsed = Parse(body, max_values);
   if (!parsed.is_object()) {
-    return Unfit("body", "a JSON object");
+    return Unfit("body", "a JSON object, with no more ids than one request may have");
   }
   inference::ModelInferRequest request;
   SPLITVEIL_ASSIGN_OR_RETURN(*request.mutable_id(), TextIn(parsed, "id", "body"));

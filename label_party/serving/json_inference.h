@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_LABEL_PARTY_SERVING_JSON_INFERENCE_H_
 #define SPLITVEIL_LABEL_PARTY_SERVING_JSON_INFERENCE_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -12,8 +13,9 @@
 namespace splitveil {
 
 // The body of an inference request. Tensors of type BYTES alone, whose elements are strings; nested lists are read in
-// their order. Parameters are passed over. Errors: InvalidArgument with the field.
-absl::StatusOr<inference::ModelInferRequest> InferRequestOfJson(absl::string_view body);
+// their order. Parameters are passed over. `max_values`: those of the body, lists included, which take twenty times
+// their bytes of memory. Errors: InvalidArgument with the field.
+absl::StatusOr<inference::ModelInferRequest> InferRequestOfJson(absl::string_view body, int64_t max_values);
 
 // Of a response without raw contents. A number that is not finite is null: JSON has none.
 std::string JsonOf(const inference::ModelInferResponse& response);

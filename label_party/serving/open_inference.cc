@@ -29,10 +29,11 @@ std::vector<int64_t> ShapeOf(const Task& task, int64_t rows) {
   return task.kind == Task::Kind::kMultiClass ? std::vector<int64_t>{rows, task.classes} : std::vector<int64_t>{rows};
 }
 
-// The elements of a raw tensor of type BYTES: each after its length, 4 bytes, little-endian.
-absl::StatusOr<std::vector<absl::string_view>> SplitRaw(absl::string_view raw) {
+// The elements of a raw tensor of type BYTES: each after its length, 4 bytes, little-endian. Those beyond `most` by
+// more than one are not looked at: an element without content has four bytes there, and four times as many here.
+absl::StatusOr<std::vector<absl::string_view>> SplitRaw(absl::string_view raw, int64_t most) {
   std::vector<absl::string_view> elements;
-  while (!raw.empty()) {
+  while (!raw.empty() && static_cast<int64_t>(elements.size()) <= most) {
     uint32_t size = 0;
     if (raw.size() >= sizeof(size)) {
       std::memcpy(&size, raw.data(), sizeof(size));
@@ -49,7 +50,7 @@ absl::StatusOr<std::vector<absl::string_view>> SplitRaw(absl::string_view raw) {
   return elements;
 }
 
-absl::StatusOr<std::vector<absl::string_view>> IdsOf(const ModelInferRequest& request) {
+absl::StatusOr<std::vector<absl::string_view>> IdsOf(const ModelInferRequest& request, int64_t most) {
   if (request.inputs_size() != 1 || request.inputs(0).name() != kId) {
     return absl::InvalidArgumentError(
         "inputs: give one, \"id\": the stored values of a row cannot be replaced in a request");
@@ -61,7 +62,7 @@ absl::StatusOr<std::vector<absl::string_view>> IdsOf(const ModelInferRequest& re
     if (request.raw_input_contents_size() != 1 || !ids.empty()) {
       return absl::InvalidArgumentError("raw_input_contents: give one for the input, and no contents beside it");
     }
-    SPLITVEIL_ASSIGN_OR_RETURN(ids, SplitRaw(request.raw_input_contents(0)));
+    SPLITVEIL_ASSIGN_OR_RETURN(ids, SplitRaw(request.raw_input_contents(0), most));
   }
   // [n, 1] is how clients that think of tables say [n].
   const auto n = static_cast<int64_t>(ids.size());
@@ -147,17 +148,18 @@ absl::StatusOr<std::shared_ptr<ServedVersion>> OpenInference::FindVersion(const 
                                                 absl::StrJoin(versions_->Numbers(), ", "), "], or name none"));
 }
 
-absl::StatusOr<bool> OpenInference::ModelReady(const inference::ModelReadyRequest& request) const {
+absl::StatusOr<inference::ModelReadyResponse> OpenInference::ModelReady(const inference::ModelReadyRequest& request,
+                                                                        const Callers::Caller& /*caller*/) const {
   const absl::Status found = FindVersion(request.name(), request.version()).status();
   if (absl::IsNotFound(found)) {
-    // Anyone may ask this: what there is instead is for callers alone.
-    return absl::NotFoundError("there is no such model or version");
+    return found;
   }
-  return found.ok() && !stopping_;
+  inference::ModelReadyResponse response;
+  response.set_ready(found.ok() && !stopping_);
+  return response;
 }
 
-absl::StatusOr<inference::ServerMetadataResponse> OpenInference::ServerMetadata(const CallerProof& proof) const {
-  SPLITVEIL_RETURN_IF_ERROR(callers_->Find(proof).status());
+inference::ServerMetadataResponse OpenInference::ServerMetadata(const Callers::Caller& /*caller*/) {
   inference::ServerMetadataResponse response;
   response.set_name("splitveil");
   response.set_version(Version());
@@ -165,8 +167,7 @@ absl::StatusOr<inference::ServerMetadataResponse> OpenInference::ServerMetadata(
 }
 
 absl::StatusOr<inference::ModelMetadataResponse> OpenInference::ModelMetadata(
-    const inference::ModelMetadataRequest& request, const CallerProof& proof) const {
-  SPLITVEIL_RETURN_IF_ERROR(callers_->Find(proof).status());
+    const inference::ModelMetadataRequest& request, const Callers::Caller& /*caller*/) const {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<ServedVersion> version,
                              FindVersion(request.name(), request.version()));
   inference::ModelMetadataResponse response;
@@ -182,20 +183,17 @@ absl::StatusOr<inference::ModelMetadataResponse> OpenInference::ModelMetadata(
   return response;
 }
 
-absl::StatusOr<ModelInferResponse> OpenInference::ModelInfer(const ModelInferRequest& request, const CallerProof& proof,
+absl::StatusOr<ModelInferResponse> OpenInference::ModelInfer(const ModelInferRequest& request, Callers::Caller& caller,
                                                              SteadyTime deadline) {
   const SteadyTime arrived = SteadyNow();
   int64_t version = 0;
-  ++under_way_;  // Before it looks whether the server stops: what it lets through, the end waits for.
-  absl::StatusOr<ModelInferResponse> response = Infer(request, proof, deadline, version);
-  --under_way_;
+  absl::StatusOr<ModelInferResponse> response = Infer(request, caller, deadline, version);
   metrics_->CountRequest(response.status().code(), version, SecondsSince(arrived));
   return response;
 }
 
-absl::StatusOr<ModelInferResponse> OpenInference::Infer(const ModelInferRequest& request, const CallerProof& proof,
+absl::StatusOr<ModelInferResponse> OpenInference::Infer(const ModelInferRequest& request, Callers::Caller& caller,
                                                         SteadyTime deadline, int64_t& number) {
-  SPLITVEIL_ASSIGN_OR_RETURN(Callers::Caller caller, callers_->Find(proof));
   if (stopping_) {
     return absl::UnavailableError("the server is stopping");
   }
@@ -204,7 +202,7 @@ absl::StatusOr<ModelInferResponse> OpenInference::Infer(const ModelInferRequest&
   if (caller.outside && !version->has_learned_from_noised_labels()) {
     return absl::PermissionDeniedError("this version has learned from labels that this caller may not see");
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<absl::string_view> ids, IdsOf(request));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<absl::string_view> ids, IdsOf(request, queue_->max_batch_rows()));
   ModelInferResponse response;
   const Task& task = version->data().task();
   SPLITVEIL_RETURN_IF_ERROR(AddOutputs(request, task, Answers(), response));  // Before anything is counted.
@@ -224,8 +222,7 @@ absl::StatusOr<ModelInferResponse> OpenInference::Infer(const ModelInferRequest&
   return response;
 }
 
-absl::StatusOr<std::string> OpenInference::Metrics(const CallerProof& proof) const {
-  SPLITVEIL_ASSIGN_OR_RETURN(const Callers::Caller caller, callers_->Find(proof));
+absl::StatusOr<std::string> OpenInference::Metrics(const Callers::Caller& caller) const {
   // How often the others ask is no outside caller's business.
   if (caller.outside) {
     return absl::PermissionDeniedError("metrics are for the label party's own callers");

@@ -24,7 +24,7 @@ namespace splitveil {
 // Input "id" BYTES [n]. Outputs "probability" FP32 [n], with several classes [n, classes]; of a regression "prediction"
 // FP32 [n]; and "found" BOOL [n]. An id that is not known has NaN, and spoils no other.
 //
-// Health is for everybody; all else for a caller. Thread-safe.
+// ServerReady is for everybody; all else for a caller. Thread-safe.
 class OpenInference {
  public:
   // `model_name`: that of the run. All pointers: not owned; must outlive this.
@@ -34,35 +34,36 @@ class OpenInference {
 
   // False before the first version and from StopAnswering on.
   bool ServerReady() const { return !stopping_ && versions_->Find() != nullptr; }
+  // Before the request is read. Errors: see Callers::Admit.
+  absl::StatusOr<Callers::Caller> Admit(const CallerProof& proof) const { return callers_->Admit(proof); }
+  bool Knows(const CallerProof& proof) const { return callers_->Knows(proof); }
   // Errors: NotFound for another model or a version that is not served.
-  absl::StatusOr<bool> ModelReady(const inference::ModelReadyRequest& request) const;
-  absl::StatusOr<inference::ServerMetadataResponse> ServerMetadata(const CallerProof& proof) const;
+  absl::StatusOr<inference::ModelReadyResponse> ModelReady(const inference::ModelReadyRequest& request,
+                                                           const Callers::Caller& caller) const;
+  static inference::ServerMetadataResponse ServerMetadata(const Callers::Caller& caller);
   absl::StatusOr<inference::ModelMetadataResponse> ModelMetadata(const inference::ModelMetadataRequest& request,
-                                                                 const CallerProof& proof) const;
-  // Errors: Unauthenticated; NotFound for another model or version; InvalidArgument for other inputs or outputs;
-  // PermissionDenied for an outside caller where the version has learned from true labels; ResourceExhausted beyond
-  // what the caller or the queue may have; DeadlineExceeded; Unavailable without a version, and while the server stops.
+                                                                 const Callers::Caller& caller) const;
+  // Errors: NotFound for another model or version; InvalidArgument for other inputs or outputs; PermissionDenied for an
+  // outside caller where the version has learned from true labels; ResourceExhausted beyond what the caller or the
+  // queue may have; DeadlineExceeded; Unavailable without a version, and while the server stops.
   absl::StatusOr<inference::ModelInferResponse> ModelInfer(const inference::ModelInferRequest& request,
-                                                           const CallerProof& proof, SteadyTime deadline);
-  // Whether it is a caller's. Errors: Unauthenticated.
-  absl::Status Admit(const CallerProof& proof) const { return callers_->Find(proof).status(); }
+                                                           Callers::Caller& caller, SteadyTime deadline);
   // Counts a request that was refused before it could be read; `status`.
   absl::Status CountRefusal(absl::Status status) {
     metrics_->CountRequest(status.code(), /*version=*/0, /*seconds=*/0);
     return status;
   }
-  // Figures for Prometheus. Errors: Unauthenticated; PermissionDenied for an outside caller.
-  absl::StatusOr<std::string> Metrics(const CallerProof& proof) const;
+  // Figures for Prometheus. Errors: PermissionDenied for an outside caller.
+  absl::StatusOr<std::string> Metrics(const Callers::Caller& caller) const;
 
   // New requests are refused from now on; those under way go on.
   void StopAnswering() { stopping_ = true; }
-  int under_way() const { return under_way_; }
 
  private:
   // Errors: NotFound; Unavailable where there is no version yet.
   absl::StatusOr<std::shared_ptr<ServedVersion>> FindVersion(const std::string& name, const std::string& version) const;
   absl::StatusOr<inference::ModelInferResponse> Infer(const inference::ModelInferRequest& request,
-                                                      const CallerProof& proof, SteadyTime deadline, int64_t& version);
+                                                      Callers::Caller& caller, SteadyTime deadline, int64_t& version);
 
   const std::string model_name_;
   const VersionWatch* const versions_;
@@ -70,7 +71,6 @@ class OpenInference {
   Callers* const callers_;
   ServingMetrics* const metrics_;
   std::atomic<bool> stopping_{false};
-  std::atomic<int> under_way_{0};
 };
 
 }  // namespace splitveil

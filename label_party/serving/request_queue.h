@@ -38,6 +38,7 @@ class RequestQueue {
   RequestQueue(const RequestQueue&) = delete;
   RequestQueue& operator=(const RequestQueue&) = delete;
 
+  int64_t max_batch_rows() const { return options_.max_batch_rows; }
   // Answers of `version` for `ids`, which must live until it returns. Errors: InvalidArgument for no id, or more than
   // max_batch_rows; ResourceExhausted, at once, where more than max_queued_rows would wait; DeadlineExceeded where its
   // turn came after `deadline`, and nothing was computed; those of AnswerSource.

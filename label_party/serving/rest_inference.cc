@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,6 +22,7 @@ namespace splitveil {
 namespace {
 
 constexpr char kJson[] = "application/json";
+constexpr char kLive[] = "/v2/health/live", kReady[] = "/v2/health/ready";
 constexpr int kOk = 200, kBadRequest = 400, kNotFound = 404;
 // cpp-httplib matches paths by std::regex, whose depth grows with the path.
 constexpr size_t kMaxPathBytes = 512;
@@ -97,10 +99,11 @@ absl::StatusOr<std::string> BodyOf(const httplib::Request& request, const httpli
 
 class RestInference::Routes : private HttpRoutes {
  public:
-  Routes(const HttpPlace& place, size_t max_body_bytes, OpenInference* protocol)
+  Routes(const HttpPlace& place, size_t max_body_bytes, int64_t max_values, OpenInference* protocol)
       : protocol_(protocol),
         by_socket_(absl::StartsWith(place.listen_address, "unix:")),
-        max_body_bytes_(max_body_bytes) {
+        max_body_bytes_(max_body_bytes),
+        max_values_(max_values) {
     set_payload_max_length(max_body_bytes);
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
       ++under_way_;
@@ -118,53 +121,59 @@ class RestInference::Routes : private HttpRoutes {
       }
     });
     AddHealth();
-    Get("/v2", [this](const httplib::Request& request, httplib::Response& response) {
-      PutMessage(protocol_->ServerMetadata(ProofOf(request)), response);
+    Get("/v2", [](const httplib::Request&, httplib::Response& response) {
+      response.set_content(JsonOf(OpenInference::ServerMetadata(*reading_.caller)), kJson);
     });
     Get("/v2/models/([^/]+)(?:/versions/([^/]+))?", [this](const httplib::Request& request,
                                                            httplib::Response& response) {
-      PutMessage(protocol_->ModelMetadata(Asked<inference::ModelMetadataRequest>(request), ProofOf(request)), response);
+      PutMessage(protocol_->ModelMetadata(Asked<inference::ModelMetadataRequest>(request), *reading_.caller), response);
     });
     Post("/v2/models/([^/]+)(?:/versions/([^/]+))?/infer",
          [this](const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& reader) {
            PutMessage(Infer(request, reader), response);
          });
-    Get("/metrics", [this](const httplib::Request& request, httplib::Response& response) {
-      const absl::StatusOr<std::string> text = protocol_->Metrics(ProofOf(request));
+    Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
+      const absl::StatusOr<std::string> text = protocol_->Metrics(*reading_.caller);
       text.ok() ? response.set_content(*text, kMetricsContentType) : Refuse(text.status(), response);
     });
   }
 
   void ServeOne(HttpConnection& connection) {
-    reading_ = {&connection, false};
+    reading_ = {&connection, false, std::nullopt};
     Serve(connection);
     under_way_ -= reading_.has_request ? 1 : 0;
+    reading_.caller.reset();
   }
   int under_way() const { return under_way_; }
 
  private:
   void AddHealth() {
-    Get("/v2/health/live",
-        [](const httplib::Request&, httplib::Response& response) { PutFlag("live", true, response); });
-    Get("/v2/health/ready", [this](const httplib::Request&, httplib::Response& response) {
+    Get(kLive, [](const httplib::Request&, httplib::Response& response) { PutFlag("live", true, response); });
+    Get(kReady, [this](const httplib::Request&, httplib::Response& response) {
       PutFlag("ready", protocol_->ServerReady(), response);
     });
     Get("/v2/models/([^/]+)(?:/versions/([^/]+))?/ready",
         [this](const httplib::Request& request, httplib::Response& response) {
-          const absl::StatusOr<bool> ready = protocol_->ModelReady(Asked<inference::ModelReadyRequest>(request));
-          ready.ok() ? PutFlag("ready", *ready, response) : Refuse(ready.status(), response);
+          const absl::StatusOr<inference::ModelReadyResponse> ready =
+              protocol_->ModelReady(Asked<inference::ModelReadyRequest>(request), *reading_.caller);
+          ready.ok() ? PutFlag("ready", ready->ready(), response) : Refuse(ready.status(), response);
         });
   }
 
-  // Before the body is read: until here a client has had a stranger's few bytes and seconds.
+  // Before the body is read: until here a client has had a stranger's few bytes and seconds. From here on all but
+  // health has a caller.
   absl::Status Admit(const httplib::Request& request) {
     if (request.path.size() > kMaxPathBytes) {
       return absl::NotFoundError("path: longer than any here");
     }
+    if (request.path == kLive || request.path == kReady) {
+      return absl::OkStatus();
+    }
+    SPLITVEIL_ASSIGN_OR_RETURN(reading_.caller,
+                               protocol_->Admit({by_socket_, request.get_header_value("Authorization"), {}}));
     if (request.method != "POST" || !absl::EndsWith(request.path, "/infer")) {
       return absl::OkStatus();
     }
-    SPLITVEIL_RETURN_IF_ERROR(protocol_->Admit(ProofOf(request)));
     // cpp-httplib would inflate the first without an end, and ends the second with an exception.
     if (request.has_header("Content-Encoding") || request.is_multipart_form_data()) {
       return absl::InvalidArgumentError("body: send plain JSON, neither compressed nor multipart/form-data");
@@ -179,31 +188,30 @@ class RestInference::Routes : private HttpRoutes {
     return absl::OkStatus();
   }
 
-  CallerProof ProofOf(const httplib::Request& request) const {
-    return {by_socket_, request.get_header_value("Authorization"), {}};
-  }
-
   absl::StatusOr<inference::ModelInferResponse> Infer(const httplib::Request& request,
                                                       const httplib::ContentReader& reader) {
     const SteadyTime deadline = SteadyAfter(kRequestLimit);
     const absl::StatusOr<std::string> body = BodyOf(request, reader);
-    absl::StatusOr<inference::ModelInferRequest> asked = body.ok() ? InferRequestOfJson(*body) : body.status();
+    absl::StatusOr<inference::ModelInferRequest> asked =
+        body.ok() ? InferRequestOfJson(*body, max_values_) : body.status();
     if (!asked.ok()) {
       return protocol_->CountRefusal(asked.status());
     }
     asked->set_model_name(request.matches[1]);
     asked->set_model_version(request.matches[2]);
-    return protocol_->ModelInfer(*asked, ProofOf(request), deadline);
+    return protocol_->ModelInfer(*asked, *reading_.caller, deadline);
   }
 
   OpenInference* const protocol_;
   const bool by_socket_;
   const size_t max_body_bytes_;
+  const int64_t max_values_;
   std::atomic<int> under_way_{0};
-  // Of this thread: the connection, and whether a request has come by it.
+  // Of this thread: the connection, whether a request has come by it, and whose it is.
   struct Reading {
     HttpConnection* connection = nullptr;
     bool has_request = false;
+    std::optional<Callers::Caller> caller;
   };
   static thread_local Reading reading_;
 };
@@ -215,8 +223,9 @@ RestInference::RestInference(std::unique_ptr<Routes> routes) : routes_(std::move
 RestInference::~RestInference() = default;
 
 absl::StatusOr<std::unique_ptr<RestInference>> RestInference::Start(const HttpPlace& place, size_t max_body_bytes,
-                                                                    OpenInference* protocol) {
-  std::unique_ptr<RestInference> rest(new RestInference(std::make_unique<Routes>(place, max_body_bytes, protocol)));
+                                                                    int64_t max_values, OpenInference* protocol) {
+  std::unique_ptr<RestInference> rest(
+      new RestInference(std::make_unique<Routes>(place, max_body_bytes, max_values, protocol)));
   SPLITVEIL_ASSIGN_OR_RETURN(rest->listener_,
                              HttpListener::Start(place, [routes = rest->routes_.get()](HttpConnection& connection) {
                                routes->ServeOne(connection);

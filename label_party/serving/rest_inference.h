@@ -3,6 +3,7 @@
 #define SPLITVEIL_LABEL_PARTY_SERVING_REST_INFERENCE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -18,13 +19,14 @@ namespace splitveil {
 // POST /v2/models/NAME[/versions/N]/infer
 // GET  /metrics                                 figures for Prometheus
 //
-// Errors are {"error": "..."}. A connection ends with its request. A body is read once its caller is known, and may
-// take 30 seconds; all else has 16 KiB and 5 seconds. Thread-safe.
+// Errors are {"error": "..."}. A connection ends with its request. Health is for everybody, all else for callers. A
+// body is read once its caller is known, and may take 30 seconds; all else has 16 KiB and the place's request_limit.
+// Thread-safe.
 class RestInference {
  public:
-  // `protocol`: not owned; must outlive this. Errors: as HttpListener::Start.
+  // `max_values`: see InferRequestOfJson. `protocol`: not owned; must outlive this. Errors: as HttpListener::Start.
   static absl::StatusOr<std::unique_ptr<RestInference>> Start(const HttpPlace& place, size_t max_body_bytes,
-                                                              OpenInference* protocol);
+                                                              int64_t max_values, OpenInference* protocol);
   ~RestInference();
 
   int port() const;

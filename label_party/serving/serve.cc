@@ -39,8 +39,14 @@
 namespace splitveil {
 namespace {
 
-constexpr int kThreads = 32;  // Requests at a time, of REST or at a socket; StartServer has as many.
+// Requests at a time, of REST or at a socket; StartServer has as many.
+constexpr int kThreads = 2 * Callers::kMostUnderWay;
 constexpr int64_t kBytesOfMessage = int64_t{64} << 10, kBytesOfRow = 1024;
+// Of a request beside its rows: names, shapes and parameters.
+constexpr int64_t kFieldsOfMessage = 1024;
+// Of connections and small messages; the largest message comes on top, once for each thread.
+constexpr int64_t kBytesOfConnections = int64_t{64} << 20;
+constexpr absl::Duration kStrangerLimit = absl::Seconds(2);
 constexpr absl::Duration kDrainLimit = absl::Seconds(10);
 constexpr absl::Duration kPoll = absl::Milliseconds(20);
 
@@ -59,6 +65,7 @@ absl::StatusOr<HttpPlace> PlaceOf(const char* field, const std::string& address,
   place.listen_address = address;
   place.threads = kThreads;
   place.gives_way = false;
+  place.request_limit = kStrangerLimit;
   if (const std::string path = SocketOf(place); !path.empty()) {
     place.listen_address = absl::StrCat("unix:", (std::filesystem::path(config_path).parent_path() / path).string());
     return place;
@@ -138,6 +145,12 @@ struct Servers {
 
   grpc::Server* grpc() const { return at_socket.has_value() ? at_socket->server.get() : at_port.server.get(); }
 
+  void EndSlowCalls() const {
+    if (service != nullptr) {
+      service->EndSlowCalls();
+    }
+  }
+
   // By grpc.health.v1, which tells each client that watches, also what it knows already.
   void SayReady(bool ready) {
     if (grpc() != nullptr && ready_said != ready) {
@@ -164,7 +177,11 @@ absl::Status StartServers(const Plan& plan, OpenInference* protocol, Servers& se
   if (plan.grpc.has_value()) {
     const std::string& address = plan.grpc->listen_address;
     const std::string socket = SocketOf(*plan.grpc);
-    servers.service = std::make_unique<GrpcInference>(protocol, !socket.empty());
+    GrpcInference::Options options;
+    options.by_socket = !socket.empty();
+    options.max_fields = kFieldsOfMessage + plan.config.max_batch_rows();
+    options.stranger_limit = kStrangerLimit;
+    servers.service = std::make_unique<GrpcInference>(protocol, options);
     if (!socket.empty()) {
       SPLITVEIL_ASSIGN_OR_RETURN(
           servers.at_socket, StartSocketServer({plan.grpc->field, socket, kThreads, max_bytes}, servers.service.get()));
@@ -174,14 +191,17 @@ absl::Status StartServers(const Plan& plan, OpenInference* protocol, Servers& se
           StartServer({address,
                        max_bytes,
                        {servers.service.get()},
-                       [service = servers.service.get()](const auto& call) { return service->IsCallers(call); }},
+                       [service = servers.service.get()](const auto& call) { return service->IsCallers(call); },
+                       kBytesOfConnections + kThreads * max_bytes},
                       CredentialsOf(plan)));
     }
     LogInfo("serves ", name, " by gRPC ", WhereOf(socket, servers.at_port.port));
   }
   if (plan.rest.has_value()) {
+    // In JSON each row may be a list of its own.
+    const int64_t max_values = kFieldsOfMessage + 2 * int64_t{plan.config.max_batch_rows()};
     SPLITVEIL_ASSIGN_OR_RETURN(servers.rest,
-                               RestInference::Start(*plan.rest, static_cast<size_t>(max_bytes), protocol));
+                               RestInference::Start(*plan.rest, static_cast<size_t>(max_bytes), max_values, protocol));
     servers.rest_socket = SocketOf(*plan.rest);
     LogInfo("serves ", name, " by REST ", WhereOf(servers.rest_socket, servers.rest->port()));
   }
@@ -194,10 +214,15 @@ void Drain(OpenInference& protocol, Servers& servers) {
   servers.SayReady(false);
   const SteadyTime limit = SteadyAfter(kDrainLimit);
   const auto under_way = [&] {
-    return protocol.under_way() > 0 || (servers.rest != nullptr && servers.rest->under_way() > 0);
+    return (servers.service != nullptr && servers.service->under_way() > 0) ||
+           (servers.rest != nullptr && servers.rest->under_way() > 0);
   };
   while (under_way() && SteadyNow() < limit) {
     absl::SleepFor(kPoll);
+  }
+  if (servers.at_port.listener != nullptr) {
+    absl::SleepFor(kPoll);  // The end of the last answer is under way.
+    servers.at_port.listener->EndAll();
   }
   if (servers.grpc() != nullptr) {
     servers.grpc()->Shutdown(GrpcDeadline(limit));
@@ -226,6 +251,7 @@ absl::Status Serve(const std::string& config_path) {
   }
   while (!StopRequested()) {
     servers.SayReady(protocol.ServerReady());
+    servers.EndSlowCalls();
     absl::SleepFor(kPoll);
   }
   Drain(protocol, servers);

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <gtest/gtest.h>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -29,7 +30,8 @@ class CallersTest : public ::testing::Test {
     return Callers::Create(config_, protection, [this] { return now_; });
   }
   static std::string NameOf(const Callers& callers, const CallerProof& proof) {
-    const absl::StatusOr<Callers::Caller> caller = callers.Find(proof);
+    const absl::StatusOr<Callers::Caller> caller = callers.Admit(proof);
+    EXPECT_EQ(callers.Knows(proof), caller.ok());
     return caller.ok() ? caller->name : std::string(absl::StatusCodeToString(caller.status().code()));
   }
 
@@ -65,25 +67,46 @@ TEST_F(CallersTest, ADayHasSoManyAnswersAndBeginsWithTheFirst) {
   Add("app", "0123456789abcdef").set_daily_answers(10);
   Add("other", "fedcba9876543210");
   const auto callers = *Create();
-  Callers::Caller app = *callers->Find({false, "Bearer 0123456789abcdef", {}});
+  Callers::Caller app = *callers->Admit({false, "Bearer 0123456789abcdef", {}});
   EXPECT_TRUE(callers->Charge(app, 7).ok());
   EXPECT_EQ(callers->Charge(app, 4).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(callers->Charge(app, 3).ok());
   now_ += std::chrono::hours(23);
   EXPECT_EQ(callers->Charge(app, 1).code(), absl::StatusCode::kResourceExhausted);
   for (const CallerProof& proof : {CallerProof{false, "Bearer fedcba9876543210", {}}, {true, "", {}}}) {
-    Callers::Caller unlimited = *callers->Find(proof);
+    Callers::Caller unlimited = *callers->Admit(proof);
     EXPECT_TRUE(callers->Charge(unlimited, 1'000'000'000).ok());
     callers->GiveBack(unlimited, 1'000'000'000);
   }
   callers->GiveBack(app, 2);  // Of a request that got no answer.
   EXPECT_EQ(callers->Charge(app, 3).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(callers->Charge(app, 2).ok());
-  const Callers::Caller yesterdays = app;
+  Callers::Caller yesterdays = *callers->Admit({false, "Bearer 0123456789abcdef", {}});
+  yesterdays.charged = app.charged;
   now_ += std::chrono::hours(1);
   EXPECT_TRUE(callers->Charge(app, 10).ok());
   callers->GiveBack(yesterdays, 2);
   EXPECT_EQ(callers->Charge(app, 1).code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(CallersTest, ACallerHasSoManyRequestsUnderWay) {
+  Add("app", "0123456789abcdef");
+  Add("other", "fedcba9876543210");
+  const auto callers = *Create();
+  const CallerProof app = {false, "Bearer 0123456789abcdef", {}}, socket = {true, "", {}};
+  std::vector<Callers::Caller> under_way, own;
+  for (int i = 0; i < Callers::kMostUnderWay; ++i) {
+    under_way.push_back(*callers->Admit(app));
+    own.push_back(*callers->Admit(socket));
+  }
+  EXPECT_EQ(callers->Admit(app).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(callers->Knows(app));
+  EXPECT_TRUE(callers->Admit({false, "Bearer fedcba9876543210", {}}).ok());
+  EXPECT_TRUE(callers->Admit(socket).ok());  // Nobody else can open it.
+  under_way.pop_back();
+  EXPECT_TRUE(callers->Admit(app).ok());
+  under_way.clear();
+  EXPECT_TRUE(callers->Admit(app).ok());
 }
 
 // Fails closed: every protection, of today and to come, but the one whose head learns from noised labels alone.
@@ -102,7 +125,7 @@ TEST_F(CallersTest, OutsideNeedsAHeadThatLearnsFromNoisedLabels) {
   protection.mutable_gaussian_label_dp()->set_release_head_predicts(true);
   const auto callers = Create(protection);
   ASSERT_TRUE(callers.ok()) << callers.status();
-  EXPECT_TRUE((*callers)->Find({false, "Bearer 0123456789abcdef", {}})->outside);
+  EXPECT_TRUE((*callers)->Admit({false, "Bearer 0123456789abcdef", {}})->outside);
 }
 
 TEST_F(CallersTest, ATokenThatOthersMayReadIsRefused) {

@@ -14,10 +14,15 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+constexpr int64_t kMaxValues = 1000;
+
+absl::StatusOr<inference::ModelInferRequest> Read(const std::string& body) {
+  return InferRequestOfJson(body, kMaxValues);
+}
+
 TEST(JsonInferenceTest, ReadsARequest) {
-  const auto request =
-      InferRequestOfJson(R"({"id":"q","parameters":{"a":1},"inputs":[{"name":"id","datatype":"BYTES","shape":[3,1],)"
-                         R"("parameters":{},"data":[["a"],["\u00fc"],""]}],"outputs":[{"name":"found"}]})");
+  const auto request = Read(R"({"id":"q","parameters":{"a":1},"inputs":[{"name":"id","datatype":"BYTES","shape":[3,1],)"
+                            R"("parameters":{},"data":[["a"],["\u00fc"],""]}],"outputs":[{"name":"found"}]})");
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->id(), "q");
   ASSERT_EQ(request->inputs_size(), 1);
@@ -52,21 +57,37 @@ TEST(JsonInferenceTest, RefusesWhatIsNone) {
         std::string(R"({"inputs":[{"name":"id","shape":[1.5],"data":[]}]})"),
         std::string(R"({"inputs":[{"name":"id","shape":[1],"data":[[["a"]]]}]})"),
         std::string(R"({"inputs":[{"name":"id","shape":[1],"data":[null]}]})")}) {
-    EXPECT_EQ(InferRequestOfJson(body).status().code(), absl::StatusCode::kInvalidArgument) << body.substr(0, 80);
+    EXPECT_EQ(Read(body).status().code(), absl::StatusCode::kInvalidArgument) << body.substr(0, 80);
   }
-  EXPECT_THAT(
-      std::string(InferRequestOfJson(R"({"inputs":[{"name":"id","shape":[1],"data":[1]}]})").status().message()),
-      HasSubstr("inputs[0].data: expected strings"));
+  EXPECT_THAT(std::string(Read(R"({"inputs":[{"name":"id","shape":[1],"data":[1]}]})").status().message()),
+              HasSubstr("inputs[0].data: expected strings"));
 }
 
 // Else the parser looks at all objects of a list for each of them: minutes for a body of the largest size.
 TEST(JsonInferenceTest, RefusesMoreObjectsThanARequestHas) {
   std::string body = R"({"inputs":[{"name":"id","datatype":"BYTES","shape":[1],"data":["a"]}],"parameters":{"a":[{})";
-  ASSERT_TRUE(InferRequestOfJson(body + "]}}").ok());
+  ASSERT_TRUE(Read(body + "]}}").ok());
   for (int i = 0; i < 1'000'000; ++i) {
     body += ",{}";
   }
-  EXPECT_EQ(InferRequestOfJson(body + "]}}").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Read(body + "]}}").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// A string without content has three bytes there, and sixty in memory.
+TEST(JsonInferenceTest, RefusesMoreValuesThanARequestHas) {
+  const auto with = [](int values, const std::string& value) {
+    std::string body = R"({"inputs":[{"name":"id","datatype":"BYTES","shape":[1],"data":["a")";
+    for (int i = 0; i < values; ++i) {
+      body += "," + value;
+    }
+    return body + "]}]}";
+  };
+  EXPECT_TRUE(Read(with(990, R"("")")).ok());
+  EXPECT_TRUE(Read(with(490, R"([""])")).ok());
+  for (const std::string& body :
+       {with(1000, R"("")"), with(500, R"([""])"), with(1'000'000, R"("")"), with(1000, "[]"), with(1000, "0")}) {
+    EXPECT_THAT(std::string(Read(body).status().message()), HasSubstr("no more ids than one request may have"));
+  }
 }
 
 TEST(JsonInferenceTest, WritesAResponse) {

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -29,6 +30,7 @@ constexpr char kInfer[] = "POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\n";
 constexpr char kToken[] = "Authorization: Bearer 0123456789abcdef\r\n";
 constexpr char kShop[] = "Authorization: Bearer fedcba9876543210\r\n";
 constexpr size_t kMaxBody = size_t{4} << 20;
+constexpr int64_t kMaxValues = 1000;
 
 class RestInferenceTest : public ::testing::Test {
  protected:
@@ -50,8 +52,9 @@ class RestInferenceTest : public ::testing::Test {
     protocol_ = std::make_unique<OpenInference>("m", versions_.get(), queue_.get(), callers_.get(), &metrics_);
     HttpPlace place;
     place.listen_address = "127.0.0.1:0";
+    place.threads = 2 * Callers::kMostUnderWay;
     place.request_limit = absl::Milliseconds(500);
-    rest_ = *RestInference::Start(place, kMaxBody, protocol_.get());
+    rest_ = *RestInference::Start(place, kMaxBody, kMaxValues, protocol_.get());
   }
 
   int Connect() const {
@@ -115,11 +118,37 @@ TEST_F(RestInferenceTest, AStrangersBodyIsNotRead) {
   EXPECT_THAT(Ask("GET /metrics HTTP/1.1\r\n\r\n"), HasSubstr(" 401 "));
 }
 
-TEST_F(RestInferenceTest, HealthTellsAStrangerNoNames) {
+TEST_F(RestInferenceTest, HealthIsForEverybodyAndNamesAreForCallers) {
   EXPECT_THAT(Ask("GET /v2/health/live HTTP/1.1\r\n\r\n"), HasSubstr(R"({"live":true})"));
   EXPECT_THAT(Ask("GET /v2/health/ready HTTP/1.1\r\n\r\n"), HasSubstr(R"({"ready":false})"));
-  EXPECT_THAT(Ask("GET /v2/models/other/ready HTTP/1.1\r\n\r\n"),
-              HasSubstr(R"({"error":"there is no such model or version"})"));
+  const std::string own = "/v2/models/m", other = "/v2/models/other";
+  for (const std::string& path : {own + "/ready", other + "/ready", own + "/versions/1/ready", own, other,
+                                  std::string("/v2"), std::string("/metrics"), std::string("/v3")}) {
+    EXPECT_THAT(Ask(absl::StrCat("GET ", path, " HTTP/1.1\r\n\r\n")), HasSubstr(" 401 ")) << path;
+  }
+  EXPECT_THAT(Ask(absl::StrCat("GET ", own, "/ready HTTP/1.1\r\n", kToken, "\r\n")), HasSubstr(R"({"ready":false})"));
+  EXPECT_THAT(Ask(absl::StrCat("GET ", other, "/ready HTTP/1.1\r\n", kToken, "\r\n")), HasSubstr(" 404 "));
+}
+
+TEST_F(RestInferenceTest, ACallerThatSendsSlowlyLeavesHalfToOthers) {
+  std::vector<int> slow;
+  for (int i = 0; i < Callers::kMostUnderWay; ++i) {
+    slow.push_back(Connect());
+    Send(slow.back(), absl::StrCat(kInfer, kToken, "Content-Length: 2\r\n\r\n{"));
+  }
+  // More are refused once these have come.
+  const std::string more = absl::StrCat("GET /v2 HTTP/1.1\r\n", kToken, "\r\n");
+  const SteadyTime limit = SteadyAfter(absl::Seconds(20));
+  while (!absl::StrContains(Ask(more), " 429 ") && SteadyNow() < limit) {
+  }
+  EXPECT_THAT(Ask(more), HasSubstr("too many requests: 16 of this caller are under way"));
+  EXPECT_THAT(Ask(absl::StrCat("GET /v2 HTTP/1.1\r\n", kShop, "\r\n")), HasSubstr(" 200 "));
+  EXPECT_THAT(Ask("GET /v2/health/live HTTP/1.1\r\n\r\n"), HasSubstr(" 200 "));
+  for (const int descriptor : slow) {
+    Send(descriptor, "}");
+    EXPECT_THAT(Rest(descriptor), HasSubstr(" 400 "));
+  }
+  EXPECT_THAT(Ask(more), HasSubstr(" 200 "));
 }
 
 // How often others ask is for the label party's own callers.
