@@ -39,6 +39,11 @@ class RequestQueue {
   RequestQueue& operator=(const RequestQueue&) = delete;
 
   int64_t max_batch_rows() const { return options_.max_batch_rows; }
+  // Rows that wait.
+  int64_t queued_rows() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    return rows_;
+  }
   // Answers of `version` for `ids`, which must live until it returns. Errors: InvalidArgument for no id, or more than
   // max_batch_rows; ResourceExhausted, at once, where more than max_queued_rows would wait; DeadlineExceeded where its
   // turn came after `deadline`, and nothing was computed; those of AnswerSource.
@@ -63,7 +68,7 @@ class RequestQueue {
 
   const Options options_;
   ServingMetrics* const metrics_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   std::deque<Request*> waiting_ ABSL_GUARDED_BY(mutex_);
   int64_t rows_ ABSL_GUARDED_BY(mutex_) = 0;  // Of those.
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -70,8 +70,10 @@ class RequestQueueTest : public ::testing::Test {
     return queue_->Ask(version, ids, SteadyAfter(limit));
   }
 
-  // Asks in a thread of its own; returns once it waits.
-  void AskBeside(const std::vector<absl::string_view>& ids, const std::shared_ptr<AnswerSource>& version) {
+  // Asks in a thread of its own; returns once it waits, or is computed.
+  void AskBeside(const std::vector<absl::string_view>& ids, const std::shared_ptr<Lengths>& version) {
+    const int64_t waiting = queue_->queued_rows();
+    const size_t batches = version->Batches().size();
     threads_.emplace_back([this, ids, version] {
       const absl::StatusOr<Answers> answers = Ask(ids, version);
       ASSERT_TRUE(answers.ok()) << answers.status();
@@ -82,7 +84,9 @@ class RequestQueueTest : public ::testing::Test {
         EXPECT_EQ(answers->found[i], !ids[i].empty());
       }
     });
-    absl::SleepFor(absl::Milliseconds(20));
+    while (queue_->queued_rows() <= waiting && version->Batches().size() <= batches) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
   }
   void Join() {
     for (std::thread& thread : threads_) {
@@ -166,7 +170,10 @@ TEST_F(RequestQueueTest, WhatIsPastItsDeadlineIsNotComputed) {
   std::thread late([this] {
     EXPECT_EQ(Ask({"a", "b"}, version_, absl::Milliseconds(10)).status().code(), absl::StatusCode::kDeadlineExceeded);
   });
-  absl::SleepFor(absl::Milliseconds(60));
+  while (queue_->queued_rows() < 2) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  absl::SleepFor(absl::Milliseconds(60));  // Until its deadline has passed.
   version_->SetOpen(true);
   late.join();
   Join();
