@@ -55,6 +55,7 @@ absl::StatusOr<Answers> RequestQueue::Ask(std::shared_ptr<AnswerSource> version,
     }
     waiting_.push_back(&request);
     rows_ += rows;
+    metrics_->SetWaitingRows(rows_);
     full = rows_ >= options_.max_batch_rows;
   }
   if (full) {
@@ -105,6 +106,7 @@ std::vector<RequestQueue::Request*> RequestQueue::Take() {
       rows += more;
     }
   }
+  metrics_->SetWaitingRows(rows_);
   return batch;
 }
 

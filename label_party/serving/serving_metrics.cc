@@ -1,6 +1,5 @@
 #include "label_party/serving/serving_metrics.h"
 
-#include <prometheus/gauge.h>
 #include <prometheus/text_serializer.h>
 
 namespace splitveil {
@@ -34,6 +33,11 @@ ServingMetrics::ServingMetrics()
                     .Name("splitveil_requests_total")
                     .Help("Requests for predictions, by code and version.")
                     .Register(registry_)),
+      waiting_rows_(prometheus::BuildGauge()
+                        .Name("splitveil_waiting_rows")
+                        .Help("Rows of requests that wait to be computed.")
+                        .Register(registry_)
+                        .Add({})),
       request_(Make("splitveil_request_seconds", "From a request's arrival to its answer.", Seconds(), registry_)),
       queue_(Make("splitveil_queue_seconds", "What a request waited to be computed.", Seconds(), registry_)),
       compute_(Make("splitveil_compute_seconds", "What a batch took to compute.", Seconds(), registry_)),

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <prometheus/counter.h>
+#include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <string>
@@ -20,6 +21,7 @@ class ServingMetrics {
 
   // One request, by its code ("OK", "RESOURCE_EXHAUSTED") and the version that answered; 0: none.
   void CountRequest(absl::StatusCode code, int64_t version, double seconds);
+  void SetWaitingRows(int64_t rows) { waiting_rows_.Set(static_cast<double>(rows)); }
   void ObserveQueue(double seconds) { queue_.Observe(seconds); }
   void ObserveBatch(int64_t rows, double compute_seconds);
 
@@ -29,6 +31,7 @@ class ServingMetrics {
  private:
   prometheus::Registry registry_;
   prometheus::Family<prometheus::Counter>& requests_;
+  prometheus::Gauge& waiting_rows_;
   prometheus::Histogram &request_, &queue_, &compute_, &batch_rows_;
 };
 

@@ -47,9 +47,9 @@ TEST(ContinuedAttributeAttackTest, FindsWhatAnUndisturbedRunFinds) {
   for (const Kill& kill : {Kill{true, false, 0.6}, Kill{false, true, 0.7}, Kill{true, true, 0.8}}) {
     SCOPED_TRACE(absl::StrCat("killed after ", kill.share));
     const std::unique_ptr<InterruptedRun> run = MakeRun();
+    run->proxy.GoDownAfter(quiet->BytesBeforeTraining() +
+                           static_cast<int64_t>(kill.share * static_cast<double>(bytes)));
     run->Start();
-    ASSERT_TRUE(run->run.nonlabel->WaitForError("training")) << run->run.nonlabel->Errors();
-    run->proxy.CutAfter({static_cast<int64_t>(kill.share * static_cast<double>(bytes))});
     ASSERT_TRUE(run->proxy.WaitForCut());
     for (const auto& [killed, party] :
          {std::pair(kill.label, run->run.label.get()), std::pair(kill.nonlabel, run->run.nonlabel.get())}) {
@@ -58,6 +58,7 @@ TEST(ContinuedAttributeAttackTest, FindsWhatAnUndisturbedRunFinds) {
         (void)party->Wait();
       }
     }
+    run->proxy.SetDown(false);
     run->SuperviseUntilDone();
     EXPECT_EQ(run->Finish(), expected);
     EXPECT_EQ(run->NonLabel(kAttributeLeaks), leaks);

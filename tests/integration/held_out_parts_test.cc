@@ -106,7 +106,7 @@ TEST_F(HeldOutPartsTest, TheBestEpochIsChosenByValidationAndMeasuredOnTheTestPar
   const std::string chosen =
       "SELECT round(t.auc, 6) FROM evaluation t JOIN evaluation v ON t.step = v.step WHERE t.split = 'test' AND "
       "v.split "
-      "= 'validation' ORDER BY v.auc DESC LIMIT 1";
+      "= 'validation' ORDER BY v.auc DESC, v.step LIMIT 1";  // Of equals, the first.
   EXPECT_NEAR(result["test_auc"].get<double>(), std::stod(Query(chosen)), 2e-6);
   EXPECT_NEAR(result["validation_auc"].get<double>(),
               std::stod(Query("SELECT max(auc) FROM evaluation WHERE split = 'validation'")), 2e-6);

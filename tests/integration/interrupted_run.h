@@ -30,6 +30,7 @@ inline constexpr char kLeaks[] =
 inline constexpr char kEpochLeaks[] =
     "SELECT group_concat(observer || layer || attack || examples || ' ' || auc) FROM (SELECT * FROM epoch_leak "
     "ORDER BY observer, epoch, layer, attack)";
+inline constexpr char kIds[] = "SELECT max(ids) FROM alignment";
 inline constexpr char kInterruptions[] = "SELECT count(*) FROM event WHERE kind = 'interrupted'";
 
 // What a run leaves that must not depend on the connection.
@@ -72,6 +73,10 @@ class InterruptedRun {
     run.label_port = proxy.port();
     run.StartNonLabelParty();
   }
+
+  // Bytes that pass before the training, of a run like this one, which has completed: 64 for each id of either party,
+  // and what the handshakes and the frames around all of it take.
+  int64_t BytesBeforeTraining() const { return 66 * (std::stoll(Label(kIds)) + std::stoll(NonLabel(kIds))) + 30'000; }
 
   // Another process in the place of one that has ended. Its randomness is its own.
   void RestartLabelParty() {

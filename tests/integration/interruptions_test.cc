@@ -52,13 +52,13 @@ TEST_P(RandomCutsTest, CutsAtRandomMomentsLeaveTheSameParametersAndEachStepOnce)
   for (unsigned seed = 1; seed <= Seeds(); ++seed) {
     std::mt19937 draw(seed);
     InterruptedRun run(GetParam());
-    run.Start();
-    ASSERT_TRUE(run.run.nonlabel->WaitForError("aligned")) << run.run.nonlabel->Errors();
     std::vector<int64_t> cut_after;
     for (int i = 0; i < kCuts; ++i) {
       cut_after.push_back(1 + static_cast<int64_t>(draw() % static_cast<uint64_t>(bytes / kCuts)));
     }
+    cut_after.front() += quiet.BytesBeforeTraining();
     run.proxy.CutAfter(cut_after);
+    run.Start();
     const Remains found = run.Finish();
     EXPECT_TRUE(found == expected) << "seed " << seed << "\n" << found.losses << "\n" << expected.losses;
     EXPECT_GE(run.proxy.cuts(), 3) << "seed " << seed;
@@ -124,14 +124,18 @@ TEST(InterruptionsTest, WhereNobodyWaitsForAnotherACompleteRunIsSettled) {
 TEST(InterruptionsTest, APartyThatIsKilledOnceItsRunIsCompleteEndsWithItStartedAgain) {
   InterruptedRun run(1, 1000);
   run.ForBoth([](v1::RunAgreement& agreement) { agreement.set_epochs(1); });
-  run.StartWithFreshRandomness();
-  // What a party killed at its very end leaves: it is there until the party has ended by itself.
+  {
+    const Environment preload("LD_PRELOAD", SLOW_DISK);
+    const Environment slow_to_remove("SPLITVEIL_TEST_SLOW_TO_REMOVE", ".ended");
+    run.StartWithFreshRandomness();
+  }
+  // What a party killed at its very end leaves: it is there until the party has ended by itself, a second at least.
   const std::vector<std::string> parties = {"label_party", "nonlabel_party"};
   while (!run.run.label->HasEnded() || !run.run.nonlabel->HasEnded()) {
     for (const std::string& party : parties) {
       (void)!link((run.run.ledger(party) + ".ended").c_str(), (run.run.ledger(party) + ".left").c_str());
     }
-    absl::SleepFor(absl::Microseconds(200));
+    absl::SleepFor(absl::Milliseconds(1));
   }
   ASSERT_EQ(run.run.label->Wait(), 0) << run.run.label->Errors();
   const std::string result = run.run.label->Output();

@@ -58,12 +58,13 @@ class KilledAlignmentTest : public ::testing::Test {
   }
   std::string Shared(const std::string& party) const { return run_.folder + "/" + party + ".shared"; }
 
-  // Both, through a proxy of their own.
-  void StartBoth() {
+  // Both, through a proxy of their own, which resets their connections after so many bytes each.
+  void StartBoth(const std::vector<int64_t>& cut_after = {}) {
     for (const std::string party : {"label_party", "nonlabel_party"}) {
       std::filesystem::create_directory(run_.folder + "/" + party);
     }
     proxy_ = std::make_unique<TcpProxy>();
+    proxy_->CutAfter(cut_after);
     label_ = Start("label_party");
     const std::string marker = "listens on port ";
     ASSERT_TRUE(label_->WaitForError(marker) && label_->WaitForError("\n")) << label_->Errors();
@@ -124,9 +125,7 @@ TEST_F(KilledAlignmentTest, BothGoOnAfterTwentyKillsAndFiveCuts) {
   int resumed = 0;
   for (int round = 0; round < 25; ++round) {
     SCOPED_TRACE(round);
-    StartBoth();
-    const int64_t after = 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(2 * sent * 19 / 20));
-    proxy_->CutAfter({after});
+    StartBoth({1 + static_cast<int64_t>(random() % static_cast<uint64_t>(2 * sent * 19 / 20))});
     ASSERT_TRUE(proxy_->WaitForCut());
     if (round < 20) {
       (round % 2 == 0 ? label_ : nonlabel_)->Signal(SIGKILL);

@@ -61,19 +61,19 @@ class KilledRunTest : public ::testing::TestWithParam<Setting> {
     EXPECT_TRUE(WriteFile(run->run.folder + "/label.checkpoint.noise_key", std::string(32, 'k')).ok());
     return run;
   }
+};
 
-  // Kills either party, or both, once `bytes` have passed between them.
-  static void KillAfter(int64_t bytes, unsigned whom, InterruptedRun& run) {
-    run.proxy.CutAfter({bytes});
-    (void)run.proxy.WaitForCut();
-    for (const auto& [bit, party] : {std::pair(1U, run.run.label.get()), std::pair(2U, run.run.nonlabel.get())}) {
-      if ((whom & bit) != 0) {
-        party->Signal(SIGKILL);
-        (void)party->Wait();
-      }
+// Once the proxy has gone down, kills either party, or both; then the proxy is there again.
+void KillWhenCut(unsigned whom, InterruptedRun& run) {
+  ASSERT_TRUE(run.proxy.WaitForCut());
+  for (const auto& [bit, party] : {std::pair(1U, run.run.label.get()), std::pair(2U, run.run.nonlabel.get())}) {
+    if ((whom & bit) != 0) {
+      party->Signal(SIGKILL);
+      (void)party->Wait();
     }
   }
-};
+  run.proxy.SetDown(false);
+}
 
 TEST_P(KilledRunTest, GoesOnToTheSameParametersAndRecordsToTheBit) {
   const std::unique_ptr<InterruptedRun> quiet = MakeRun();
@@ -87,11 +87,11 @@ TEST_P(KilledRunTest, GoesOnToTheSameParametersAndRecordsToTheBit) {
   for (unsigned seed = 1; seed <= Runs(); ++seed) {
     std::mt19937 draw(seed);
     const std::unique_ptr<InterruptedRun> run = MakeRun();
-    run->Start();
     // Once both hold the aligned order, which another alignment would draw anew.
-    ASSERT_TRUE(run->run.nonlabel->WaitForError("training")) << run->run.nonlabel->Errors();
-    // Half of the bytes at most: some have passed before anybody could count.
-    KillAfter(bytes / 50 + static_cast<int64_t>(draw() % static_cast<uint64_t>(bytes / 2)), 1 + draw() % 3, *run);
+    run->proxy.GoDownAfter(quiet->BytesBeforeTraining() + bytes / 50 +
+                           static_cast<int64_t>(draw() % static_cast<uint64_t>(bytes / 2)));
+    run->Start();
+    KillWhenCut(1 + draw() % 3, *run);
     run->SuperviseUntilDone();
     const Remains found = run->Finish();
     EXPECT_EQ(found.label, expected.label) << "seed " << seed;
@@ -159,15 +159,9 @@ TEST(KilledRunTest, KilledInTheAlignmentItCompletesOnceStartedAgain) {
       InterruptedRun run(1);
       ASSERT_TRUE(
           google::protobuf::TextFormat::MergeFromString("protection { marvell { s: 4 } }", &run.run.label_config));
-      run.proxy.CutAfter({bytes});
+      run.proxy.GoDownAfter(bytes);
       run.StartWithFreshRandomness();
-      ASSERT_TRUE(run.proxy.WaitForCut());
-      for (const auto& [bit, party] : {std::pair(1U, run.run.label.get()), std::pair(2U, run.run.nonlabel.get())}) {
-        if ((whom & bit) != 0) {
-          party->Signal(SIGKILL);
-          (void)party->Wait();
-        }
-      }
+      KillWhenCut(whom, run);
       EXPECT_LE(run.SuperviseUntilDone(), whom == 1 ? 1 : 2);
       run.Finish();
       EXPECT_EQ(run.Label("SELECT count(*) FROM run WHERE status = 'completed'"), "1");

@@ -1,5 +1,4 @@
 // Whole runs through a peer that loses requests and answers, at seeded random: as if nothing had been lost.
-#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <gmock/gmock.h>
@@ -7,7 +6,6 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,15 +15,6 @@
 #include "tests/testing/local_label_party.h"
 #include "tests/testing/small_run.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"
-
-// In place of the library's, for the whole process: hints, keys and with them the aligned order repeat from run to run.
-// The label party, which aligns on a thread of its own, draws differently: whoever sends what the other sends is
-// refused.
-extern "C" int RAND_priv_bytes(unsigned char* bytes, int count) {  // NOLINT(readability-identifier-naming): OpenSSL's
-  static const std::thread::id first_to_draw = std::this_thread::get_id();
-  std::fill_n(bytes, count, static_cast<unsigned char>(std::this_thread::get_id() == first_to_draw ? 0x5a : 0x5b));
-  return 1;
-}
 
 namespace splitveil::testing {
 namespace {

@@ -381,7 +381,7 @@ TEST_F(RunMistakesTest, AFullDiskEndsTheRunWithThePathAndThePeerIsTold) {
 
 // What fails last: the figures, once the training is complete.
 TEST_F(RunMistakesTest, AResultThatCannotBeKeptIsNoSuccessOfEitherParty) {
-  SetEpochs(30);
+  SetEpochs(100);  // Some seconds, in which the folder goes.
   ASSERT_EQ(mkdir((run_.folder + "/results").c_str(), 0700), 0);
   run_.label_config.set_result_path("results/result.json");
   StartBoth();
@@ -392,7 +392,7 @@ TEST_F(RunMistakesTest, AResultThatCannotBeKeptIsNoSuccessOfEitherParty) {
 }
 
 TEST_F(RunMistakesTest, AnExportThatCannotBeKeptIsNoSuccessOfEitherParty) {
-  SetEpochs(30);
+  SetEpochs(100);
   run_.nonlabel_config.mutable_party()->set_export_dir("export");
   StartBoth();
   ASSERT_TRUE(run_.nonlabel->WaitForError("aligned")) << run_.nonlabel->Errors();

@@ -41,10 +41,10 @@ TEST_P(RepeatedNoiseTest, AfterAKillTheRepeatedRunIsTheSameToTheBit) {
   std::mt19937 draw(7);
   for (const bool kills_label_party : {true, false}) {
     const std::unique_ptr<InterruptedRun> run = MakeRun(key_);
-    run->Start();
-    ASSERT_TRUE(run->run.nonlabel->WaitForError("aligned")) << run->run.nonlabel->Errors();
     // In the first of four epochs: its end leaves a checkpoint, and the ledger that goes below holds what came before.
-    run->proxy.CutAfter({1 + static_cast<int64_t>(draw() % static_cast<uint64_t>(bytes / 8))});
+    run->proxy.GoDownAfter(quiet->BytesBeforeTraining() +
+                           static_cast<int64_t>(draw() % static_cast<uint64_t>(bytes / 8)));
+    run->Start();
     ASSERT_TRUE(run->proxy.WaitForCut()) << run->run.nonlabel->Errors();
     RunningProgram* const label = run->run.label.get();
     RunningProgram* const nonlabel = run->run.nonlabel.get();
@@ -57,6 +57,7 @@ TEST_P(RepeatedNoiseTest, AfterAKillTheRepeatedRunIsTheSameToTheBit) {
     for (const char* party : {"label_party", "nonlabel_party"}) {
       std::filesystem::remove(run->run.ledger(party));  // The run's id repeats, too.
     }
+    run->proxy.SetDown(false);
     run->Start();
     EXPECT_TRUE(run->Finish() == expected) << kills_label_party;
     EXPECT_EQ(*ReadFile(KeyPath(*run)), key_);

@@ -25,7 +25,10 @@ class SlowDiskTest : public ::testing::TestWithParam<const char*> {
     auto run = std::make_unique<InterruptedRun>(1);
     EXPECT_TRUE(
         google::protobuf::TextFormat::MergeFromString("protection { marvell { s: 4 } }", &run->run.label_config));
-    run->ForBoth([](v1::RunAgreement& agreement) { agreement.set_checkpoint_steps(3); });
+    run->ForBoth([](v1::RunAgreement& agreement) {
+      agreement.set_checkpoint_steps(3);
+      agreement.set_epochs(16);  // A hundred steps: kills that come late must find it under way, too.
+    });
     EXPECT_TRUE(WriteFile(run->run.folder + "/label.checkpoint.noise_key", std::string(32, 'k')).ok());
     return run;
   }

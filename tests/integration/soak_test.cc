@@ -21,8 +21,8 @@ int FromEnvironment(const char* name, int otherwise) {
   return value == nullptr ? otherwise : std::atoi(value);
 }
 
-// Faults that come while a run of `bytes` trains, of every kind.
-std::vector<TcpProxy::Fault> DrawFaults(std::mt19937& draw, int64_t bytes) {
+// Faults that come while a run of `bytes` trains, after those `before` it, of every kind.
+std::vector<TcpProxy::Fault> DrawFaults(std::mt19937& draw, int64_t before, int64_t bytes) {
   std::vector<TcpProxy::Fault> faults;
   for (int i = 0; i < kFaultsOfARun; ++i) {
     TcpProxy::Fault fault;
@@ -31,6 +31,7 @@ std::vector<TcpProxy::Fault> DrawFaults(std::mt19937& draw, int64_t bytes) {
     fault.delay_millis = static_cast<int>(draw() % 300);
     faults.push_back(fault);
   }
+  faults.front().after_bytes += before;
   return faults;
 }
 
@@ -44,9 +45,8 @@ TEST(SoakTest, WhateverTheNetworkDoesTheRunIsTheSame) {
   int faults = 0, runs = 0, interruptions = 0;
   while (faults < wanted && !::testing::Test::HasFailure()) {
     InterruptedRun run(/*in_flight_batches=*/2);
+    run.proxy.FaultAfter(DrawFaults(draw, quiet.BytesBeforeTraining(), bytes));
     run.Start();
-    ASSERT_TRUE(run.run.nonlabel->WaitForError("aligned")) << run.run.nonlabel->Errors();
-    run.proxy.FaultAfter(DrawFaults(draw, bytes));
     const Remains found = run.Finish();
     EXPECT_TRUE(found == expected) << "run " << runs << "\n" << found.losses << "\n" << expected.losses;
     ASSERT_GT(run.proxy.faults(), 0) << "run " << runs << ": nothing has been disturbed";

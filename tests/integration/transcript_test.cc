@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,15 +19,6 @@
 #include "nonlabel_party/session/nonlabel_session.h"
 #include "tests/testing/local_label_party.h"
 #include "tests/testing/small_run.h"
-
-// In place of the library's, for the whole process: what is drawn is always the same, so that keys, masks and with them
-// the aligned order are, and runs differ in nothing but what a test changes. The parties draw differently, as the label
-// party aligns on a thread of its own: whoever sends what the other one sends is refused.
-extern "C" int RAND_priv_bytes(unsigned char* bytes, int count) {  // NOLINT(readability-identifier-naming): OpenSSL's
-  static const std::thread::id first_to_draw = std::this_thread::get_id();
-  std::fill_n(bytes, count, static_cast<unsigned char>(std::this_thread::get_id() == first_to_draw ? 0x5a : 0x5b));
-  return 1;
-}
 
 namespace splitveil::testing {
 namespace {

@@ -407,7 +407,10 @@ TEST(TwoProcessesTest, TerminateEndsTheWaitForAnAbsentPeerCleanly) {
 }
 
 TEST(TwoProcessesTest, TerminateEndsAnAlignmentCleanly) {
-  TwoPartyRun run(30000);  // Some seconds of alignment.
+  TwoPartyRun run(30000);
+  for (v1::RunAgreement* agreement : {&run.label_agreement, &run.nonlabel_agreement}) {
+    agreement->mutable_alignment()->set_chunk_ids(8);  // Some seconds of alignment.
+  }
   run.StartLabelParty();
   run.StartNonLabelParty();
   ASSERT_TRUE(run.nonlabel->WaitForError("opened")) << run.nonlabel->Errors();

@@ -200,6 +200,10 @@ void TcpProxy::Disturb(std::string& passing) {
   }
   ++faults_;
   switch (fault.kind) {
+    case FaultKind::kDown:
+      down_ = true;
+      cut_due_ = true;
+      break;
     case FaultKind::kCut:
       cut_due_ = true;
       break;

@@ -31,6 +31,7 @@ class TcpProxy {
     kCorrupt,    // One bit of what passes is another: TLS finds out.
     kDuplicate,  // What passes comes twice, likewise.
     kDelay,      // Nothing passes for a while.
+    kDown,       // All connections are reset, and every new one until SetDown(false).
   };
   struct Fault {
     int64_t after_bytes = 0;  // That have passed since the fault before, in either direction.
@@ -45,6 +46,9 @@ class TcpProxy {
   void FaultAfter(const std::vector<Fault>& faults) ABSL_LOCKS_EXCLUDED(mutex_);
   // Resets all connections each time that another one of `bytes` has passed, in either direction.
   void CutAfter(const std::vector<int64_t>& bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Resets all connections once so many bytes have passed, in either direction, and every new one until SetDown(false):
+  // what a test then kills has got no further, however late the test comes.
+  void GoDownAfter(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_) { FaultAfter({{bytes, FaultKind::kDown}}); }
   // Resets all connections, and every new one for as long as it is down.
   void SetDown(bool down) { down_ = down; }
   // From now on nothing passes on the connections that there are, and neither end is told. New ones work.

@@ -37,7 +37,7 @@ const std::vector<Craft>& Crafts() {
 
 class CraftedActivationsTest : public LabelSessionTest, public ::testing::WithParamInterface<Craft> {
  protected:
-  CraftedActivationsTest() {
+  CraftedActivationsTest() : LabelSessionTest(1200) {
     run_.agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
     run_.agreement.set_epochs(4);
     run_.agreement.set_test_fraction(0);
@@ -79,7 +79,8 @@ class CraftedActivationsTest : public LabelSessionTest, public ::testing::WithPa
 };
 
 // The strongest test that there is, of all four releases of an example, given v, p and the law of the noise: Phi(mu /
-// sqrt 2) = 0.638 at sigma 2. Over 300 examples its AUC scatters by 0.036: 5 of these, once in 10^6 runs.
+// sqrt 2) = 0.638 at sigma 2. Over 1200 examples its AUC scatters by 0.012, and by 0.023 if one row of each batch has
+// most of the weight: 6 of these, once in 10^9 runs.
 TEST_P(CraftedActivationsTest, TheConditionalBoundOfGaussianLabelDpHolds) {
   run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(2);
   const absl::Status trained = TrainCrafted();
@@ -88,9 +89,13 @@ TEST_P(CraftedActivationsTest, TheConditionalBoundOfGaussianLabelDpHolds) {
   const RunFigures figures = *session_->figures();
   EXPECT_NEAR(*figures.run_auc_bound, 0.6382, 1e-3);
   ASSERT_TRUE(figures.worst_case.has_value());
-  EXPECT_LE(figures.worst_case->last_epoch->auc, *figures.run_auc_bound + 5 * 0.036);
-  // At 99.99%; of rows scaled by 1e6, whose p is 0 or 1, nothing is left to refute.
-  EXPECT_FALSE(figures.claim_check.has_value() && figures.claim_check->is_refuted());
+  EXPECT_LE(figures.worst_case->last_epoch->auc, *figures.run_auc_bound + 6 * 0.023);
+  // The lower end, at 95%, of an interval around 0.5 that is 0.2 long: labels without noise would lift it above 2. Of
+  // rows scaled by 1e6, whose p is 0 or 1, there is none.
+  if (figures.claim_check.has_value()) {
+    EXPECT_NEAR(figures.claim_check->claimed_mu, 0.5, 1e-5);
+    EXPECT_LT(figures.claim_check->mu_lower, 1);
+  }
 }
 
 // Marvell's bounds are of class moments, which such rows are made to mislead: the limits on these and on the norm and

