@@ -1,5 +1,6 @@
 // Split training without noise, session against session, and the same model trained in one process with plain LibTorch:
-// same initial weights, same batches, and the weights still agree.
+// same initial weights, same batches, and the weights still agree. The batches are those of one aligned order
+// (repeated_draws.cc): in some, rounding alone decides what a ReLU or a pooling does.
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 #include <random>

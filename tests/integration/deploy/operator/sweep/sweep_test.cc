@@ -71,7 +71,7 @@ class SweepTest : public ::testing::Test {
     std::vector<std::string> argv = Arguments(more);
     argv.insert(argv.begin(), BinDir() + "/splitveil");
     ChildOptions options;
-    options.limit_seconds = 120;
+    options.limit_seconds = 240;
     return RunChild(argv, options);
   }
   std::string Out() const { return files_.folder + "/out"; }
@@ -112,7 +112,7 @@ TEST_F(SweepTest, CentralizedBaselineStartsFromTheWeightsOfTheSweepsSeed) {
                                      "--nonlabel_config=" + files_.folder + "/nonlabel.textproto", "--threads=1"};
     argv.insert(argv.end(), seed.begin(), seed.end());
     ChildOptions options;
-    options.limit_seconds = 120;
+    options.limit_seconds = 240;
     const ChildResult result = RunChild(argv, options);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     const std::string line = result.out.substr(result.out.find('{'));
