@@ -1,6 +1,7 @@
 // Split training without noise, session against session, and the same model trained in one process with plain LibTorch:
 // same initial weights, same batches, and the weights still agree. The batches are those of one aligned order
 // (repeated_draws.cc): in some, rounding alone decides what a ReLU or a pooling does.
+#include <filesystem>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 #include <random>
@@ -57,6 +58,9 @@ class CentralizedBaselineTest : public ::testing::Test {
   void ExpectSameWeights(int epochs, double tolerance = 1e-6) {
     run_.agreement.set_epochs(epochs);
     run_.label_config.set_keep(v1::LabelPartyConfig::LAST);
+    for (const char* const ledger : {"label_party.db", "nonlabel_party.db"}) {  // Run ids repeat, too.
+      std::filesystem::remove(run_.files.File(ledger));
+    }
     absl::StatusOr<std::unique_ptr<LabelSession>> label = LabelSession::Create(run_.LabelOptions());
     ASSERT_TRUE(label.ok()) << label.status();
     LocalLabelParty peer(label->get());

@@ -75,8 +75,8 @@ class InterruptedRun {
   }
 
   // Bytes that pass before the training, of a run like this one, which has completed: 64 for each id of either party,
-  // and what the handshakes and the frames around all of it take.
-  int64_t BytesBeforeTraining() const { return 66 * (std::stoll(Label(kIds)) + std::stoll(NonLabel(kIds))) + 30'000; }
+  // and what the frames around them and the handshakes take, of which a busy machine needs more.
+  int64_t BytesBeforeTraining() const { return 66 * (std::stoll(Label(kIds)) + std::stoll(NonLabel(kIds))) + 60'000; }
 
   // Another process in the place of one that has ended. Its randomness is its own.
   void RestartLabelParty() {

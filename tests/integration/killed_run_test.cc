@@ -88,7 +88,7 @@ TEST_P(KilledRunTest, GoesOnToTheSameParametersAndRecordsToTheBit) {
     std::mt19937 draw(seed);
     const std::unique_ptr<InterruptedRun> run = MakeRun();
     // Once both hold the aligned order, which another alignment would draw anew.
-    run->proxy.GoDownAfter(quiet->BytesBeforeTraining() + bytes / 50 +
+    run->proxy.GoDownAfter(quiet->BytesBeforeTraining() + bytes / 20 +
                            static_cast<int64_t>(draw() % static_cast<uint64_t>(bytes / 2)));
     run->Start();
     KillWhenCut(1 + draw() % 3, *run);
