@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 
-#include "common/alignment/parallel_for.h"
 #include "common/crypto/invariant.h"
 #include "common/crypto/sha256.h"
+#include "common/process/parallel_for.h"
 
 namespace splitveil {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/alignment/parallel_for.h"
 #include "common/crypto/sha256.h"
 #include "common/privacy/label_privacy.h"
+#include "common/process/parallel_for.h"
 #include "common/status/status_macros.h"
 #include "label_party/label_privacy/label_targets.h"
 

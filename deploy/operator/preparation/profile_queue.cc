@@ -5,7 +5,7 @@
 #include <exception>
 #include <utility>
 
-#include "common/alignment/parallel_for.h"
+#include "common/process/parallel_for.h"
 
 namespace splitveil {
 namespace {

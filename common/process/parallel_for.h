@@ -1,6 +1,6 @@
 // Splits a range over threads.
-#ifndef SPLITVEIL_COMMON_ALIGNMENT_PARALLEL_FOR_H_
-#define SPLITVEIL_COMMON_ALIGNMENT_PARALLEL_FOR_H_
+#ifndef SPLITVEIL_COMMON_PROCESS_PARALLEL_FOR_H_
+#define SPLITVEIL_COMMON_PROCESS_PARALLEL_FOR_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -42,4 +42,4 @@ void ParallelFor(size_t count, size_t threads, const Body& body) {
 
 }  // namespace splitveil
 
-#endif  // SPLITVEIL_COMMON_ALIGNMENT_PARALLEL_FOR_H_
+#endif  // SPLITVEIL_COMMON_PROCESS_PARALLEL_FOR_H_

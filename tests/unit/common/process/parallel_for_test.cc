@@ -1,4 +1,4 @@
-#include "common/alignment/parallel_for.h"
+#include "common/process/parallel_for.h"
 
 #include <atomic>
 #include <gtest/gtest.h>
