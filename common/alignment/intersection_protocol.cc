@@ -73,6 +73,7 @@ absl::Status AnswerCheck::Check(const std::function<std::optional<Point>(uint64_
 }
 
 IntersectionProtocol::~IntersectionProtocol() {
+  outbox_.reset();
   if (spill_ != nullptr && !interrupted_) {
     spill_->Remove();
   }
@@ -82,6 +83,7 @@ absl::StatusOr<AlignedIds> IntersectionProtocol::Run() {
   absl::StatusOr<AlignedIds> aligned = RunToTheEnd();
   if (IsOwnVerdict(aligned.status()) && inbox_.failure().ok()) {
     inbox_.Fail(aligned.status());  // Before the stream that the peer then closes says something else.
+    outbox_->Clear();
     // The peer may wait for this party, and this party's reader for the peer: an outcome that no peer has ends both.
     SendOutcome(std::numeric_limits<uint64_t>::max(), Digest{}).IgnoreError();
   }
@@ -94,6 +96,7 @@ absl::StatusOr<AlignedIds> IntersectionProtocol::Run() {
 absl::StatusOr<AlignedIds> IntersectionProtocol::RunToTheEnd() {
   SPLITVEIL_RETURN_IF_ERROR(Begin());
   SPLITVEIL_RETURN_IF_ERROR(MaskAndCommit());
+  SPLITVEIL_RETURN_IF_ERROR(SendMasked(first_bucket_, 0, EarlyPoints()));
   for (uint64_t bucket = first_bucket_; bucket < buckets().count; ++bucket) {
     SPLITVEIL_RETURN_IF_ERROR(AlignBucket(bucket));
   }
@@ -111,7 +114,7 @@ absl::Status IntersectionProtocol::Begin() {
     size.mutable_resumes()->set_name(std::string(AsBytes(spill_->name())));
     size.mutable_resumes()->set_next_bucket(spill_->next_bucket());
   }
-  SPLITVEIL_RETURN_IF_ERROR(Send(message));
+  SPLITVEIL_RETURN_IF_ERROR(Send(std::move(message)));
   SPLITVEIL_ASSIGN_OR_RETURN(const uint64_t peer_ids, inbox_.WaitForSetSize());
   if (const std::optional<uint64_t> resumed = inbox_.ResumedBucket(); resumed.has_value()) {
     SPLITVEIL_RETURN_IF_ERROR(spill_->GoBackTo(*resumed));
@@ -127,7 +130,7 @@ absl::Status IntersectionProtocol::Begin() {
     if (several) {
       Message key;
       key.mutable_bucket_key()->set_half(std::string(AsBytes(setting_.own_half)));
-      SPLITVEIL_RETURN_IF_ERROR(Send(key));
+      SPLITVEIL_RETURN_IF_ERROR(Send(std::move(key)));
       SPLITVEIL_ASSIGN_OR_RETURN(const Digest half, inbox_.WaitForBucketKey());
       terms.bucket_key = BucketKey(terms.run_id, setting_.own_half, half);
     }
@@ -222,9 +225,13 @@ absl::Status IntersectionProtocol::MaskAndCommit() {
 
 absl::Status IntersectionProtocol::AlignBucket(uint64_t bucket) {
   AnswerCheck check(spill_->Items(bucket), &*test_key_);
-  SPLITVEIL_RETURN_IF_ERROR(SendMasked(bucket));
+  SPLITVEIL_RETURN_IF_ERROR(SendMasked(bucket, EarlyPoints(), own_masked_.points));
   SPLITVEIL_ASSIGN_OR_RETURN(std::deque<Point> theirs, AnswerPeer(bucket));
   SPLITVEIL_RETURN_IF_ERROR(SendAnswers(bucket, theirs, check));
+  // So that the link is not idle until the peer's last answers are there and looked at. Not more: what the peer makes
+  // of them is lost if this party is interrupted before it has finished this bucket.
+  SPLITVEIL_RETURN_IF_ERROR(SendMasked(bucket + 1, 0, EarlyPoints()));
+  std::sort(theirs.begin(), theirs.end());
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<Point> ours, inbox_.TakeDoubleMasked());
   SPLITVEIL_RETURN_IF_ERROR(check.Check([&](uint64_t position) { return std::optional<Point>(ours[position]); }));
   // A peer that sends our own masked points back would learn nothing, but make us believe that it shares every id. By
@@ -232,18 +239,23 @@ absl::Status IntersectionProtocol::AlignBucket(uint64_t bucket) {
   if (ours.front() == spill_->Masked(bucket).front()) {
     return absl::InvalidArgumentError("double_masked: expected answers by the peer's exponent, found our points");
   }
-  return Intersect(bucket, ours, std::move(theirs));
+  return Intersect(bucket, ours, theirs);
 }
 
-absl::Status IntersectionProtocol::SendMasked(uint64_t bucket) {
-  const absl::Span<const Point> masked = spill_->Masked(bucket);
-  for (size_t first = 0; first < masked.size(); first += own_masked_.chunk) {
-    const absl::Span<const Point> chunk = masked.subspan(first, own_masked_.chunk);
-    inbox_.NoteSent(chunk.size());
-    SPLITVEIL_RETURN_IF_ERROR(SendChunk(PointKind::kMasked, bucket * masked.size() + first, chunk));
-    Report(0);
+absl::Status IntersectionProtocol::SendMasked(uint64_t bucket, uint64_t begin, uint64_t end) {
+  if (bucket == buckets().count) {
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  SPLITVEIL_RETURN_IF_ERROR(inbox_.failure());
+  return outbox_->Put([=, this, first = begin]() mutable -> std::optional<Message> {
+    if (first >= end) {
+      return std::nullopt;
+    }
+    const absl::Span<const Point> chunk = spill_->Masked(bucket).subspan(first, own_masked_.chunk);
+    inbox_.NoteSent(chunk.size());
+    return ChunkMessage(PointKind::kMasked, bucket * own_masked_.points + std::exchange(first, first + chunk.size()),
+                        chunk);
+  });
 }
 
 absl::StatusOr<std::deque<Point>> IntersectionProtocol::AnswerPeer(uint64_t bucket) {
@@ -276,28 +288,28 @@ absl::Status IntersectionProtocol::SendAnswers(uint64_t bucket, const std::deque
   // hold. So it could if it came back after an interruption with other commitments.
   SPLITVEIL_ASSIGN_OR_RETURN(const Digest theirs, inbox_.WaitForCommitments(PointKind::kDoubleMasked));
   SPLITVEIL_RETURN_IF_ERROR(spill_->HoldPeerTo(PointKind::kDoubleMasked, theirs));
-  const uint64_t count = peer_answers_.count(), owed = own_answers_.count();
+  const uint64_t count = peer_answers_.count(), owed = own_answers_.count(), lead = AnswerLead(count * buckets().count);
   std::vector<Point> chunk;
   uint64_t first = 0;
   for (uint64_t number = 0; number < count; ++number, first += chunk.size()) {
-    // As large a share of the answers that are owed must have come as were sent before the latest message.
+    // As large a share of the answers that are owed must have come as were sent before the latest messages.
     // In step: a peer that stops early must not have learned much more of the intersection than this party.
-    const uint64_t awaited = number == 0 ? 0 : (number - 1) * owed / count * own_answers_.chunk;
+    const uint64_t awaited = number < lead ? 0 : (number - lead + 1) * owed / count * own_answers_.chunk;
     SPLITVEIL_RETURN_IF_ERROR(inbox_.WaitForAnswers(awaited));
     // Checked before each further message, so that a peer with several exponents is found while little is revealed.
     SPLITVEIL_RETURN_IF_ERROR(check.Check([&](uint64_t position) { return inbox_.Answer(position); }));
     const auto begin = answers.begin() + static_cast<std::ptrdiff_t>(first);
     chunk.assign(begin, begin + static_cast<std::ptrdiff_t>(peer_answers_.SizeAt(first)));
-    SPLITVEIL_RETURN_IF_ERROR(SendChunk(PointKind::kDoubleMasked, bucket * peer_answers_.points + first, chunk));
+    SPLITVEIL_RETURN_IF_ERROR(
+        Send(ChunkMessage(PointKind::kDoubleMasked, bucket * peer_answers_.points + first, chunk)));
     Report(0);
   }
   return absl::OkStatus();
 }
 
 absl::Status IntersectionProtocol::Intersect(uint64_t bucket, const std::vector<Point>& ours,
-                                             std::deque<Point> theirs) {
+                                             const std::deque<Point>& theirs) {
   // Masking is one-to-one: a value that repeats stands for an id, or an answer, that repeats.
-  std::sort(theirs.begin(), theirs.end());
   if (std::adjacent_find(theirs.begin(), theirs.end()) != theirs.end()) {
     return absl::InvalidArgumentError("masked: expected distinct ids, found repeated ones");
   }
@@ -346,7 +358,8 @@ absl::Status IntersectionProtocol::SendOutcome(uint64_t shared_ids, const Digest
   message.mutable_outcome()->set_shared_ids(shared_ids);
   message.mutable_outcome()->set_order_sha256(order.data(), order.size());
   message.set_run_id(setting_.options.run_id);
-  return channel_.Send(message);
+  SPLITVEIL_RETURN_IF_ERROR(outbox_->Put(std::move(message)));
+  return outbox_->Flush();
 }
 
 absl::Status IntersectionProtocol::CompareOutcome() {
@@ -383,24 +396,25 @@ absl::Status IntersectionProtocol::SendCommitment(PointKind kind, uint64_t first
       kind == PointKind::kMasked ? *message.mutable_masked_commitment() : *message.mutable_double_masked_commitment();
   content.set_first_index(first);
   content.set_sha256(commitment.data(), commitment.size());
-  return Send(message);
+  return Send(std::move(message));
 }
 
-absl::Status IntersectionProtocol::SendChunk(PointKind kind, uint64_t first, absl::Span<const Point> chunk) {
+Message IntersectionProtocol::ChunkMessage(PointKind kind, uint64_t first, absl::Span<const Point> chunk) const {
   const CommitmentNonce nonce = spill_->secret().Nonce(kind, first);
   Message message;
+  message.set_run_id(setting_.options.run_id);
   Message::Points& content = kind == PointKind::kMasked ? *message.mutable_masked() : *message.mutable_double_masked();
   content.set_first_index(first);
   content.set_points(chunk.data(), chunk.size() * sizeof(Point));
   content.set_nonce(nonce.data(), nonce.size());
-  return Send(message);
+  return message;
 }
 
-absl::Status IntersectionProtocol::Send(Message& message) {
+absl::Status IntersectionProtocol::Send(Message message) {
   // Nothing more for a peer that broke the protocol.
   SPLITVEIL_RETURN_IF_ERROR(inbox_.failure());
   message.set_run_id(setting_.options.run_id);
-  return channel_.Send(message);
+  return outbox_->Put(std::move(message));
 }
 
 void IntersectionProtocol::Report(uint64_t newly_done) {

@@ -2,6 +2,7 @@
 #ifndef SPLITVEIL_COMMON_ALIGNMENT_INTERSECTION_PROTOCOL_H_
 #define SPLITVEIL_COMMON_ALIGNMENT_INTERSECTION_PROTOCOL_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -20,6 +21,7 @@
 #include "common/alignment/buckets.h"
 #include "common/alignment/masking_key.h"
 #include "common/alignment/peer_inbox.h"
+#include "common/alignment/peer_outbox.h"
 #include "common/crypto/digest.h"
 #include "common/dataset/id_list.h"
 
@@ -30,6 +32,9 @@ namespace splitveil {
 // What a masked point stands for. Below kFirstTest: an own row; from the number of own ids on, a padding.
 inline constexpr uint32_t kFirstTest = std::numeric_limits<uint32_t>::max() - kMaxTestPoints - kCanaries + 1;
 inline constexpr uint32_t kFirstCanary = kFirstTest + kMaxTestPoints;
+
+// Messages of a bucket's masked points that go out behind the last answers of the bucket before it.
+inline constexpr uint64_t kEarlyMessages = 4;
 
 // Among its masked ids P = H(x)^a a party hides test points Q = P^r of some of them, r secret: under the decisional
 // Diffie-Hellman assumption nobody else can tell them from further ids, nor which belong together. Answers P^b and Q^b
@@ -70,10 +75,12 @@ class IntersectionProtocol {
     AlignmentTerms terms;  // Without bucket_key and peer_ids.
     Digest own_half = {};  // Of the bucket key.
   };
-  // Both must outlive this. `spill`: of an interrupted alignment, or null.
+  // Both must outlive this. `spill`: of an interrupted alignment, or null. Throws if the system has no thread.
   IntersectionProtocol(const Setting& setting, std::unique_ptr<AlignmentSpill> spill, CountingChannel& channel,
                        PeerInbox& inbox)
-      : setting_(setting), spill_(std::move(spill)), channel_(channel), inbox_(inbox) {}
+      : setting_(setting), spill_(std::move(spill)), channel_(channel), inbox_(inbox) {
+    outbox_.emplace(&channel);
+  }
 
   // Removes what was spilled, unless the connection to the peer was lost.
   ~IntersectionProtocol();
@@ -90,7 +97,8 @@ class IntersectionProtocol {
   absl::Status Distribute();
   // Commits to all masked points of all buckets before the first of the peer's can come.
   absl::Status MaskAndCommit();
-  absl::Status SendMasked(uint64_t bucket);
+  // Those from `begin` to `end` of a bucket, as the link takes them; nothing where there is no such bucket.
+  absl::Status SendMasked(uint64_t bucket, uint64_t begin, uint64_t end);
   // Commits to the answers. Returns them: the peer's points double-masked, in its order. They take memory as they come,
   // not as they were announced.
   absl::StatusOr<std::deque<Point>> AnswerPeer(uint64_t bucket);
@@ -98,7 +106,8 @@ class IntersectionProtocol {
   absl::Status SendAnswers(uint64_t bucket, const std::deque<Point>& answers, AnswerCheck& check);
   absl::Status AlignBucket(uint64_t bucket);
   // What both have in common in a bucket, if everything that was received says that both have computed rightly.
-  absl::Status Intersect(uint64_t bucket, const std::vector<Point>& ours, std::deque<Point> theirs);
+  // `theirs`: ascending.
+  absl::Status Intersect(uint64_t bucket, const std::vector<Point>& ours, const std::deque<Point>& theirs);
   // Once.
   absl::Status SendOutcome(uint64_t shared_ids, const Digest& order);
   // Both must have found the same number in the same order, and as many as agreed.
@@ -109,11 +118,13 @@ class IntersectionProtocol {
   // To a message that is sent later. `first`: counted over all buckets.
   absl::StatusOr<Digest> Commit(PointKind kind, uint64_t first, absl::Span<const Point> chunk);
   absl::Status SendCommitment(PointKind kind, uint64_t first, const Digest& commitment);
-  absl::Status SendChunk(PointKind kind, uint64_t first, absl::Span<const Point> chunk);
-  absl::Status Send(v1::AlignmentMessage& message);
+  v1::AlignmentMessage ChunkMessage(PointKind kind, uint64_t first, absl::Span<const Point> chunk) const;
+  absl::Status Send(v1::AlignmentMessage message);
   void Report(uint64_t newly_done);
   // Points worked on at a time: a message for each thread, so that starting threads costs nothing.
   size_t BlockPoints() const { return setting_.threads * setting_.options.chunk_ids; }
+  // Of a bucket, sent before the one before it is finished.
+  uint64_t EarlyPoints() const { return std::min(kEarlyMessages * own_masked_.chunk, own_masked_.points); }
   const Buckets& buckets() const { return spill_->buckets(); }
 
   const Setting setting_;
@@ -126,6 +137,7 @@ class IntersectionProtocol {
   PointChunks own_masked_, own_answers_, peer_answers_;
   uint64_t done_ = 0;
   bool outcome_sent_ = false, interrupted_ = false;
+  std::optional<PeerOutbox> outbox_;  // Reads what is spilled: ends first.
 };
 
 }  // namespace splitveil

@@ -199,13 +199,14 @@ void PeerInbox::BeginBucket(uint64_t bucket) {
 }
 
 absl::Status PeerInbox::AcceptCommitment(PointKind kind, const Message::Commitment& commitment) {
-  // Nobody can answer points that were not sent; the commitments of the bucket before are still to be read.
-  if (kind == PointKind::kDoubleMasked && bucket_ > current_) {
-    return absl::FailedPreconditionError("double_masked_commitment: it came before our points of the bucket");
-  }
   Committed& committed = Of(kind);
   const uint64_t number = committed.commitments.size();
   const uint64_t first = committed.chunks.FirstOf(committed.first_number + number);
+  // Nobody can answer points that were not sent.
+  if (kind == PointKind::kDoubleMasked && first + committed.chunks.SizeAt(first) > sent_points_) {
+    return absl::FailedPreconditionError(absl::StrCat("double_masked_commitment: it is to answers from ", first,
+                                                      " on where only ", sent_points_, " points have been sent"));
+  }
   if (commitment.first_index() != first) {
     return absl::InvalidArgumentError(
         absl::StrCat(NameOf(kind), "_commitment.first_index: expected ", first, ", found ", commitment.first_index()));
@@ -223,6 +224,11 @@ absl::Status PeerInbox::AcceptCommitment(PointKind kind, const Message::Commitme
   committed.commitments.push_back(digest);
   const bool masked = kind == PointKind::kMasked;
   if (number + 1 == committed.chunks.count() * (masked ? buckets_.count : 1)) {
+    Sha256Hasher all;
+    for (const Digest& each : committed.commitments) {
+      all.Update(AsBytes(each));
+    }
+    committed.sha256 = all.Finish();
     if (masked) {
       BeginBucket(current_);
     } else {
@@ -243,16 +249,18 @@ absl::Status PeerInbox::AcceptMasked(const Message::Points& chunk) {
 }
 
 absl::Status PeerInbox::AcceptDoubleMasked(const Message::Points& chunk) {
+  // A peer that keeps to the protocol waits for our commitments, which we send once those of the bucket before are
+  // read.
+  if (bucket_ > current_) {
+    return absl::FailedPreconditionError("double_masked: it came before our commitments of the bucket");
+  }
   SPLITVEIL_RETURN_IF_ERROR(CheckChunk(PointKind::kDoubleMasked, chunk, answer_chunks_));
   answer_chunks_.received += chunk.points().size() / sizeof(Point);
-  // Nobody can answer points that were not sent: such answers are made up.
-  if (answer_chunks_.received > sent_points_) {
-    return absl::FailedPreconditionError(absl::StrCat("double_masked: answers ", answer_chunks_.received,
-                                                      " points where only ", sent_points_, " have been sent"));
-  }
   double_masked_.reserve(answer_chunks_.chunks.points);  // To grow would take twice the memory for a while.
   AppendPoints(chunk, double_masked_);
   if (answer_chunks_.received % answer_chunks_.chunks.points == 0) {
+    answer_chunks_.first_number += answer_chunks_.commitments.size();
+    answer_chunks_.commitments.clear();
     BeginBucket(bucket_ + 1);
   }
   return absl::OkStatus();
@@ -344,11 +352,7 @@ absl::StatusOr<Digest> PeerInbox::WaitForCommitments(PointKind kind) {
   if (!failure_.ok()) {
     return failure_;
   }
-  Sha256Hasher all;
-  for (const Digest& commitment : Of(kind).commitments) {
-    all.Update(AsBytes(commitment));
-  }
-  return all.Finish();
+  return Of(kind).sha256;
 }
 
 absl::StatusOr<std::vector<Point>> PeerInbox::TakeMasked(uint64_t max_points) {
@@ -375,8 +379,6 @@ absl::StatusOr<std::vector<Point>> PeerInbox::TakeDoubleMasked() {
     return failure_;
   }
   ++current_;
-  answer_chunks_.first_number += answer_chunks_.commitments.size();
-  answer_chunks_.commitments.clear();
   answer_chunks_.ours.clear();
   return std::exchange(double_masked_, {});
 }

@@ -33,8 +33,8 @@ class PeerInbox {
     kMaskedCommitments,        // A commitment to each chunk of its own ids, masked; of all buckets.
     kMasked,                   // These chunks, of one bucket.
     kDoubleMaskedCommitments,  // A commitment to each chunk of its answers in this bucket.
-    kDoubleMasked,             // These: our masked points under its key too, as many as we have sent. Then the next
-                               // bucket's kMasked.
+    kDoubleMasked,             // These: our masked points under its key too. Then the next bucket's kMasked, of which
+                               // points and commitments may come before TakeDoubleMasked.
     kOutcome,                  // What it has found.
     kComplete,                 // Nothing.
     kFailed,                   // Nothing: it broke the protocol or is gone. The first failure stays.
@@ -67,8 +67,8 @@ class PeerInbox {
   absl::Status Accept(const v1::AlignmentMessage& message);
   // Fails the inbox unless it is complete or has failed already, and wakes who waits on it.
   void Fail(const absl::Status& reason);
-  // Tells what the peer is about to see. Of our masked points: answers beyond them are out of turn. Of our commitments,
-  // in order: a peer that sends one back claims points that it does not know.
+  // Tells what the peer is about to see. Of our masked points: commitments to answers beyond them are out of turn. Of
+  // our commitments, in order: a peer that sends one back claims points that it does not know.
   void NoteSent(uint64_t masked_points);
   void NoteCommitted(PointKind kind, const Digest& commitment);
 
@@ -124,6 +124,7 @@ class PeerInbox {
     PointChunks chunks;
     uint64_t first_number = 0;  // Of the message to which the first of these commitments is.
     std::vector<Digest> commitments = {};
+    Digest sha256 = {};             // Over the latest commitments that were complete.
     std::vector<Digest> ours = {};  // That we have sent, of the same kind.
     uint64_t received = 0;          // Points.
   };

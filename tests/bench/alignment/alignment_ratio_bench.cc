@@ -20,6 +20,7 @@
 #include "common/crypto/secure_random.h"
 #include "common/process/file.h"
 #include "tests/testing/process/child_process.h"
+#include "tests/testing/process/emulated_network.h"
 #include "tests/testing/two_party_run.h"
 
 namespace splitveil::testing {
@@ -141,13 +142,14 @@ double CpuTimeOfChildren() {
 }
 
 struct Alignment {
+  double seconds = 0;  // From the opened stream to the end, as the non-label party reports.
   double cpu_ns = 0;
   double bytes = 0;
   double ids = 0;  // Of both.
 };
 
-// `splitveil align` of both parties, with all that they read, send and write.
-Alignment Align(TwoPartyRun& run) {
+// `splitveil align` of both parties, with all that they read, send and write; at the ends of `network` if there is one.
+Alignment Align(TwoPartyRun& run, const EmulatedNetwork* network = nullptr) {
   const auto words = [&](const std::string& party) {
     return std::vector<std::string>{"align", "--agreement=" + run.folder + "/" + party + ".agreement",
                                     "--config=" + run.folder + "/" + party + ".textproto",
@@ -162,12 +164,18 @@ Alignment Align(TwoPartyRun& run) {
   write("label_party.agreement", run.label_agreement);
   write("nonlabel_party.agreement", run.nonlabel_agreement);
   write("label_party.textproto", run.label_config);
+  if (network != nullptr) {
+    network->EnterLabel();
+  }
   RunningProgram label("splitveil", words("label_party"), run.folder);
   run.AwaitPort(label);
-  run.nonlabel_config.set_peer_address(absl::StrCat("127.0.0.1:", run.label_port));
+  run.nonlabel_config.set_peer_address(absl::StrCat(run.label_host, ":", run.label_port));
   write("nonlabel_party.textproto", run.nonlabel_config);
   std::vector<std::string> nonlabel = words("nonlabel_party");
   nonlabel.insert(nonlabel.begin(), BinDir() + "/splitveil");
+  if (network != nullptr) {
+    network->EnterNonLabel();
+  }
   ChildOptions options;
   options.limit_seconds = 500;
   const ChildResult result = RunChild(nonlabel, options);
@@ -175,10 +183,10 @@ Alignment Align(TwoPartyRun& run) {
   EXPECT_EQ(label.Wait(), 0) << label.Errors();
   Alignment alignment;
   alignment.cpu_ns = CpuTimeOfChildren() - begun;
-  double own = 0, shared = 0, peer = 0, seconds = 0, sent = 0, received = 0;
+  double own = 0, shared = 0, peer = 0, sent = 0, received = 0;
   EXPECT_EQ(std::sscanf(result.out.c_str(),
                         "nonlabel_party: %lf own rows, %lf shared, %lf rows of the peer, %lf s, %lf bytes sent, %lf",
-                        &own, &shared, &peer, &seconds, &sent, &received),
+                        &own, &shared, &peer, &alignment.seconds, &sent, &received),
             6)
       << result.out;
   alignment.bytes = sent + received;
@@ -228,6 +236,49 @@ TEST(AlignmentBench, BothPartiesBesideTheArithmeticAlone) {
   EXPECT_LE(fast.cpu_ns / fast_alone, 1.25);
   if (ActiveRistrettoPath() == RistrettoPath::kIfma) {
     EXPECT_LE(fast.cpu_ns / generic.cpu_ns, 0.2);
+  }
+}
+
+// Both parties on this machine's processors, which have to move the packets of the link, too.
+TEST(AlignmentBench, AcrossAFarLink) {
+  if (const std::string missing = EmulatedNetwork::Missing(); !missing.empty()) {
+    GTEST_SKIP() << missing;
+  }
+  constexpr double kRoundTripMs = 40, kMbps = 100;
+  TwoPartyRun run(/*rows=*/1'015'000);  // Some million at each party.
+  for (v1::RunAgreement* const agreement : {&run.label_agreement, &run.nonlabel_agreement}) {
+    agreement->mutable_alignment()->set_bucket_ids(65536);  // 16 buckets.
+  }
+  const auto on_loopback = [&] {
+    run.label_config.set_listen_address("127.0.0.1:0");
+    run.label_host = "127.0.0.1";
+    return Align(run);
+  };
+  const char* const turns = std::getenv("SPLITVEIL_BENCH_ALIGNMENT_TURNS");
+  for (int turn = 0; turn < (turns == nullptr ? 1 : std::atoi(turns)); ++turn) {
+    const Arithmetic arithmetic = OfActivePath();
+    const Alignment before = on_loopback();
+    Alignment across;
+    double link_cpu = -CpuTimeOfChildren();
+    {
+      const EmulatedNetwork network({.round_trip_ms = kRoundTripMs, .mbps = kMbps});
+      run.label_config.set_listen_address("0.0.0.0:0");
+      run.label_host = EmulatedNetwork::kLabelAddress;
+      across = Align(run, &network);
+    }
+    link_cpu += CpuTimeOfChildren() - across.cpu_ns;
+    const Alignment after = on_loopback();
+    const double loopback = (before.seconds + after.seconds) / 2, bytes = across.bytes / 2 * 8 / (1e6 * kMbps),
+                 ratio = (across.seconds - 20 * kRoundTripMs / 1000) / std::max(loopback, bytes);
+    std::cout << absl::StreamFormat(
+        "%.2f GHz; %.0f ids of both: %.1f s across %.0f ms and %.0f Mbit/s, where the loopback device takes %.1f and "
+        "%.1f s, the arithmetic alone %.1f s and the bytes %.1f s: without 20 round trips %.3f times as long as "
+        "the longest; the link itself took %.1f s of processor time, the parties %.1f s, on the loopback device %.1f "
+        "s\n",
+        ClockInGhz(), across.ids, across.seconds, kRoundTripMs, kMbps, before.seconds, after.seconds,
+        across.ids * arithmetic.OfAnId() / 1e9 / std::max(1U, std::thread::hardware_concurrency()), bytes, ratio,
+        link_cpu / 1e9, across.cpu_ns / 1e9, (before.cpu_ns + after.cpu_ns) / 2e9);
+    EXPECT_LE(ratio, 1.2);
   }
 }
 

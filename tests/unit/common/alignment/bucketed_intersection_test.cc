@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <gmock/gmock.h>
@@ -23,9 +24,11 @@
 
 #include "common/alignment/alignment_spill.h"
 #include "common/alignment/buckets.h"
+#include "common/alignment/intersection_protocol.h"
 #include "common/alignment/masking_key.h"
 #include "common/alignment/private_set_intersection.h"
 #include "common/crypto/sha256.h"
+#include "common/process/file.h"
 #include "tests/testing/alignment_channel_pair.h"
 #include "tests/testing/scratch_folder.h"
 #include "tests/unit/common/alignment/points_for_test.h"
@@ -286,6 +289,60 @@ TEST_F(InterruptedAlignmentTest, StartsAnewWhereOnePartyCannotResume) {
   EXPECT_EQ(CountOf(anew.sent_by_first, Message::kBucketKey), 1);
 }
 
+// Of what is spilled at `path`.
+Digest BindingIn(const std::string& path) {
+  const std::string bytes = ReadFile(path).value();
+  v1::AlignmentSpillHeader header;
+  Digest binding = {};
+  for (const size_t slot : {4096, 8192}) {
+    uint32_t length = 0;
+    std::memcpy(&length, bytes.data() + slot + 40, sizeof(length));
+    if (length > 0 && header.ParseFromString(bytes.substr(slot + 44, length))) {
+      std::copy(header.binding_sha256().begin(), header.binding_sha256().end(), binding.begin());
+    }
+  }
+  return binding;
+}
+
+// The second commits to a random point in place of a canary of one bucket, and takes a shared id for that canary.
+TEST_F(InterruptedAlignmentTest, RefusesAPeerOfWhichACanaryIsMissingInOneBucket) {
+  constexpr uint64_t kBucket = 1;
+  first_.ids = Named(0, 800);
+  second_.ids = Named(400, 1200);
+  first_.options.bucket_ids = second_.options.bucket_ids = 200;  // Four buckets.
+  // Its first three buckets are masked then, and the first has not held it to any point.
+  CutBefore(Message::kMaskedCommitment, 3 * static_cast<int>(MaskedChunks(BucketCapacity(800, 4), 64).count()));
+  AlignmentTerms terms;
+  terms.bucket_ids = 200;
+  terms.chunk_ids = 64;
+  terms.binding = BindingIn(second_.options.spill_path);
+  {
+    const std::unique_ptr<AlignmentSpill> spill = *AlignmentSpill::Open(second_.options.spill_path, terms);
+    ASSERT_NE(spill, nullptr);
+    ASSERT_GT(spill->masked_buckets(), kBucket);
+    const absl::Span<uint32_t> items = spill->Items(kBucket);
+    const auto canary = std::find(items.begin(), items.end(), kFirstCanary);
+    ASSERT_NE(canary, items.end());
+    // The last of the shared rows, of which there is no test point.
+    const auto shared = std::max_element(items.begin(), items.end(), [](uint32_t a, uint32_t b) {
+      return (a < 400 ? a + 1 : 0) < (b < 400 ? b + 1 : 0);
+    });
+    *shared = kFirstCanary;
+    *canary = kFirstTest - 1;  // As a padding.
+    const PointChunks& chunks = spill->own_chunks();
+    const auto position = static_cast<size_t>(canary - items.begin());
+    const size_t number = position / chunks.chunk, begin = number * chunks.chunk;
+    spill->Masked(kBucket)[position] = testing::SomePoints(1).front();
+    const absl::Span<Point> chunk = spill->Masked(kBucket).subspan(begin, chunks.chunk);
+    const uint64_t first = kBucket * chunks.points + begin;
+    spill->Commitments(kBucket)[number] =
+        CommitmentTo(PointKind::kMasked, spill->terms().run_id, first, spill->secret().Nonce(PointKind::kMasked, first),
+                     absl::string_view(reinterpret_cast<const char*>(chunk.data()), chunk.size() * sizeof(Point)));
+  }
+  ExpectRefused(absl::StatusCode::kFailedPrecondition, "the 64 points that both parties add, found 63",
+                [](Message&) {});
+}
+
 // Before the interruption the second sent `original`; after it, it commits to and sends other points.
 std::function<void(Message&)> Forging(const Message& original) {
   Message forged = original;
@@ -343,7 +400,8 @@ TEST_F(InterruptedAlignmentTest, RefusesAPlaceThatThePeerCannotHaveReached) {
     };
   };
   for (const uint64_t bucket : {uint64_t{0}, uint64_t{4}, uint64_t{5}, ~uint64_t{0}}) {
-    CutBefore(Message::kMasked, 9);  // In the third bucket of four.
+    // In the third bucket of four, so that both have finished the second.
+    CutBefore(Message::kDoubleMasked, 2 * static_cast<int>(AnswerChunks(BucketCapacity(120, 4), 64, 4).count()) + 1);
     ExpectRefused(absl::StatusCode::kFailedPrecondition, "next_bucket", at(bucket));
   }
 }

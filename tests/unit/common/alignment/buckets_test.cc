@@ -110,5 +110,16 @@ TEST(BucketsTest, AnswersGoOutInSixtyFourStepsOverAllBuckets) {
   }
 }
 
+// With the one for rounding never more than three in 64 of all, nor than nine.
+TEST(BucketsTest, AnswersAreAheadByAFewMessages) {
+  for (uint64_t messages = 64; messages <= 10'000; ++messages) {
+    EXPECT_LE((AnswerLead(messages) + 1) * 64, 3 * messages);
+    EXPECT_GE(AnswerLead(messages), 2);
+    EXPECT_LE(AnswerLead(messages), 8);
+  }
+  EXPECT_EQ(AnswerLead(1), 2);
+  EXPECT_EQ(AnswerLead(256), 8);
+}
+
 }  // namespace
 }  // namespace splitveil

@@ -261,13 +261,114 @@ TEST(PeerInboxTest, RefusesMoreAndFewerPointsThanAreDue) {
 
 TEST(PeerInboxTest, RefusesAnswersToWhatWasNotSent) {
   PeerInbox inbox(TestLimits());
-  inbox.NoteSent(1);
+  inbox.NoteSent(kAnswers.chunk + 1);
   const std::vector<Message> messages = LegalMessages();
-  const size_t first_answer = messages.size() - 1 - kAnswers.count();
-  for (size_t i = 0; i < first_answer; ++i) {
+  const size_t first_answer = 1 + 2 * kMasked.count();
+  for (size_t i = 0; i <= first_answer; ++i) {
     ASSERT_TRUE(inbox.Accept(messages[i]).ok());
   }
-  ExpectFails(inbox, messages[first_answer], absl::StatusCode::kFailedPrecondition);
+  ExpectFails(inbox, messages[first_answer + 1], absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(inbox.failure().message(), ::testing::HasSubstr("where only 3 points have been sent"));
+}
+
+// Two buckets of the peer's, whose sizes follow from 20 and 30 ids.
+class TwoBucketsTest : public ::testing::Test {
+ protected:
+  TwoBucketsTest() {
+    inbox_.NoteSent(answers_.points);
+    AcceptAll({TwoBucketsSize()});
+    const Digest half = Sha256("half");
+    Message key;
+    key.set_run_id(kRun);
+    key.mutable_bucket_key()->set_half(std::string(AsBytes(half)));
+    AcceptAll({key});
+    for (const uint64_t bucket : {0, 1}) {
+      const std::vector<Message> messages = OfBucket(PointKind::kMasked, masked_, bucket);
+      commitments_.insert(commitments_.end(), messages.begin(),
+                          messages.begin() + static_cast<std::ptrdiff_t>(masked_.count()));
+    }
+    AcceptAll(commitments_);
+  }
+
+  static PeerInbox::Limits TwoBucketsLimits() {
+    PeerInbox::Limits limits = {kRun, /*own_ids=*/20, /*max_ids=*/100, kChunkIds, /*threads=*/1};
+    limits.bucket_ids = 16;
+    return limits;
+  }
+  static Message TwoBucketsSize() {
+    Message message = SetSizeMessage(kRun, 30);
+    message.mutable_set_size()->set_bucket_key_commitment(std::string(AsBytes(CommitmentToHalf(kRun, Sha256("half")))));
+    return message;
+  }
+  // First the commitments, then the points.
+  static std::vector<Message> OfBucket(PointKind kind, const PointChunks& chunks, uint64_t bucket) {
+    const std::vector<Point> points = SomePoints(chunks.points);
+    std::vector<Message> commitments, messages;
+    for (uint64_t first = 0; first < chunks.points; first += chunks.chunk) {
+      const std::vector<Point> chunk(points.begin() + static_cast<std::ptrdiff_t>(first),
+                                     points.begin() + static_cast<std::ptrdiff_t>(first + chunks.SizeAt(first)));
+      const uint64_t index = bucket * chunks.points + first;
+      messages.push_back(kind == PointKind::kMasked ? MaskedMessage(kRun, index, chunk)
+                                                    : DoubleMaskedMessage(kRun, index, chunk));
+      commitments.push_back(CommitmentOf(messages.back()));
+    }
+    commitments.insert(commitments.end(), messages.begin(), messages.end());
+    return commitments;
+  }
+  std::vector<Message> MaskedOf(uint64_t bucket) const {
+    std::vector<Message> messages = OfBucket(PointKind::kMasked, masked_, bucket);
+    messages.erase(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(masked_.count()));
+    return messages;
+  }
+  std::vector<Message> AnswersOf(uint64_t bucket) const { return OfBucket(PointKind::kDoubleMasked, answers_, bucket); }
+  void AcceptAll(const std::vector<Message>& messages) {
+    for (const Message& message : messages) {
+      ASSERT_TRUE(inbox_.Accept(message).ok()) << inbox_.failure();
+    }
+  }
+
+  const PointChunks masked_ = MaskedChunks(BucketCapacity(30, 2), kChunkIds);
+  const PointChunks answers_ = AnswerChunks(BucketCapacity(20, 2), kChunkIds, 2);
+  PeerInbox inbox_{TwoBucketsLimits()};
+  std::vector<Message> commitments_;
+};
+
+// The next bucket's points and commitments come while this party still looks at the answers of the one before.
+TEST_F(TwoBucketsTest, TakesWhatAPeerThatIsAheadSends) {
+  inbox_.NoteSent(answers_.points);
+  AcceptAll(MaskedOf(0));
+  const std::vector<Message> first = AnswersOf(0), second = AnswersOf(1);
+  AcceptAll(first);
+  AcceptAll(MaskedOf(1));
+  AcceptAll({second.begin(), second.begin() + static_cast<std::ptrdiff_t>(answers_.count())});
+  EXPECT_EQ(inbox_.state(), State::kDoubleMasked);
+  EXPECT_EQ(inbox_.TakeMasked(masked_.points)->size(), masked_.points);
+  EXPECT_THAT(*inbox_.TakeDoubleMasked(), ::testing::ElementsAreArray(SomePoints(answers_.points)));
+  Sha256Hasher commitments;
+  for (size_t i = 0; i < answers_.count(); ++i) {
+    commitments.Update(second[i].double_masked_commitment().sha256());
+  }
+  EXPECT_EQ(*inbox_.WaitForCommitments(PointKind::kDoubleMasked), commitments.Finish());
+  AcceptAll({second.begin() + static_cast<std::ptrdiff_t>(answers_.count()), second.end()});
+  EXPECT_EQ(inbox_.state(), State::kOutcome);
+  EXPECT_THAT(*inbox_.TakeDoubleMasked(), ::testing::ElementsAreArray(SomePoints(answers_.points)));
+}
+
+TEST_F(TwoBucketsTest, RefusesAnswersOfABucketBeforeThoseOfTheOneBeforeWereRead) {
+  inbox_.NoteSent(answers_.points);
+  AcceptAll(MaskedOf(0));
+  AcceptAll(AnswersOf(0));
+  AcceptAll(MaskedOf(1));
+  const std::vector<Message> second = AnswersOf(1);
+  AcceptAll({second.begin(), second.begin() + static_cast<std::ptrdiff_t>(answers_.count())});
+  ExpectFails(inbox_, second[answers_.count()], absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(TwoBucketsTest, RefusesCommitmentsToAnswersBeforeOurPointsOfTheBucket) {
+  AcceptAll(MaskedOf(0));
+  AcceptAll(AnswersOf(0));
+  AcceptAll(MaskedOf(1));
+  ExpectFails(inbox_, AnswersOf(1).front(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(PeerInboxTest, RefusesBytesThatEncodeNoUsablePoint) {

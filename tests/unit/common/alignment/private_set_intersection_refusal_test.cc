@@ -365,15 +365,17 @@ TEST(AlignIdsRefusalTest, SendsNoAnswerBeforeThePeerHasCommittedToItsOwn) {
   }
 }
 
-// Both hold many ids; the peer answers a third of them and waits for the rest of its own answers.
-TEST(AlignIdsRefusalTest, APeerThatLeavesEarlyIsAheadByThreeMessagesOfSixtyFour) {
+// Both hold `count` ids; the peer answers a third of them and waits for the rest of its own answers. It has then
+// received `ahead` messages more than it sent, or one more.
+void ExpectAhead(int count, int chunk_ids, size_t ahead) {
   std::vector<std::string> ids;
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < count; ++i) {
     ids.push_back(absl::StrCat("id-", i));
   }
   AlignmentOptions options = TestOptions();
   options.max_ids = 1000;
-  const PointChunks answers = AnswerChunks(ids.size(), 10);
+  options.chunk_ids = chunk_ids;
+  const PointChunks answers = AnswerChunks(ids.size(), static_cast<uint64_t>(chunk_ids));
   const size_t given = answers.count() / 3;
   // Of an honest peer's messages, but for the answers after the first `given`.
   class LeavingChannel : public AlignmentChannel {
@@ -400,13 +402,21 @@ TEST(AlignIdsRefusalTest, APeerThatLeavesEarlyIsAheadByThreeMessagesOfSixtyFour)
   };
   AlignmentChannelPair channels(1000);
   // Were the party not in step, it would send all of its answers.
-  LeavingChannel leaving(*channels.second, given + 2, given);
+  LeavingChannel leaving(*channels.second, given + ahead, given);
   std::thread peer([&] { EXPECT_FALSE(AlignIds(ids, options, leaving).ok()); });
   const absl::Status status = AlignIds(ids, options, *channels.first).status();
   peer.join();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_GE(leaving.received(), given + 2);
-  EXPECT_LE(leaving.received(), given + 3);
+  EXPECT_GE(leaving.received(), given + ahead);
+  EXPECT_LE(leaving.received(), given + ahead + 1);
+}
+
+TEST(AlignIdsRefusalTest, APeerThatLeavesEarlyIsAheadByThreeMessagesOfSixtyFour) {
+  ExpectAhead(/*count=*/200, /*chunk_ids=*/10, /*ahead=*/2);
+}
+
+TEST(AlignIdsRefusalTest, APeerThatLeavesEarlyIsAheadByNineMessagesOfMany) {
+  ExpectAhead(/*count=*/640, /*chunk_ids=*/2, /*ahead=*/8);  // 384 messages.
 }
 
 TEST(AlignIdsRefusalTest, APeerThatDiesAtAnyPointIsUnavailable) {
