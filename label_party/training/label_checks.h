@@ -29,10 +29,10 @@ absl::Status CheckTaskOf(const v1::RunAgreement& agreement, const Dataset& data,
 absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset& data,
                                std::optional<absl::Span<const uint32_t>> rows);
 
-// Whether a run may start from the head of `learned`, which party.initial_checkpoint names. Beside label_dp it must have
-// learned from the very same flips alone: gradients reveal whatever else a head has learned, and no account counts what
-// a run learned without releasing anything. gaussian_label_dp needs no such check: it takes a release head (SplitHeads).
-// Error: InvalidArgument, with what to start from instead.
+// Whether a run may start from the head of `learned`, which party.initial_checkpoint names. Beside label_dp it must
+// have learned from the very same flips alone: gradients reveal whatever else a head has learned, and no account counts
+// what a run learned without releasing anything. gaussian_label_dp needs no such check: it takes a release head
+// (SplitHeads). Error: InvalidArgument, with what to start from instead.
 absl::Status CheckInitialHead(const v1::LabelPartyConfig& config, const v1::LabelReleases& learned);
 
 }  // namespace splitveil
