@@ -70,6 +70,15 @@ std::vector<Finding> LeakFindings(const LedgerRun& run, const v1::AuditPolicy& p
 // Whether all of `text` is as `pattern` says: * stands for any text, also none, ? for any one character.
 bool MatchesGlob(absl::string_view pattern, absl::string_view text);
 
+// What the label party of `run` released of its labels; nullopt without its ledger.
+std::optional<LabelRun> LabelRunOf(const LedgerRun& run);
+
+// FiguresOf the run with what it and the earlier runs on the same labels disclose together by `all_runs`: whichever
+// account counted them, the partner keeps what they sent.
+RunFigures FiguresWith(const LedgerRun& run, const AllRunsBound& all_runs);
+// Of all runs, in the order in which they started.
+std::vector<RunFigures> FiguresOfAll(const std::vector<LedgerRun>& runs);
+
 // Bounds of the run and of its steps where the policy limits them, that they are proved where it asks for that, and
 // that no attack exceeds them; always, where the run has recorded it, that its own scores do not refute the mu that it
 // claims. A run that released no gradient meets all of them. `all_runs`: of the runs on its labels up to this one,

@@ -152,59 +152,6 @@ AttackLeak& Entry(std::vector<AttackLeak>& leaks, const std::string& layer, cons
 
 }  // namespace
 
-double OwnBound(const PartyRecords& party) {
-  double bound = std::nan("");
-  for (const LimitedFigure& figure :
-       FiguresAfterLastEpoch(party, [](const EpochLeakRow& row) { return row.gaussian_auc_bound; })) {
-    if (IsCumulativeAttack(figure.attack) && figure.layer == "cut" && std::isfinite(figure.value)) {
-      bound = std::isnan(bound) ? figure.value : std::max(bound, figure.value);
-    }
-  }
-  return bound;
-}
-
-std::optional<LabelRun> LabelRunOf(const LedgerRun& run) {
-  const PartyRecords* const party = run.label_party();
-  if (party == nullptr) {
-    return std::nullopt;
-  }
-  LabelRun of = {party->record.run, party->label_releases, party->all_runs};
-  if (const double bound = OwnBound(*party); std::isfinite(bound)) {
-    // Back to a divergence, which adds up over runs as AUCs do not.
-    of.sum_kl = SumKlOfGaussianAuc(bound);
-  }
-  // Noised labels count once a head has learned from them, be its gradients kept back: it may be served, or be where a
-  // later run starts.
-  const bool has_learned = party->released_nothing() && !party->label_releases.empty();
-  of.released = run.only_predicts() || (party->released_nothing() && !has_learned)    ? LabelRun::Released::kNothing
-                : has_learned || party->released_steps() > 0 || party->sent_a_slice() ? LabelRun::Released::kSomething
-                : party->record.status.empty() || party->record.status == "running"   ? LabelRun::Released::kUnknown
-                                                                                      : LabelRun::Released::kNothing;
-  return of;
-}
-
-RunFigures FiguresWith(const LedgerRun& run, const AllRunsBound& all_runs) {
-  RunFigures figures = FiguresOf(run);
-  // Alone, the run's own figure says the same. Beside a proved bound only a proved sum may stand.
-  if (all_runs.runs > 1 && (all_runs.not_proved.empty() || !figures.is_proved())) {
-    figures.all_runs_auc_bound = std::max(figures.all_runs_auc_bound, std::optional(all_runs.known));
-  }
-  return figures;
-}
-
-std::vector<RunFigures> FiguresOfAll(const std::vector<LedgerRun>& runs) {
-  std::vector<RunFigures> all;
-  std::vector<LabelRun> label_runs;  // Up to the one that is described.
-  for (const LedgerRun& run : runs) {
-    if (std::optional<LabelRun> released = LabelRunOf(run); released.has_value()) {
-      label_runs.push_back(*std::move(released));
-    }
-    all.push_back(run.label_party() == nullptr || run.only_predicts() ? FiguresOf(run)
-                                                                      : FiguresWith(run, BoundOfAllRuns(label_runs)));
-  }
-  return all;
-}
-
 ModelFigures ModelFiguresOf(const EvaluationRow& row) {
   return {Finite(row.log_loss),          Finite(row.auc),  Finite(row.accuracy),
           Finite(row.calibration_error), Finite(row.rmse), Finite(row.r_squared)};

@@ -11,7 +11,6 @@
 #include "absl/types/span.h"
 #include "deploy/operator/records/run_records.h"
 
-#include "common/figures/all_runs.h"
 #include "common/figures/run_figures.h"
 
 namespace splitveil {
@@ -19,19 +18,6 @@ namespace splitveil {
 // The one place where the rows of ledgers become figures. What only the label party's ledger states is left out without
 // it.
 RunFigures FiguresOf(const LedgerRun& run);
-
-// The run bound that the accountant states beside the cumulative attacks at the cut layer, where the noise is added.
-// NaN if it is missing.
-double OwnBound(const PartyRecords& party);
-
-// What the label party of `run` released of its labels; nullopt without its ledger.
-std::optional<LabelRun> LabelRunOf(const LedgerRun& run);
-
-// FiguresOf the run with what it and the earlier runs on the same labels disclose together by `all_runs`: whichever
-// account counted them, the partner keeps what they sent.
-RunFigures FiguresWith(const LedgerRun& run, const AllRunsBound& all_runs);
-// Of all runs, in the order in which they started.
-std::vector<RunFigures> FiguresOfAll(const std::vector<LedgerRun>& runs);
 
 ModelFigures ModelFiguresOf(const EvaluationRow& row);
 

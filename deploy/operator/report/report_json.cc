@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "deploy/operator/audit/audit_report.h"
+#include "deploy/operator/audit/criteria.h"
 #include "deploy/operator/records/ledger_figures.h"
 #include "deploy/operator/records/remedies.h"
 #include "deploy/operator/report/report.h"
