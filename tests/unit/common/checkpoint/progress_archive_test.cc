@@ -63,7 +63,8 @@ TEST(ProgressArchiveTest, AnAttackerGoesOnWhereItStopped) {
     }
     return all;
   };
-  AttackScorer undisturbed(kRows), broken(kRows), continued(kRows);
+  const ExampleSample all(kRows);
+  AttackScorer undisturbed(all), broken(all), continued(all);
   for (int number = 0; number < 5; ++number) {
     EXPECT_EQ(scores(undisturbed, number), scores(broken, number));
   }

@@ -43,7 +43,7 @@ class ResultJsonTest : public ::testing::Test {
     }
     agreement_.mutable_audit()->set_disclosure(v1::ORACLE);
     agreement_.set_wire_dtype(v1::FLOAT32);
-    auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), /*examples=*/4, ledger_.get());
+    auditor_ = std::make_unique<LeakAuditor>(agreement_, v1::LabelSideAudit(), ExampleSample(4), ledger_.get());
     ReleasedBatch batch;
     batch.labels = {0, 0, 1, 1};
     batch.positions = {0, 1, 2, 3};
