@@ -287,7 +287,8 @@ TEST_F(RunMistakesTest, SharedExamplesOfOneClassAreNoSuccessAndThePeerIsNotTold)
   ExpectEnds(0, 0);
   EXPECT_EQ(run_.label->Output(), "");  // No RESULT.
   EXPECT_THAT(run_.label->Errors(),
-              HasSubstr("no result: expected labels that differ among the shared training examples, found "));
+              AllOf(HasSubstr("ERROR no result: "),
+                    HasSubstr("expected labels that differ among the shared training examples, found ")));
 }
 
 TEST_F(RunMistakesTest, ColumnsThatNoLayerReadsAreRefused) {

@@ -31,7 +31,7 @@ int fdatasync(int descriptor) {
   return static_cast<int>(syscall(SYS_fdatasync, descriptor));
 }
 
-int remove(const char* path) noexcept {
+int remove(const char* path) noexcept {  // NOLINT(readability-identifier-naming): the C library names it.
   const char* const end = std::getenv("SPLITVEIL_TEST_SLOW_TO_REMOVE");
   const std::string_view name = path;
   if (end != nullptr && name.size() >= std::strlen(end) && name.substr(name.size() - std::strlen(end)) == end) {
