@@ -247,7 +247,7 @@ absl::Status IntersectionProtocol::SendMasked(uint64_t bucket, uint64_t begin, u
     return absl::OkStatus();
   }
   SPLITVEIL_RETURN_IF_ERROR(inbox_.failure());
-  return outbox_->Put([=, this, first = begin]() mutable -> std::optional<Message> {
+  return outbox_->Put([this, bucket, end, first = begin]() mutable -> std::optional<Message> {
     if (first >= end) {
       return std::nullopt;
     }
