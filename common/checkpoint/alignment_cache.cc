@@ -24,7 +24,7 @@ namespace {
 constexpr char kHeader[] = "cached alignment";
 constexpr char kRows[] = "rows";
 
-// Whoever the peer is and whatever was agreed decides which rows are shared, so all three enter.
+// The peer and the agreement decide which rows are shared, so all three enter.
 Digest BindingOf(const Dataset& data, const Digest& identities, const v1::RunAgreement& agreement) {
   return Sha256(absl::StrCat(AsBytes(data.digest()), AsBytes(identities),
                              agreement.alignment().SerializeAsString()));  // No maps: one serialisation only.

@@ -96,7 +96,7 @@ RistrettoExponent::RistrettoExponent() {
     FillSecureRandom(absl::MakeSpan(wide));
     crypto_core_ristretto255_scalar_reduce(scalar_.data(), wide.data());
   } while (sodium_is_zero(scalar_.data(), scalar_.size()) != 0);
-  // Whoever finds the exponent can test which ids a party holds.
+  // Someone who finds the exponent can test which ids a party holds.
   sodium_memzero(wide.data(), wide.size());
   SetHalf();
 }

@@ -212,7 +212,7 @@ void SecureGaussian::Fill(const NoisePosition& position, uint64_t first, absl::S
     out.remove_prefix(chunk);
   }
   if (!out.empty()) {
-    // Of the last pair one component is dropped; positions stay aligned to pairs for whoever draws next.
+    // Of the last pair one component is dropped; positions stay aligned to pairs for the next draw.
     std::array<float, 2> last_pair;
     cipher_->Generate(absl::MakeSpan(last_pair));
     out[0] = last_pair[0];

@@ -23,7 +23,7 @@ struct NamedTensor {
   std::vector<float> Read() const;
   // Whether Write may be given them: as many, and whole digits where the tensor is exact.
   bool Fits(const std::vector<float>& numbers) const;
-  // In place: whoever shares the tensor sees it. Not through autograd: the caller holds a NoGradGuard.
+  // In place: all that share the tensor see it. Not through autograd: the caller holds a NoGradGuard.
   void Write(const std::vector<float>& numbers);
 };
 

@@ -215,7 +215,7 @@ struct Batch {
   Batch(const TorchScriptOptions& options, int64_t rows)
       : categories(static_cast<size_t>(rows * options.category_columns)) {
     for (const TorchScriptNumbers& argument : options.numbers) {
-      // Seeded anew for each argument, so that the shorter batch is the beginning of the longer.
+      // Seeded again for each argument, so that the shorter batch is the beginning of the longer.
       std::mt19937 random(1);
       numbers.emplace_back(
           rows, std::accumulate(argument.shape.begin(), argument.shape.end(), int64_t{1}, std::multiplies<int64_t>()));

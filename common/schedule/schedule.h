@@ -34,10 +34,10 @@ enum class SeedRole { kLabelParty, kNonLabelParty };
 //                   ◄─────────────────  reveal()
 //     Combine(theirs)                   Combine(theirs)
 //
-// Whoever reveals first learns nothing and can change nothing, so one honest party with a uniform contribution makes
-// the seed uniform; a peer that does not like the seed can only break off (Blum, "Coin Flipping by Telephone", 1981).
-// Commitments name the role: a peer that echoes ours, and later our reveal, is refused. The contribution is wiped with
-// the object. Movable, not copyable. Thread-compatible.
+// The party that reveals first learns nothing and can change nothing, so one honest party with a uniform contribution
+// makes the seed uniform; a peer that does not like the seed can only break off (Blum, "Coin Flipping by Telephone",
+// 1981). Commitments name the role: a peer that echoes ours, and later our reveal, is refused. The contribution is
+// wiped with the object. Movable, not copyable. Thread-compatible.
 class SeedExchange {
  public:
   SeedExchange(SeedExchange&&) noexcept = default;

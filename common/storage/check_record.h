@@ -20,8 +20,8 @@ namespace splitveil {
 // among them. Every write, copy or restored backup moves the time of change (ctime), whatever it does to the time of
 // modification; the blocks are there for disks that fail and clocks that are set. What that leaves is damage that the
 // system does not know of, in blocks that are not in the sample: each start draws another one, and a whole check finds
-// it at once. Whoever may write to the folder can replace file and record, as before the file and its digest: a record
-// that is not this user's own is passed over. Not thread-safe.
+// it at once. Someone who may write to the folder can replace file and record, as before the file and its digest: a
+// record that is not this user's own is passed over. Not thread-safe.
 class CheckRecord {
  public:
   static constexpr size_t kBlockBytes = size_t{1} << 18;

@@ -66,7 +66,7 @@ struct AttributeGuess {
 // CUMULATIVE_POISON come from Yu et al., "Privacy-preserving split learning via Pareto optimal search", section 4.
 // Attacks that read one epoch of the training keep their decoder from epoch to epoch, and so does the shadow encoder.
 // CUMULATIVE_POISON keeps the activations of epochs (EpochHistory) in place of a decoder; it skips an epoch of which
-// not all training and test examples have come. All other decoders are made anew in each epoch. Equal seeds and
+// not all training and test examples have come. All other decoders start afresh in each epoch. Equal seeds and
 // activations give equal guesses on one machine, also across a checkpoint between two batches of an epoch or after its
 // Guess.
 //

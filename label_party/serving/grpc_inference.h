@@ -19,7 +19,7 @@
 
 namespace splitveil {
 
-// gRPC reads and parses the message of a unary call before it calls anybody, whoever sends it and however long it is.
+// gRPC reads and parses the message of a unary call before it calls anybody, from any sender and of any length.
 // So here each call is served as if it were a stream: the caller is looked at first, and only then is a message read.
 // Of strangers, who may ask whether the server lives and is ready, no message is read at all. Thread-safe.
 class GrpcInference final : public inference::GRPCInferenceService::Service {

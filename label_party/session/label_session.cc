@@ -20,7 +20,6 @@ using State = ProtocolState::State;
 
 namespace {
 
-// Only a run that trains needs labels.
 // What training needs, and a run that only predicts does not.
 absl::Status CheckTraining(const LabelSessionOptions& options) {
   if (!options.data->has_labels()) {

@@ -48,7 +48,7 @@ absl::StatusOr<SecretKey> Read(const std::string& path) {
 
 }  // namespace
 
-// Beside the checkpoints and with their lifetime: whoever moves the one must move the other.
+// Beside the checkpoints and with their lifetime: move both together.
 std::string NoiseKeyPath(const std::string& checkpoint_path) {
   return checkpoint_path.empty() ? "" : checkpoint_path + kNoiseKeySuffix;
 }

@@ -179,7 +179,7 @@ struct PrincipalComponents {
 PrincipalComponents Analyse(const Eigen::MatrixXd& rows, int64_t width) {
   PrincipalComponents result;
   result.width = width;
-  // The components of each batch anew: they move with the model, and fixed ones would let it hide elsewhere.
+  // The components of each batch afresh: they move with the model, and fixed ones would let it hide elsewhere.
   result.centred = rows.rowwise() - rows.colwise().mean();
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(result.centred.transpose() * result.centred /
                                                               static_cast<double>(rows.rows()));

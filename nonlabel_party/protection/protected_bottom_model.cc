@@ -29,7 +29,7 @@ Matrix PerExample(const ActivationLoss& loss) {
   return gradient;
 }
 
-// Pareto has none: it finds the weights anew in each step.
+// Pareto has none: it finds new weights in each step.
 double FixedWeight(const ActivationProtection& protection) {
   switch (protection.method_case()) {
     case ActivationProtection::kLinear:

@@ -59,7 +59,7 @@ void StopWatcher::Watch() {
     if (stop_->Asked()) {
       {
         const absl::MutexLock lock(&mutex_);
-        // Set before the call: whoever sees the stream end must know whose doing it was.
+        // Set before the call: a thread that sees the stream end must know who ended it.
         cancelled_ = true;
       }
       cancel_();

@@ -258,7 +258,7 @@ bool AsksFor(X509_REQ* request, const std::string& dns_name) {
   const Extensions extensions(X509_REQ_get_extensions(request));
   const Names names(
       static_cast<GENERAL_NAMES*>(X509V3_get_d2i(extensions.get(), NID_subject_alt_name, nullptr, nullptr)));
-  // A second name, unseen by whoever signs, would be a second identity.
+  // A second name, unseen by the person who signs, would be a second identity.
   if (names == nullptr || sk_GENERAL_NAME_num(names.get()) != 1) {
     return false;
   }
