@@ -196,18 +196,20 @@ std::string DetailsPath(const LabelPartyPlan& plan) {
 
 std::string ResultLine(const RunFigures& figures) { return absl::StrCat("RESULT ", ResultJson(figures)); }
 
-// Writes every figure to a file, and those of a complete run to result_path, too, if it is set.
-absl::Status KeepFigures(const LabelPartyPlan& plan, const RunFigures& figures) {
+// Writes every figure to a file, and a result to result_path, too, if it is set. Of a run that is complete the end is
+// kept whether or not it has a result: by whether this process goes on after a kill, the peer would know.
+absl::Status KeepFigures(const LabelPartyPlan& plan, const RunFigures& figures, bool complete) {
   const std::string json = FullResultJson(figures) + "\n";
   absl::Status status = WriteFile(DetailsPath(plan), json, kOwnerOnly);
-  if (figures.ended != "completed") {
+  if (!complete) {
     return status;
   }
-  if (const std::string& path = plan.config.result_path(); !path.empty()) {
+  const bool has_result = figures.ended == "completed";
+  if (const std::string& path = plan.config.result_path(); has_result && !path.empty()) {
     status.Update(WriteFile(path, json, kOwnerOnly));
   }
-  status.Update(
-      KeepUntoldEnd(plan.config.party().ledger_path(), plan.agreement, {figures.run_id, ResultLine(figures)}));
+  status.Update(KeepUntoldEnd(plan.config.party().ledger_path(), plan.agreement,
+                              {figures.run_id, has_result ? ResultLine(figures) : ""}));
   return status;
 }
 
@@ -295,7 +297,7 @@ absl::Status ServeRun(LabelPartyPlan& plan, RetryLimits& allowed) {
                              OpenNoise(plan, !options.checkpoints.unfinished.empty()));
   SPLITVEIL_ASSIGN_OR_RETURN(options.protection, MakeProtection(plan.config.protection(), std::move(noise),
                                                                 std::move(account), options.data->task()));
-  options.keep_report = [&plan](const RunFigures& figures) { return KeepFigures(plan, figures); };
+  options.keep_report = [&plan](const RunFigures& figures, bool complete) { return KeepFigures(plan, figures, complete); };
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LabelSession> session, LabelSession::Create(std::move(options)));
   // Services before the server: they must outlive every call that it still has.
   SplitTrainingService training(session.get());

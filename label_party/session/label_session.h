@@ -84,7 +84,9 @@ struct LabelSessionOptions {
   RunStatus* status = nullptr;            // Not owned; must outlive the session.
   SteadyClock clock = SteadyNow;
   // Keeps the figures of a run that has ended, once, before the peer hears that it is complete. Null: nowhere.
-  std::function<absl::Status(const RunFigures&)> keep_report;
+  // `complete`: what the peer will hear. If all labels of the shared examples are alike, figures.ended is "failed"
+  // nevertheless: the figures mean nothing, and the peer must not be told.
+  std::function<absl::Status(const RunFigures& figures, bool complete)> keep_report;
 };
 
 // One run, as the peer's messages drive it: each method checks its message against the state (ProtocolState) and hands

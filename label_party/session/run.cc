@@ -217,9 +217,8 @@ absl::Status RunClosing::Finish(RunWork* work) {
   absl::Status outcome = run_->end.outcome();
   if (work != nullptr) {
     work->Ended(run_->end.name());
-    // If all labels are alike, the figures mean nothing and are not kept.
-    if (keep_report_ != nullptr && run_->end.own_verdict().ok()) {
-      outcome.Update(keep_report_(work->figures()));
+    if (keep_report_ != nullptr) {
+      outcome.Update(keep_report_(work->figures(), run_->end.completed()));
     }
   }
   finished_ = outcome;

@@ -184,7 +184,7 @@ class RunWork {
 class RunClosing {
  public:
   // Keeps the figures of a run that has ended.
-  using KeepReport = std::function<absl::Status(const RunFigures&)>;
+  using KeepReport = std::function<absl::Status(const RunFigures&, bool complete)>;
 
   // `keep_report`: null: nowhere. `run`: not owned; must outlive this.
   RunClosing(KeepReport keep_report, Run* run);

@@ -196,7 +196,7 @@ class BringYourOwnTest : public ::testing::Test {
 
   void Train() {
     LabelSessionOptions options = run_.LabelOptions();
-    options.keep_report = [this](const RunFigures& report) {
+    options.keep_report = [this](const RunFigures& report, bool /*complete*/) {
       report_ = report;
       return absl::OkStatus();
     };

@@ -190,7 +190,7 @@ class LabelSessionTest : public ::testing::Test {
 
   SmallRun run_;
   SteadyClock clock_ = SteadyNow;
-  std::function<absl::Status(const RunFigures&)> keep_report_;
+  std::function<absl::Status(const RunFigures&, bool complete)> keep_report_;
   std::unique_ptr<LabelSession> session_;
   std::unique_ptr<SeedExchange> seed_;
   std::unique_ptr<Schedule> schedule_;

@@ -253,8 +253,9 @@ TEST_F(LabelSessionLifeTest, ACheckpointThatCannotBeWrittenEndsTheRun) {
 
 TEST_F(LabelSessionLifeTest, APeerHearsThatTheRunIsCompleteOnceItsReportIsKept) {
   int kept = 0;
-  keep_report_ = [&](const RunFigures& report) {
+  keep_report_ = [&](const RunFigures& report, bool complete) {
     ++kept;
+    EXPECT_TRUE(complete);
     EXPECT_EQ(report.ended, "completed");
     return absl::OkStatus();
   };
@@ -272,7 +273,9 @@ TEST_F(LabelSessionLifeTest, APeerHearsThatTheRunIsCompleteOnceItsReportIsKept) 
 }
 
 TEST_F(LabelSessionLifeTest, AReportThatCannotBeKeptIsNoSuccessAndThePeerIsTold) {
-  keep_report_ = [](const RunFigures& /*report*/) { return absl::InternalError("result.json: cannot be written"); };
+  keep_report_ = [](const RunFigures& /*report*/, bool /*complete*/) {
+    return absl::InternalError("result.json: cannot be written");
+  };
   Start();
   for (uint32_t epoch : {0, 1}) {
     TrainEpoch(epoch);
@@ -298,8 +301,11 @@ TEST_F(LabelSessionLifeTest, OwnExamplesOfOneClassMakeNoSession) {
 TEST_F(LabelSessionLifeTest, SharedExamplesOfOneClassMakeARunThatIsNoSuccessAndTellThePeerNothing) {
   const SplitRule rule(run_.agreement);
   const std::vector<std::string> ids = run_.nonlabel_data.ids;
-  keep_report_ = [](const RunFigures&) -> absl::Status {
-    ADD_FAILURE() << "expected no result that looks like one";
+  int kept = 0;
+  keep_report_ = [&](const RunFigures& report, bool complete) {
+    ++kept;
+    EXPECT_EQ(report.ended, "failed");  // Not a result.
+    EXPECT_TRUE(complete);              // A process that is killed now must not listen again, as if it had failed.
     return absl::OkStatus();
   };
   for (const bool tests : {false, true}) {
@@ -318,6 +324,7 @@ TEST_F(LabelSessionLifeTest, SharedExamplesOfOneClassMakeARunThatIsNoSuccessAndT
     EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"), "SELECT group_concat(DISTINCT status) FROM run"),
               "failed");
   }
+  EXPECT_EQ(kept, 2);
 }
 
 TEST_F(LabelSessionLifeTest, TooFewSharedExamplesEndTheRunAfterAlignment) {
