@@ -45,8 +45,8 @@ double LogDensity(const RowProducts& row, double coefficient, const NoiseVarianc
 
 // Of a probability that floats have rounded: 0 and 1 would give infinite evidence.
 double LogOdds(double probability) {
-  constexpr double kLeast = 1e-7;
-  const double inside = std::clamp(probability, kLeast, 1 - kLeast);
+  constexpr double kLeast = 1e-30, kMost = 1 - 1e-16;
+  const double inside = std::clamp(probability, kLeast, kMost);
   return std::log(inside / (1 - inside));
 }
 
@@ -94,15 +94,31 @@ NoiseVariances AtLeast(double least, const NoiseVariances& noise) {
   return {std::max(noise.along, least), std::max(noise.across, least)};
 }
 
-// A row whose place was clipped or rounded away tells nothing, and must not look like evidence for either label.
-std::vector<double> OfPlaces(const ReleasingHead& head) {
-  std::vector<double> scores(head.places.size(), 0);
-  for (size_t j = 0; j < scores.size(); ++j) {
-    const double separation = head.separations[j];
-    const bool is_known = head.exact[j] != 0 && std::isfinite(head.places[j]);
-    scores[j] = is_known ? separation * separation * (head.places[j] - 0.5) : 0;
+double Margin(const ReleasingHead& head, size_t row, double coefficient, double v_norm) {
+  return CoefficientMargin(head.rounding, coefficient, head.probabilities[row], v_norm, head.label_directions.cols());
+}
+
+// What rounding leaves open of a log ratio: all from `low` to `high`.
+struct Range {
+  double low = 0, high = 0;
+};
+
+// A row that tells nothing must not look like evidence for either label: one that was rounded away, or one whose place
+// was clipped.
+double AgainstLabel(const Range& range, uint8_t label) {
+  return range.low <= 0 && range.high >= 0 ? 0 : label != 0 ? range.low : range.high;
+}
+
+std::vector<Range> OfPlaces(const ReleasingHead& head) {
+  std::vector<Range> ranges(head.places.size());
+  for (size_t j = 0; j < ranges.size(); ++j) {
+    const double squared = static_cast<double>(head.separations[j]) * head.separations[j];
+    if (head.exact[j] != 0 && std::isfinite(head.places[j])) {
+      const double place = head.places[j] - 0.5, margin = head.margins.empty() ? 0 : head.margins[j];
+      ranges[j] = {squared * (place - margin), squared * (place + margin)};
+    }
   }
-  return scores;
+  return ranges;
 }
 
 // Only against a negative's law: the claim check needs a variable whose law under one label is known exactly.
@@ -128,8 +144,9 @@ std::vector<LabelResidual> OfGradientNoise(ConstMatrixView released, const Relea
     const double on_line = x_line[j] - if_negative * v_line[j];
     const double on_v = x_v[j] - if_negative * v_squared[j];
     const double deviation = std::sqrt(v_line[j] * v_line[j] / along + v_across / across);
-    residuals[j] = {-(on_line * v_line[j] / along + (on_v - on_line * v_line[j]) / across) / deviation,
-                    (if_negative - if_positive) * deviation};
+    const double value = -(on_line * v_line[j] / along + (on_v - on_line * v_line[j]) / across) / deviation;
+    const double margin = Margin(head, j, std::sqrt(x_squared[j]) / v_norm, v_norm) * deviation;
+    residuals[j] = {value - margin, value + margin, (if_negative - if_positive) * deviation};
   }
   return residuals;
 }
@@ -140,40 +157,137 @@ std::vector<LabelResidual> ResidualsOfPlaces(const ReleasingHead& head, double m
   for (size_t j = 0; j < residuals.size(); ++j) {
     if (head.exact[j] != 0 && std::isfinite(head.places[j])) {
       const double shift = mu * head.separations[j];
-      residuals[j] = {shift * head.places[j], shift};
+      const double margin = head.margins.empty() ? 0 : head.margins[j];
+      residuals[j] = {shift * (head.places[j] - margin), shift * (head.places[j] + margin), shift};
     }
   }
   return residuals;
 }
 
+// Of a row in which two labels are still told apart: what is left of others would be p, by which features rank labels.
+bool KeepsLabel(const ReleasingHead& head, size_t row, double v_norm) {
+  constexpr double kMost = 0.25;
+  return v_norm > 0 && Margin(head, row, 1, v_norm) < kMost;
+}
+
+// Log ratios of the rows of two classes.
+class LogRatioReader {
+ public:
+  LogRatioReader(ConstMatrixView released, const ReleasingHead& head)
+      : head_(head),
+        cols_(static_cast<double>(released.cols())),
+        x_squared_(SquaredNorms(released)),
+        v_squared_(SquaredNorms(head.label_directions)),
+        x_v_(PairwiseProducts(released, head.label_directions)),
+        largest_(x_squared_.empty() ? 0 : *std::max_element(x_squared_.begin(), x_squared_.end())),
+        // No noise is NaN, which compares false.
+        stated_(head.noise_negative.along >= 0 && head.noise_positive.along >= 0 && largest_ > 0),
+        negative_(AtLeast(kResolution * largest_, head.noise_negative)),
+        positive_(AtLeast(kResolution * largest_, head.noise_positive)) {
+    if (stated_) {
+      x_line_ = OnLine(released, head);
+      v_line_ = OnLine(head.label_directions, head);
+    }
+  }
+
+  std::vector<Range> Read() const {
+    std::vector<Range> ranges(x_squared_.size());
+    for (size_t j = 0; j < ranges.size(); ++j) {
+      // If v is 0 the label moves nothing, so the row does not depend on it.
+      if (v_squared_[j] > 0) {
+        const double margin = Margin(head_, j, x_v_[j] / v_squared_[j], std::sqrt(v_squared_[j]));
+        // A positive's label draws the row along -v.
+        const double one = LogRatio(j, margin), other = LogRatio(j, -margin);
+        ranges[j] = {std::min(one, other), std::max(one, other)};
+      }
+    }
+    return ranges;
+  }
+
+ private:
+  // If the row were moved by so many v.
+  double LogRatio(size_t j, double moved) const {
+    RowProducts row;
+    row.v_squared = v_squared_[j];
+    row.x_squared = x_squared_[j] + moved * (2 * x_v_[j] + moved * row.v_squared);
+    row.x_v = x_v_[j] + moved * row.v_squared;
+    const double v_norm = std::sqrt(row.v_squared);
+    const double if_negative = CleanCoefficient(head_.probabilities[j], 0, v_norm, head_.clip_norm);
+    const double if_positive = CleanCoefficient(head_.probabilities[j], 1, v_norm, head_.clip_norm);
+    if (stated_) {
+      row.v_line = v_line_[j];
+      row.x_line = x_line_[j] + moved * row.v_line;
+      // The noise is stated: the log ratio itself.
+      return LogDensity(row, if_positive, positive_, cols_) - LogDensity(row, if_negative, negative_, cols_);
+    }
+    if (head_.longest > 0) {
+      // Noise along each row that brings it to the longest of the batch.
+      return MaxNormRow(row, head_.longest, cols_, kResolution * largest_).LogRatio(if_negative, if_positive);
+    }
+    if (head_.releases_posterior) {
+      // The row is (p - posterior) v, so <x, v> / |v|^2 gives the posterior.
+      return LogOdds(head_.probabilities[j] - row.x_v / row.v_squared) - LogOdds(head_.probabilities[j]);
+    }
+    // No noise on the row: its place between what the two labels would send.
+    const double place = (if_negative - row.x_v / row.v_squared) / (if_negative - if_positive) - 0.5;
+    // Not the place itself of a flipped label: rounding moves it by an amount that p decides.
+    return !head_.has_flipped_label ? place : !KeepsLabel(head_, j, v_norm) ? 0 : place > 0 ? 0.5 : -0.5;
+  }
+
+  const ReleasingHead& head_;
+  const double cols_;
+  const std::vector<double> x_squared_, v_squared_, x_v_;
+  const double largest_;  // Squared norm of a row.
+  const bool stated_;
+  const NoiseVariances negative_, positive_;
+  std::vector<double> x_line_, v_line_;
+};
+
 // Takes back what the head did to the noised label; the noise on it alone is then left, with a known law.
 std::vector<LabelResidual> OfLabelNoise(ConstMatrixView released, const ReleasingHead& head, double mu) {
-  const std::vector<double> ratios = ConditionalLogRatios(released, head);
+  const std::vector<Range> ratios = LogRatioReader(released, head).Read();
+  const auto residual_at = [&](double ratio) {
+    // The noised label less 1/2, by itself or times mu^2.
+    return head.releases_posterior ? ratio / mu + mu / 2 : mu * (ratio + 0.5);
+  };
   const std::vector<double> v_squared = SquaredNorms(head.label_directions);
   std::vector<LabelResidual> residuals(ratios.size());
-  for (size_t j = 0; j < ratios.size(); ++j) {
+  for (size_t j = 0; j < residuals.size(); ++j) {
     const double probability = head.probabilities[j];
     // If p is next to 0 or 1, the posterior that was released is lost to rounding.
     const bool is_lost =
         head.releases_posterior && !(probability >= kLeastProbability && probability <= 1 - kLeastProbability);
     if (!is_lost && v_squared[j] > 0) {
-      // The noised label less 1/2, by itself or times mu^2.
-      residuals[j] = {head.releases_posterior ? ratios[j] / mu + mu / 2 : mu * (ratios[j] + 0.5), mu};
+      residuals[j] = {residual_at(ratios[j].low), residual_at(ratios[j].high), mu};
     }
   }
   return residuals;
 }
 
-// Below it a float16 on the wire may round the label away; what remains would be p, by which features rank labels.
-constexpr double kLeastSquaredDirection = 1e-8;
+}  // namespace
 
-// 1/2 or -1/2, whichever label the row was made of. Not its place between them, which rounding moves by an amount that
-// p decides: scores that tie would be ranked by p, and read more than any flip allows.
-double FlippedLabelAt(double place, double v_squared) {
-  return v_squared < kLeastSquaredDirection ? 0 : place > 0 ? 0.5 : -0.5;
+Rounding RoundingOf(v1::DataType wire) {
+  constexpr double kLeastNormal = 0x1p-126;  // Of a float32, and of a bfloat16.
+  switch (wire) {
+    case v1::FLOAT16:
+      return {0x1p-11, 0x1p-25};
+    case v1::BFLOAT16:
+      return {0x1p-9, kLeastNormal};
+    default:
+      return {0x1p-24, kLeastNormal};
+  }
 }
 
-}  // namespace
+// The row is off by `relative` of its norm, |coefficient| v_norm, and `absolute` in each column; of that, at most its
+// norm lies along v (Cauchy and Schwarz).
+double CoefficientMargin(const Rounding& rounding, double coefficient, double probability, double v_norm,
+                         int64_t cols) {
+  constexpr double kFloat32 = 0x1p-22;  // Of a few operations.
+  constexpr double kMost = 1e6;         // Nothing is left of the coefficient; finite, so that sums are.
+  const double size = std::abs(coefficient);
+  return std::min(kMost, rounding.relative * size + rounding.absolute * std::sqrt(static_cast<double>(cols)) / v_norm +
+                             kFloat32 * (std::abs(probability) + size));
+}
 
 double CleanCoefficient(double probability, int label, double v_norm, double clip_norm) {
   const double coefficient = probability - label;
@@ -226,48 +340,10 @@ double ConditionalAucBound(const ReleasingHead& head) {
 
 std::vector<double> ConditionalLogRatios(ConstMatrixView released, const ReleasingHead& head) {
   // Places stand in for v, p and noise, which describe no pair of labels for several classes and for numbers.
-  if (!head.places.empty()) {
-    return OfPlaces(head);
-  }
-  const auto cols = static_cast<double>(released.cols());
-  const std::vector<double> x_squared = SquaredNorms(released), v_squared = SquaredNorms(head.label_directions);
-  const std::vector<double> x_v = PairwiseProducts(released, head.label_directions);
-  const double largest = x_squared.empty() ? 0 : *std::max_element(x_squared.begin(), x_squared.end());
-  // No noise is NaN, which compares false.
-  const bool stated = head.noise_negative.along >= 0 && head.noise_positive.along >= 0 && largest > 0;
-  const NoiseVariances negative = AtLeast(kResolution * largest, head.noise_negative);
-  const NoiseVariances positive = AtLeast(kResolution * largest, head.noise_positive);
-  const std::vector<double> x_line = stated ? OnLine(released, head) : std::vector<double>();
-  const std::vector<double> v_line = stated ? OnLine(head.label_directions, head) : std::vector<double>();
-  std::vector<double> scores(x_squared.size(), 0);
+  const std::vector<Range> ranges = head.places.empty() ? LogRatioReader(released, head).Read() : OfPlaces(head);
+  std::vector<double> scores(ranges.size());
   for (size_t j = 0; j < scores.size(); ++j) {
-    RowProducts row;
-    row.v_squared = v_squared[j];
-    // The label moves nothing here, so the row does not depend on it.
-    if (row.v_squared == 0) {
-      continue;
-    }
-    row.x_squared = x_squared[j];
-    row.x_v = x_v[j];
-    const double v_norm = std::sqrt(row.v_squared);
-    const double if_negative = CleanCoefficient(head.probabilities[j], 0, v_norm, head.clip_norm);
-    const double if_positive = CleanCoefficient(head.probabilities[j], 1, v_norm, head.clip_norm);
-    if (stated) {
-      row.x_line = x_line[j];
-      row.v_line = v_line[j];
-      // The noise is stated: the log ratio itself.
-      scores[j] = LogDensity(row, if_positive, positive, cols) - LogDensity(row, if_negative, negative, cols);
-    } else if (head.longest > 0) {
-      // Noise along each row that brings it to the longest of the batch.
-      scores[j] = MaxNormRow(row, head.longest, cols, kResolution * largest).LogRatio(if_negative, if_positive);
-    } else if (head.releases_posterior) {
-      // The row is (p - posterior) v, so <x, v> / |v|^2 gives the posterior.
-      scores[j] = LogOdds(head.probabilities[j] - row.x_v / row.v_squared) - LogOdds(head.probabilities[j]);
-    } else {
-      // No noise on the row: its place between what the two labels would send.
-      const double place = (if_negative - row.x_v / row.v_squared) / (if_negative - if_positive) - 0.5;
-      scores[j] = head.has_flipped_label ? FlippedLabelAt(place, row.v_squared) : place;
-    }
+    scores[j] = head.labels.empty() ? (ranges[j].low + ranges[j].high) / 2 : AgainstLabel(ranges[j], head.labels[j]);
   }
   return scores;
 }
@@ -286,9 +362,12 @@ std::vector<double> RepeatPrecisions(const ReleasingHead& head) {
   for (size_t j = 0; j < precisions.size(); ++j) {
     if (of_places) {
       precisions[j] = head.exact[j] != 0 && std::isfinite(head.places[j]) ? 1 : 0;
-    } else if (v_squared[j] > (head.has_flipped_label ? kLeastSquaredDirection : 0)) {
+      continue;
+    }
+    const double v_norm = std::sqrt(v_squared[j]);
+    if (head.has_flipped_label ? KeepsLabel(head, j, v_norm) : v_norm > 0) {
       const double probability = head.probabilities[j];
-      precisions[j] = head.releases_posterior ? probability * (1 - probability) : 1;
+      precisions[j] = (head.releases_posterior ? probability * (1 - probability) : 1) / Margin(head, j, 1, v_norm);
     }
   }
   return precisions;

@@ -11,6 +11,8 @@
 #include "common/leakage/population.h"
 #include "common/matrix/matrix.h"
 
+#include "splitveil/v1/tensor.pb.h"
+
 namespace splitveil {
 
 // What a top model makes of a batch before any label is looked at. By the chain rule an example's clean gradient is
@@ -20,6 +22,18 @@ struct LabelFreeBatch {
   absl::Span<const float> probabilities;  // [batch]: p of each row.
   double clip_norm = 0;                   // To which clean gradients are scaled down; 0: never.
 };
+
+// How far a number on the wire may lie from the one that was sent: by a share of itself, and by so much more.
+struct Rounding {
+  double relative = 0;  // Half a unit in the last place.
+  double absolute = 0;  // Of numbers too small for full precision.
+};
+
+Rounding RoundingOf(v1::DataType wire);
+
+// By how much rounding, on the wire and of the head's own float32 arithmetic, may have moved `coefficient`, read out of
+// a row that is coefficient times v, of a head that predicted `probability`. v_norm > 0: of v [cols]. Thread-safe.
+double CoefficientMargin(const Rounding& rounding, double coefficient, double probability, double v_norm, int64_t cols);
 
 // Coefficient of v in the clean gradient of an example with this label: p - label, less if the gradient is clipped.
 double CleanCoefficient(double probability, int label, double v_norm, double clip_norm);
@@ -47,6 +61,13 @@ struct ReleasingHead : LabelFreeBatch {
   absl::Span<const float> places;
   absl::Span<const float> separations;  // [batch]: distance of the two as a share of the largest.
   absl::Span<const uint8_t> exact;      // [batch]: whether the place is as stated; if not, it tells nothing.
+  absl::Span<const float> margins;      // [batch]: by how much rounding may have moved the place; empty: not at all.
+  Rounding rounding;                    // Of the released row's numbers.
+  // True labels, or which candidate is true, [batch]. If given, each row counts as rounding may have moved it against
+  // its label, and as 0 if rounding alone may have made it evidence of either: v and p decide how much a row is
+  // rounded, so that what this adds to a score ranks by features, and would be taken for something that was read.
+  // Empty: rows count as they are.
+  absl::Span<const uint8_t> labels;
 };
 
 // log p(released row | positive) - log p(released row | negative), given all of `head`: no scoring function has a
@@ -57,7 +78,7 @@ struct ReleasingHead : LabelFreeBatch {
 // place of the row on the line of v between what either label would send, -1/2 (negative) to 1/2 (positive): exact
 // if nothing is added; monotone in the log ratio if the label itself has Gaussian noise; or, of a posterior, its
 // log odds less those of p: the log ratio itself. Of flipped labels, the nearer of the two ends, 0 if v is so short
-// that a float16 on the wire may have rounded the label away. Of `places`, the place less 1/2 times the squared
+// that the wire may have rounded the label away. Of `places`, the place less 1/2 times the squared
 // separation, which is the log ratio in units of the noise. 0 for a row whose label moves nothing (v = 0). A variance
 // of zero counts as the smallest that a float resolves, of max_norm also as what rounding has moved the row off its
 // line, so that every score is finite. `released` [batch, d], as the head's. [batch]. Thread-safe.
@@ -67,9 +88,10 @@ std::vector<double> ConditionalLogRatios(ConstMatrixView released, const Releasi
 // are places, in units of the noise on the label; else by 1. Thread-safe.
 double EvidenceWeight(const ReleasingHead& head);
 
-// How exactly each row of releases that repeat reveals its noised label, to compare the releases of one example:
-// p (1 - p) if a posterior was released, which rounding hides if p is next to 0 or 1; else 1; 0 if the row reveals
-// nothing. An adversary remembers releases and keeps the most exact one. [batch]. Thread-safe.
+// How exactly each row of releases that repeat reveals its noised label, to compare the releases of one example: one
+// over what rounding may have moved it by, times p (1 - p) if a posterior was released, which rounding hides if p is
+// next to 0 or 1; 0 if the row reveals nothing. An adversary remembers releases and keeps the most exact one. [batch].
+// Thread-safe.
 std::vector<double> RepeatPrecisions(const ReleasingHead& head);
 
 // What no adversary can exceed on any one example of a batch, whatever it knows of the others and of the model.
@@ -85,11 +107,13 @@ std::vector<double> RepeatPrecisions(const ReleasingHead& head);
 // Thread-safe.
 double ConditionalAucBound(const ReleasingHead& head);
 
-// Of one row. If the noise is as stated, `value` has the law N(0, 1) if the row is negative, whatever its features,
-// p and v: a feature that predicts the label cannot move it, as it does log ratios, whose scale and centre differ from
-// row to row. If the row is positive, and both classes get the same noise, N(shift, 1).
+// Of one row. If the noise is as stated, there is a number from `low` to `high`, which rounding hides, that has the law
+// N(0, 1) if the row is negative, whatever its features, p and v: a feature that predicts the label cannot move it, as
+// it does log ratios, whose scale and centre differ from row to row. If the row is positive, and both classes get the
+// same noise, N(shift, 1). What is concluded must hold for every number of the range: features decide how wide it is.
 struct LabelResidual {
-  double value = std::numeric_limits<double>::quiet_NaN();
+  double low = std::numeric_limits<double>::quiet_NaN();
+  double high = low;
   double shift = 0;
 
   bool is_known() const { return shift > 0; }
@@ -101,10 +125,10 @@ struct LabelResidual {
 // negative would stand, in units of its standard deviation; the best linear test of one label (Fisher, Ann. Eugenics
 // 1936). Noise on labels (`label_mu` > 0, the mu of one release): label_mu times the noised label, which
 // ConditionalLogRatios takes out of the row. Not known there if rows are clipped, which cuts off noise by an amount
-// that p decides, nor outside [kLeastProbability, 1 - kLeastProbability], if the posterior of a label
-// (head.releases_posterior) is lost to rounding. Of `head.places`, label_mu times separation times place, if that is
-// exact: the mu of a pair of labels that are less than the largest distance apart is as much smaller. Neither: none is
-// known. Thread-safe.
+// that p decides, nor outside [kLeastProbability, 1 - kLeastProbability], where the posterior of a label
+// (head.releases_posterior) is mostly lost to rounding. Of `head.places`, label_mu times separation times place, if
+// that is exact: the mu of a pair of labels that are less than the largest distance apart is as much smaller. Neither:
+// none is known. Ignores head.labels. Thread-safe.
 std::vector<LabelResidual> LabelResiduals(ConstMatrixView released, const ReleasingHead& head, double label_mu);
 
 inline constexpr double kLeastProbability = 1e-3;

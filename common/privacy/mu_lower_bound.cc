@@ -1,7 +1,6 @@
 #include "common/privacy/mu_lower_bound.h"
 
 #include <algorithm>
-#include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -24,8 +23,13 @@ constexpr double kFarthestQuantile = 4,
                  kQuantileStep = 0.05;  // Standard deviations: the thresholds that ExpectedMuLower tries.
 
 struct Example {
-  float score;
+  ScoreRange score;
   uint8_t label;
+
+  // The end that counts: of a positive, the one that a test finds last, of a negative, first. Larger is more positive.
+  float End(bool positive_above) const {
+    return positive_above ? (label != 0 ? score.low : score.high) : -(label != 0 ? score.high : score.low);
+  }
 };
 
 struct Halves {
@@ -46,7 +50,7 @@ Counts Count(const std::vector<Example>& examples) {
   return counts;
 }
 
-absl::Status CheckInput(absl::Span<const float> scores, absl::Span<const uint8_t> labels,
+absl::Status CheckInput(absl::Span<const ScoreRange> scores, absl::Span<const uint8_t> labels,
                         const MuLowerBoundOptions& options) {
   if (labels.size() != scores.size() || scores.size() > std::numeric_limits<uint32_t>::max()) {
     return absl::InvalidArgumentError(
@@ -63,8 +67,8 @@ absl::Status CheckInput(absl::Span<const float> scores, absl::Span<const uint8_t
         absl::StrCat("lower bound of mu: delta: expected in [0, 1), found ", options.delta));
   }
   for (size_t i = 0; i < scores.size(); ++i) {
-    if (std::isnan(scores[i])) {
-      return absl::InvalidArgumentError(absl::StrCat("lower bound of mu: score ", i, " is not a number"));
+    if (!(scores[i].low <= scores[i].high)) {  // NaN, too.
+      return absl::InvalidArgumentError(absl::StrCat("lower bound of mu: score ", i, " is not a number or a range"));
     }
     if (labels[i] > 1) {
       return absl::InvalidArgumentError(absl::StrCat("lower bound of mu: label ", i, " is neither 0 nor 1"));
@@ -74,7 +78,7 @@ absl::Status CheckInput(absl::Span<const float> scores, absl::Span<const uint8_t
 }
 
 // Class by class, so that neither half lacks one. The testing half gets the odd example: it gives the bound.
-Halves Split(absl::Span<const float> scores, absl::Span<const uint8_t> labels, uint64_t seed) {
+Halves Split(absl::Span<const ScoreRange> scores, absl::Span<const uint8_t> labels, uint64_t seed) {
   // From a fixed seed: a split that could be drawn again until it refutes would make the confidence meaningless.
   SeededStream random(Sha256(absl::StrCat(kSplitTag, seed)));
   Halves halves;
@@ -127,30 +131,31 @@ struct ThresholdTest {
   float threshold = 0;
   bool positive_above = true;
 
-  bool Flags(float score) const { return positive_above ? score >= threshold : score <= threshold; }
+  bool Flags(const Example& example) const {
+    return example.End(positive_above) >= (positive_above ? threshold : -threshold);
+  }
 };
 
 ThresholdTest ChooseTest(std::vector<Example> examples, double risk) {
-  std::sort(examples.begin(), examples.end(), [](const Example& a, const Example& b) { return a.score < b.score; });
-  const Counts totals = Count(examples);
-  const WilsonLimits limits(totals, risk);
+  const WilsonLimits limits(Count(examples), risk);
   double best = -std::numeric_limits<double>::infinity();
-  ThresholdTest chosen{examples.front().score, true};
-  const auto consider = [&](const Counts& flagged, ThresholdTest test) {
-    if (const double mu = limits.Mu(flagged); mu > best) {
-      best = mu;
-      chosen = test;
+  ThresholdTest chosen;
+  for (const bool positive_above : {true, false}) {
+    const auto end = [positive_above](const Example& example) { return example.End(positive_above); };
+    std::sort(examples.begin(), examples.end(), [&](const Example& a, const Example& b) { return end(a) > end(b); });
+    Counts flagged;
+    for (size_t begin = 0; begin < examples.size();) {
+      const float threshold = end(examples[begin]);
+      // Thresholds lie between groups of equal scores: to split a tie would need randomness that the testing half
+      // lacks.
+      for (; begin < examples.size() && end(examples[begin]) == threshold; ++begin) {
+        flagged.Add(examples[begin].label);
+      }
+      if (const double mu = limits.Mu(flagged); mu > best) {
+        best = mu;
+        chosen = {positive_above ? threshold : -threshold, positive_above};
+      }
     }
-  };
-  Counts below;  // Examples of a smaller score; after the group, of a score at most its own.
-  for (size_t begin = 0; begin < examples.size();) {
-    const float score = examples[begin].score;
-    // Thresholds lie between groups of equal scores: to split a tie would need randomness that the testing half lacks.
-    consider({totals.positives - below.positives, totals.negatives - below.negatives}, {score, true});
-    for (; begin < examples.size() && examples[begin].score == score; ++begin) {
-      below.Add(examples[begin].label);
-    }
-    consider(below, {score, false});
   }
   return chosen;
 }
@@ -173,6 +178,16 @@ double EpsilonLower(double tpr_low, double fpr_high, double delta) {
 
 absl::StatusOr<MuLowerBound> LowerBoundMu(absl::Span<const float> scores, absl::Span<const uint8_t> labels,
                                           const MuLowerBoundOptions& options) {
+  std::vector<ScoreRange> ranges;
+  ranges.reserve(scores.size());
+  for (const float score : scores) {
+    ranges.push_back({score, score});
+  }
+  return LowerBoundMu(ranges, labels, options);
+}
+
+absl::StatusOr<MuLowerBound> LowerBoundMu(absl::Span<const ScoreRange> scores, absl::Span<const uint8_t> labels,
+                                          const MuLowerBoundOptions& options) {
   SPLITVEIL_RETURN_IF_ERROR(CheckInput(scores, labels, options));
   Halves halves = Split(scores, labels, options.seed);
   const Counts choosing = Count(halves.choosing);
@@ -185,7 +200,7 @@ absl::StatusOr<MuLowerBound> LowerBoundMu(absl::Span<const float> scores, absl::
   const ThresholdTest test = ChooseTest(std::move(halves.choosing), risk);
   Counts flagged;
   for (const Example& example : halves.testing) {
-    if (test.Flags(example.score)) {
+    if (test.Flags(example)) {
       flagged.Add(example.label);
     }
   }
@@ -203,15 +218,12 @@ absl::StatusOr<MuLowerBound> LowerBoundMu(absl::Span<const float> scores, absl::
   return bound;
 }
 
-double MuLowerOfNoise(double mu, double squares, int64_t draws, double risk) {
+double MuLowerOfNoise(double mu, int64_t within, int64_t draws, double risk) {
   if (draws == 0) {
     return 0;
   }
-  const auto count = static_cast<double>(draws);
-  // The sum of squares of `draws` standard normals is chi-square, which is a gamma law of half its degrees.
-  const double quantile = 2 * boost::math::gamma_p_inv(count / 2, risk);
-  constexpr double kLeastVariance = 1e-12;  // No noise at all is found as such; the figure stays finite.
-  return mu * std::sqrt(quantile / std::max(squares, kLeastVariance * count));
+  const double share = LowerBinomialLimit(within, draws, risk);
+  return mu * NormalQuantile((1 + share) / 2) / kNoiseWithin;
 }
 
 double ExpectedMuLower(double mu, int64_t positives, int64_t negatives, double confidence) {

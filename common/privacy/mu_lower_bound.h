@@ -18,6 +18,11 @@ struct MuLowerBoundOptions {
   uint64_t seed = 0;
 };
 
+// A score that is only known to lie from `low` to `high`.
+struct ScoreRange {
+  float low = 0, high = 0;
+};
+
 struct MuLowerBound {
   // A mechanism of a smaller mu would have given counts like these with probability 1 - confidence at most. 0: nothing
   // is refuted.
@@ -47,6 +52,8 @@ struct MuLowerBound {
 //   - what the scores use besides the releases says nothing about the labels: labels drawn at random for the audit, or
 //     scores that take the prediction out of what was released. An attack that ranks by features that predict the label
 //     "refutes" any mu, and has learned nothing from the releases.
+// Of ranges, the rates hold wherever in them the scores lie: a positive counts as flagged if all of its range is, a
+// negative if any of it is.
 // Finds less than there is: the attack may be weak, half of the examples only choose, and one threshold sees one point
 // of the curve. With 10,000 examples, a quarter of them positive, the best attack on mu gives mu_lower of about
 // mu - 0.2, and a claim of mu >= 0.3 with half of the noise is refuted nearly always.
@@ -54,14 +61,18 @@ struct MuLowerBound {
 // `labels`: 0 or 1, as many as scores, at most 2^32 - 1; at least two examples of each class. Ties are never split.
 // Errors: InvalidArgument for different lengths, a NaN score (infinite ones may be), another label, options out of
 // range; FailedPrecondition for fewer than two examples of a class. Thread-safe; O(n log n).
+absl::StatusOr<MuLowerBound> LowerBoundMu(absl::Span<const ScoreRange> scores, absl::Span<const uint8_t> labels,
+                                          const MuLowerBoundOptions& options = {});
 absl::StatusOr<MuLowerBound> LowerBoundMu(absl::Span<const float> scores, absl::Span<const uint8_t> labels,
                                           const MuLowerBoundOptions& options = {});
 
-// The same if the noise itself is known, in units of what `mu` claims of it: of `draws` independent ones of N(0,
-// s^2), whose squares sum to `squares`, s is below sqrt(squares / q), q the quantile of chi-square at `risk`, with
-// probability 1 - risk. mu over that limit; at most a million times mu; 0 of no draws. Unlike LowerBoundMu it is about
-// Gaussian noise only. Thread-safe.
-double MuLowerOfNoise(double mu, double squares, int64_t draws, double risk);
+// The same if the noise itself is known, in units of what `mu` claims of it: of `draws` independent ones of N(0, s^2)
+// so many are known to lie `within` [-kNoiseWithin, kNoiseWithin]. Clopper and Pearson's lower limit of that share at
+// `risk` is 2 Phi(kNoiseWithin / s) - 1 for the largest s that is left, with probability 1 - risk. mu over that s; 0 of
+// no draws, finite. Unlike LowerBoundMu it is about Gaussian noise only. A count, not a sum of squares: what rounding
+// hides is not counted, which keeps the bound, and no tail that was cut off makes it look like less noise. Thread-safe.
+inline constexpr double kNoiseWithin = 1;
+double MuLowerOfNoise(double mu, int64_t within, int64_t draws, double risk);
 
 // About the mu_lower of so many examples, `positives` and `negatives` (halved as above), if the best attack on a
 // mechanism of `mu` >= 0 scores them: what LowerBoundMu would find of a fault of that size, were there one. 0 for fewer

@@ -16,17 +16,16 @@ namespace {
 // `noise` (two tests) is made at the failing confidence alone: it is strong enough for that.
 constexpr int kTests = 5, kReportedTests = 3;
 
-// Of one draw whose posterior is released. Simulated with features that rank the labels at AUC 0.9, and every wire
-// type: at mu = 3 noise looks like mu 2.92 at most, at mu = 4 like 4.12, at mu = 5 like 6.8.
-constexpr double kMostTestedSumKl = 9;
-
 int64_t Positives(const std::vector<uint8_t>& labels) { return std::count(labels.begin(), labels.end(), 1); }
 
 // The error probability is shared among the tests.
 double OfEachTest(double confidence, int tests) { return 1 - (1 - confidence) / tests; }
 
-// The noise of the row: its residual less the shift that its known label causes.
-double NoiseOf(const LabelResidual& residual, uint8_t label) { return residual.value - residual.shift * label; }
+// `residual` less the noise of the row beside it, whose label is known.
+LabelResidual LessNoiseOf(const LabelResidual& neighbour, uint8_t label, const LabelResidual& residual) {
+  const double shift = neighbour.shift * label;
+  return {residual.low - (neighbour.high - shift), residual.high - (neighbour.low - shift), residual.shift};
+}
 
 // What the stricter tests refute is refuted at 95%, too: both kinds together are wrong that seldom.
 const MuLowerBoundOptions kReported = {
@@ -35,40 +34,14 @@ const MuLowerBoundOptions kReported = {
 const MuLowerBoundOptions kFailing = {OfEachTest(ClaimChecker::kFailingConfidence, kTests), ClaimChecker::kDelta,
                                       ClaimChecker::kSeed};
 
-// The scores of one class are noise around one mean: N(0, 1) if there is as much noise as the run claims. So their
-// scatter about that mean tests the amount of noise without comparing classes.
-void AddNoiseTest(absl::Span<const float> scores, absl::Span<const uint8_t> labels, uint8_t label, ClaimCheckRow& row) {
-  double mean = 0, squares = 0;
-  int64_t count = 0;
-  for (size_t i = 0; i < scores.size(); ++i) {
-    if (labels[i] == label) {
-      // Welford's update: a sum of squares about zero would lose digits.
-      const double distance = scores[i] - mean;
-      mean += distance / static_cast<double>(++count);
-      squares += distance * (scores[i] - mean);
-    }
-  }
-  // One degree of freedom is spent on the mean.
-  const int64_t draws = std::max<int64_t>(count - 1, 0);
-  const double lower = MuLowerOfNoise(row.claimed_mu, squares, draws, 1 - kFailing.confidence);
-  row.failing_mu_lower = std::max(row.failing_mu_lower, lower);
-  if (lower > row.mu_lower) {
-    row.test = "noise";
-    row.mu_lower = lower;
-    row.true_positive_rate_low = 0;  // This test has no threshold.
-    row.false_positive_rate_high = 1;
-    row.examples = count;
-    row.positives = label * count;
-  }
-}
-
 // 0 or 1, whichever label each row of flipped ones was made of.
 std::vector<LabelResidual> LabelsReadIn(ConstMatrixView released, const ReleasingHead& head) {
   const std::vector<double> places = ConditionalLogRatios(released, head);
   std::vector<LabelResidual> labels(places.size());
   for (size_t j = 0; j < places.size(); ++j) {
     if (places[j] != 0) {
-      labels[j] = {places[j] > 0 ? 1.0 : 0.0, 1};
+      const double label = places[j] > 0 ? 1 : 0;
+      labels[j] = {label, label, 1};
     }
   }
   return labels;
@@ -76,8 +49,9 @@ std::vector<LabelResidual> LabelsReadIn(ConstMatrixView released, const Releasin
 
 }  // namespace
 
-void ClaimChecker::Sums::Add(uint32_t slot, double weighted, double weight) {
-  evidence[slot] += static_cast<float>(weighted);
+void ClaimChecker::Sums::Add(uint32_t slot, double factor, const LabelResidual& residual, double weight) {
+  evidence.low[slot] += static_cast<float>(factor * residual.low);
+  evidence.high[slot] += static_cast<float>(factor * residual.high);
   weights[slot] += static_cast<float>(weight);
 }
 
@@ -86,10 +60,13 @@ void ClaimChecker::Allocate() {
   const auto examples = static_cast<size_t>(sample_.size());
   labels_.resize(examples);
   for (Sums* sums : {&own_, &neighbour_}) {
-    sums->evidence.resize(examples);
+    sums->evidence.low.resize(examples);
+    sums->evidence.high.resize(examples);
     sums->weights.resize(examples);
   }
-  first_.assign(examples, std::numeric_limits<float>::quiet_NaN());
+  own_shifts_.resize(examples);
+  first_.low.assign(examples, std::numeric_limits<float>::quiet_NaN());
+  first_.high = first_.low;
   latest_ = first_;
 }
 
@@ -115,8 +92,6 @@ void ClaimChecker::Add(const ReleasedBatch& batch, const ReleaseEvidence& eviden
   // More directions than components (outputs * d columns against d): residuals are told apart with a ridge, which
   // changes their scatter.
   is_scatter_exact_ = is_scatter_exact_ && evidence.label_directions.cols() <= evidence.released.cols();
-  // The log odds of a posterior next to 0 or 1 are lost to rounding, so that little noise looks like less.
-  is_scatter_exact_ = is_scatter_exact_ && !(evidence.releases_posterior && evidence.sum_kl > kMostTestedSumKl);
   // Residuals remove what the model predicts: a score that ranked by features would refute any claim, and prove
   // nothing.
   const std::vector<LabelResidual> residuals =
@@ -149,14 +124,16 @@ void ClaimChecker::AddOwn(const ReleasedBatch& batch, absl::Span<const LabelResi
     if (!own.is_known() || !slot.has_value()) {
       continue;
     }
-    // The same noise in every release: a mean removes rounding, a sum would only repeat it.
-    if (releases_repeat_) {
-      own_.Add(*slot, own.value, 1);
-      continue;
+    // The same noise in every release: a mean removes rounding, a sum would only repeat it. Else weighted by its shift,
+    // as the likelihood ratio of independent Gaussians is.
+    const double factor = releases_repeat_ ? 1 : own.shift;
+    own_.Add(*slot, factor, own, factor * factor);
+    own_shifts_[*slot] += static_cast<float>(factor * own.shift);
+    if (!releases_repeat_) {
+      Ranges& seen = std::isnan(first_.low[*slot]) ? first_ : latest_;
+      seen.low[*slot] = static_cast<float>(own.low);
+      seen.high[*slot] = static_cast<float>(own.high);
     }
-    // Weighted by its shift, as the likelihood ratio of independent Gaussians is.
-    own_.Add(*slot, own.shift * own.value, own.shift * own.shift);
-    (std::isnan(first_[*slot]) ? first_ : latest_)[*slot] = static_cast<float>(own.value);
   }
 }
 
@@ -166,18 +143,23 @@ void ClaimChecker::AddNeighbours(const ReleasedBatch& batch, absl::Span<const La
     const LabelResidual &own = residuals[j], &neighbour = residuals[j + 1];
     const std::optional<uint32_t> slot = sample_.SlotOf(batch.positions[j]);
     if (own.is_known() && neighbour.is_known() && slot.has_value()) {
-      neighbour_.Add(*slot, own.shift * (own.value - NoiseOf(neighbour, batch.pair_labels()[j + 1])),
+      neighbour_.Add(*slot, own.shift, LessNoiseOf(neighbour, batch.pair_labels()[j + 1], own),
                      2 * own.shift * own.shift);
     }
   }
 }
 
+// By which a sum of evidence is divided to have the variance 1.
+double ClaimChecker::UnitOf(double weight) const { return releases_repeat_ ? weight : std::sqrt(weight); }
+
 ClaimChecker::Scored ClaimChecker::Own() const {
   Scored scored;
   for (size_t i = 0; i < labels_.size(); ++i) {
     if (own_.weights[i] > 0) {
-      scored.scores.push_back(own_.evidence[i] / (releases_repeat_ ? own_.weights[i] : std::sqrt(own_.weights[i])));
+      const auto unit = static_cast<float>(UnitOf(own_.weights[i]));
+      scored.scores.push_back({own_.evidence.low[i] / unit, own_.evidence.high[i] / unit});
       scored.labels.push_back(labels_[i]);
+      scored.centres.push_back(labels_[i] * own_shifts_[i] / unit);
     }
   }
   return scored;
@@ -187,7 +169,8 @@ ClaimChecker::Scored ClaimChecker::Neighbour() const {
   Scored scored;
   for (size_t i = 0; i < labels_.size(); ++i) {
     if (neighbour_.weights[i] > 0) {
-      scored.scores.push_back(neighbour_.evidence[i] / std::sqrt(neighbour_.weights[i]));
+      const float unit = std::sqrt(neighbour_.weights[i]);
+      scored.scores.push_back({neighbour_.evidence.low[i] / unit, neighbour_.evidence.high[i] / unit});
       scored.labels.push_back(labels_[i]);
     }
   }
@@ -197,13 +180,37 @@ ClaimChecker::Scored ClaimChecker::Neighbour() const {
 ClaimChecker::Scored ClaimChecker::Difference() const {
   Scored scored;
   for (size_t i = 0; i < labels_.size(); ++i) {
-    if (!std::isnan(latest_[i])) {
+    if (!std::isnan(latest_.low[i])) {
       // The label cancels in the difference, so that only noise remains; shared noise cancels, too.
-      scored.scores.push_back((first_[i] - latest_[i]) / std::sqrt(2.0F));
+      const float unit = std::sqrt(2.0F);
+      scored.scores.push_back({(first_.low[i] - latest_.high[i]) / unit, (first_.high[i] - latest_.low[i]) / unit});
       scored.labels.push_back(labels_[i]);
     }
   }
   return scored;
+}
+
+// The scores of one class less what their label adds are N(0, 1) if there is as much noise as the run claims. So how
+// many are small tests the amount of noise without comparing classes.
+void ClaimChecker::AddNoiseTest(const Scored& own, uint8_t label, ClaimCheckRow& row) {
+  int64_t within = 0, count = 0;
+  for (size_t i = 0; i < own.scores.size(); ++i) {
+    if (own.labels[i] == label) {
+      const double low = own.scores[i].low - own.centres[i], high = own.scores[i].high - own.centres[i];
+      within += -kNoiseWithin <= low && high <= kNoiseWithin ? 1 : 0;
+      ++count;
+    }
+  }
+  const double lower = MuLowerOfNoise(row.claimed_mu, within, count, 1 - kFailing.confidence);
+  row.failing_mu_lower = std::max(row.failing_mu_lower, lower);
+  if (lower > row.mu_lower) {
+    row.test = "noise";
+    row.mu_lower = lower;
+    row.true_positive_rate_low = 0;  // This test has no threshold.
+    row.false_positive_rate_high = 1;
+    row.examples = count;
+    row.positives = label * count;
+  }
 }
 
 std::optional<ClaimCheckRow> ClaimChecker::Finish() const {
@@ -242,7 +249,7 @@ std::optional<ClaimCheckRow> ClaimChecker::Finish() const {
   }
   if (separations_ > 0 && is_scatter_exact_) {
     for (const uint8_t label : {0, 1}) {
-      AddNoiseTest(tests[0].second.scores, tests[0].second.labels, label, row);
+      AddNoiseTest(tests[0].second, label, row);
     }
   }
   // What the first test would find if the noise were half of what is claimed, for labels as far apart as those of this

@@ -13,6 +13,7 @@
 #include "common/leakage/conditional_likelihood.h"
 #include "common/leakage/example_sample.h"
 #include "common/ledger/ledger.h"
+#include "common/privacy/mu_lower_bound.h"
 #include "label_party/audit/label_side_audit.h"
 
 namespace splitveil {
@@ -30,9 +31,11 @@ namespace splitveil {
 //               noise enters two scores.
 //   difference  the first release's residual less the latest's, of releases that claim noise of their own. Finds noise
 //               that releases share, if its size changes between them.
-//   noise       two: how far `own` scatters within either class, which is noise alone if that is on labels (and the
-//               distance of pairs, which adds to it). Finds too little noise among far fewer examples than the others,
-//               which must tell the classes apart for that.
+//   noise       two: how many examples of either class `own` leaves within a standard deviation of where their label
+//               puts them, which is noise alone if that is on labels. Finds too little noise among far fewer examples
+//               than the others, which must tell the classes apart for that.
+// Rounding leaves a range of each score, and how wide it is features decide. So each test takes the end of it that
+// speaks for the claim: rounding, which a peer can make as coarse as it likes, makes tests weaker and never refutes.
 // Of flipped labels the first two alone, each row being read as the label that it was made of: with probability
 // f = 1 / (1 + e^epsilon) it is the wrong one, which is mu-GDP for mu = -2 Phi^-1(f), and no smaller one (its trade-off
 // function meets that of mu at (f, f), and is linear on either side).
@@ -41,7 +44,7 @@ namespace splitveil {
 // what the releasing head itself has learned: p and v are taken as known. That a head learns from nothing but noised
 // labels takes labels that are drawn at random (tests/statistical/audit) or flipped, not a run on real ones.
 //
-// Not thread-safe. Memory: 25 bytes an example of the sample, from the first release that claims anything.
+// Not thread-safe. Memory: 45 bytes an example of the sample, from the first release that claims anything.
 class ClaimChecker {
  public:
   static constexpr double kConfidence = 0.95;
@@ -68,14 +71,24 @@ class ClaimChecker {
   template <typename Archive>
   void serialize(Archive& archive) {
     archive(sample_, claimed_sum_kl_, releases_repeat_, first_epoch_, seen_epoch_, seen_sum_kl_, squared_separations_,
-            separations_, is_scatter_exact_, labels_, own_, neighbour_, first_, latest_);
+            separations_, is_scatter_exact_, labels_, own_, own_shifts_, neighbour_, first_, latest_);
   }
 
+  // Of each example the ends of a range. [sample]
+  struct Ranges {
+    std::vector<float> low, high;
+
+    template <typename Archive>
+    void serialize(Archive& archive) {
+      archive(low, high);
+    }
+  };
   // Each example's sum of evidence, and that sum's variance; of a mean, how many it is of. [sample]
   struct Sums {
-    std::vector<float> evidence, weights;
+    Ranges evidence;
+    std::vector<float> weights;
 
-    void Add(uint32_t slot, double weighted, double weight);
+    void Add(uint32_t slot, double factor, const LabelResidual& residual, double weight);
 
     template <typename Archive>
     void serialize(Archive& archive) {
@@ -84,16 +97,19 @@ class ClaimChecker {
   };
   // Examples that a test scores.
   struct Scored {
-    std::vector<float> scores;
+    std::vector<ScoreRange> scores;
     std::vector<uint8_t> labels;
+    std::vector<double> centres;  // Of `own`: where the labels put the scores.
   };
 
   void Allocate();
   void AddOwn(const ReleasedBatch& batch, absl::Span<const LabelResidual> residuals);
   void AddNeighbours(const ReleasedBatch& batch, absl::Span<const LabelResidual> residuals);
+  double UnitOf(double weight) const;
   Scored Own() const;
   Scored Neighbour() const;
   Scored Difference() const;
+  static void AddNoiseTest(const Scored& own, uint8_t label, ClaimCheckRow& row);
 
   ExampleSample sample_;
   double claimed_sum_kl_ = 0;
@@ -109,7 +125,8 @@ class ClaimChecker {
   bool is_scatter_exact_ = true;
   std::vector<uint8_t> labels_;  // [sample]; of those released.
   Sums own_, neighbour_;
-  std::vector<float> first_, latest_;  // [sample]: residuals; NaN before there is one.
+  std::vector<float> own_shifts_;  // [sample]: what the label adds to own_.evidence if it is positive.
+  Ranges first_, latest_;          // Residuals; NaN before there is one.
 };
 
 }  // namespace splitveil

@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/leakage/conditional_likelihood.h"
 #include "common/leakage/linear_algebra.h"
 #include "common/status/status_macros.h"
 
@@ -62,6 +61,9 @@ struct RowResiduals {
   std::vector<double> values;
   bool known = false;  // The label moves something.
   bool exact = false;  // The outputs' directions are independent.
+  // At most by so much of a change of the row does a residual change: the least pivot is that of the direction that
+  // the others explain best.
+  double sensitivity = 0;
 };
 
 // Solves (G + ridge) r = b in place by Cholesky's decomposition. G [K, K] row by row, symmetric, positive semidefinite.
@@ -77,6 +79,7 @@ RowResiduals Solve(std::vector<double> gram, std::vector<double> right) {
     return residuals;
   }
   residuals.known = residuals.exact = true;
+  double least_pivot = trace;
   for (size_t i = 0; i < k; ++i) {
     for (size_t j = 0; j <= i; ++j) {
       double sum = gram[i * k + j] + (i == j ? kRidge * trace : 0);
@@ -84,6 +87,7 @@ RowResiduals Solve(std::vector<double> gram, std::vector<double> right) {
         sum -= gram[i * k + l] * gram[j * k + l];
       }
       gram[i * k + j] = i == j ? std::sqrt(std::max(sum, std::numeric_limits<double>::min())) : sum / gram[j * k + j];
+      least_pivot = i == j ? std::min(least_pivot, gram[i * k + i]) : least_pivot;
       // A pivot that small is the ridge's: two directions are the same up to rounding.
       if (i == j && sum - kRidge * trace < kIndependentPivot * trace / static_cast<double>(k)) {
         residuals.exact = false;
@@ -103,6 +107,7 @@ RowResiduals Solve(std::vector<double> gram, std::vector<double> right) {
     right[i] /= gram[i * k + i];
   }
   residuals.values = std::move(right);
+  residuals.sensitivity = std::sqrt(static_cast<double>(k)) / least_pivot;
   return residuals;
 }
 
@@ -151,7 +156,7 @@ float PlaceOnLine(const CandidateEvidence& evidence, int64_t row, const LabelCan
 }
 
 double LogShare(double share) {
-  constexpr double kLeast = 1e-7;  // The least probability, since floats round it to 0 or 1.
+  constexpr double kLeast = 1e-30;  // Rounding may leave nothing.
   return std::log(std::max(share, kLeast));
 }
 
@@ -164,11 +169,16 @@ struct ClassRow {
   // The residual is prediction minus target, so this is the target that the head learned from.
   double Target(size_t k) const { return predictions[k] - residuals[k]; }
   double Place() const { return 0.5 + (Target(high) - Target(low)) / 2; }
-  // The log ratio of what is between prior and posterior, mu^2 (place - 1/2).
-  double PlaceOfPosterior(double mu) const {
-    const double ratio =
-        LogShare(Target(high)) - LogShare(predictions[high]) - LogShare(Target(low)) + LogShare(predictions[low]);
+  // The log ratio of what is between prior and posterior, mu^2 (place - 1/2), with so much on either target.
+  double PlaceOfPosterior(double mu, double on_high = 0, double on_low = 0) const {
+    const double ratio = LogShare(Target(high) + on_high) - LogShare(predictions[high]) -
+                         LogShare(Target(low) + on_low) + LogShare(predictions[low]);
     return 0.5 + ratio / (mu * mu);
+  }
+  // By how much the place may be off if each target is by `margin`.
+  double MarginOfPosterior(double mu, double margin) const {
+    const double place = PlaceOfPosterior(mu);
+    return std::max(PlaceOfPosterior(mu, margin, -margin) - place, place - PlaceOfPosterior(mu, -margin, margin));
   }
   bool KeepsPosterior() const { return std::min(predictions[low], predictions[high]) >= kLeastProbability; }
 };
@@ -212,6 +222,7 @@ void LabelSideAudit::Place(const ReleasedBatch& batch, const ReleaseEvidence& ev
   between.predictions = evidence.probabilities;
   between.label_mu = evidence.has_label_noise ? std::sqrt(evidence.sum_kl) : 0;
   between.releases_posterior = evidence.releases_posterior;
+  between.rounding = evidence.rounding;
   places_ = PlacesBetween(batch.candidates, between);
 }
 
@@ -240,6 +251,8 @@ std::optional<ReleasingHead> LabelSideAudit::HeadOf(const ReleaseEvidence& evide
   head.places = places_.places;
   head.separations = places_.separations;
   head.exact = places_.exact;
+  head.margins = places_.margins;
+  head.rounding = evidence.rounding;
   return head;
 }
 
@@ -258,7 +271,10 @@ absl::StatusOr<std::vector<BatchScores>> LabelSideAudit::Score(const ReleasedBat
   input.hint_rows = batch.hint_rows;
   input.clean_positive = batch.CleanPositive(evidence.clean);
   input.population = population_.has_value() ? &*population_ : nullptr;
-  const std::optional<ReleasingHead> head = HeadOf(evidence);
+  std::optional<ReleasingHead> head = HeadOf(evidence);
+  if (head.has_value()) {
+    head->labels = batch.pair_labels();
+  }
   input.head = head.has_value() ? &*head : nullptr;
   SPLITVEIL_RETURN_IF_ERROR(scorer_.Begin(input));
   std::vector<BatchScores> all;
@@ -307,6 +323,7 @@ CandidatePlaces PlacesBetween(absl::Span<const LabelCandidates> candidates, cons
   found.places.assign(rows, std::numeric_limits<float>::quiet_NaN());
   found.separations.assign(rows, 1);
   found.exact.assign(rows, 0);
+  found.margins.assign(rows, 0);
   for (size_t j = 0; j < rows; ++j) {
     const LabelCandidates& between = candidates[j];
     if (outputs == 1) {
@@ -338,15 +355,24 @@ CandidatePlaces PlacesBetween(absl::Span<const LabelCandidates> candidates, cons
     if (outputs == 1) {
       // One output: prediction - residual is the (noised) label, rescaled so that the candidates lie at 0 and 1.
       found.places[j] = static_cast<float>((predictions[0] - residuals.values[0] - between.low) / found.separations[j]);
+      found.margins[j] = static_cast<float>(CoefficientMargin(evidence.rounding, residuals.values[0], predictions[0],
+                                                              std::sqrt(length), evidence.released.cols()) /
+                                            found.separations[j]);
       continue;
     }
+    // Of a target, from what the whole row is off by.
+    const double margin = CoefficientMargin(evidence.rounding, std::sqrt(InnerProduct(released, released)), 1, 1,
+                                            evidence.released.cols()) *
+                          residuals.sensitivity;
     const ClassRow classes = {predictions, residuals.values, static_cast<size_t>(between.low),
                               static_cast<size_t>(between.high)};
     if (evidence.releases_posterior && evidence.label_mu > 0) {
       found.places[j] = static_cast<float>(classes.PlaceOfPosterior(evidence.label_mu));
+      found.margins[j] = static_cast<float>(classes.MarginOfPosterior(evidence.label_mu, margin));
       found.exact[j] = residuals.exact && classes.KeepsPosterior() ? 1 : 0;
     } else {
       found.places[j] = static_cast<float>(classes.Place());
+      found.margins[j] = static_cast<float>(margin);
     }
   }
   return found;

@@ -15,6 +15,7 @@
 #include "common/dataset/task.h"
 #include "common/leakage/attack_scorer.h"
 #include "common/leakage/attack_traits.h"
+#include "common/leakage/conditional_likelihood.h"
 #include "common/leakage/population.h"
 #include "common/matrix/matrix.h"
 
@@ -40,6 +41,7 @@ struct CandidateEvidence {
   double label_mu = 0;                  // Of the noise on labels, for the largest distance of two; 0: none.
   // ReleasingHead.releases_posterior.
   bool releases_posterior = false;
+  Rounding rounding = {};  // Of `released`.
 };
 
 // Where each release lies between what its two candidates would send without noise. [batch] each.
@@ -51,6 +53,7 @@ struct CandidatePlaces {
   // Whether the place follows the law above. It does not if directions of outputs are dependent, nor if rounding has
   // lost what a posterior says.
   std::vector<uint8_t> exact;
+  std::vector<float> margins;  // By how much rounding may have moved the place.
 };
 
 // With noise on labels: least squares along the directions of the outputs (normal equations with a ridge of 1e-6 of
@@ -121,6 +124,7 @@ struct ReleaseEvidence {
   // What the run claims: the divergence of all that it may release of an example, if that is known beforehand. NaN: the
   // claim is accumulated_sum_kl, about what has been released.
   double run_sum_kl = std::numeric_limits<double>::quiet_NaN();
+  Rounding rounding = {};  // Of `released`.
 };
 
 // One attack's scores of a release.

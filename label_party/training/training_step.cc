@@ -366,6 +366,7 @@ absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
   ReleaseEvidence evidence;
   // Everything that an adversary might know goes into one record; each attack takes what its threat model grants it.
   evidence.released = left;
+  evidence.rounding = RoundingOf(options_.wire_dtype);
   evidence.clean = batch.clean;
   evidence.activations = batch.activations;
   const ProtectionReport& report = batch.plan.report;

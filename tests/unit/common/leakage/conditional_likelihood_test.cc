@@ -164,13 +164,14 @@ TEST(ConditionalLikelihoodTest, ReadsFlippedLabelsWithoutWhatRoundingLeavesOfThe
   ReleasingHead head = rows.Head();
   head.noise_negative = head.noise_positive = {std::nan(""), std::nan("")};
   head.has_flipped_label = true;
+  head.rounding = {1.0 / 64, 1.0 / 128};
   const std::vector<double> scores = ConditionalLogRatios(rows.released, head);
   for (size_t j = 0; j < scores.size(); ++j) {
     EXPECT_EQ(scores[j], j % 4 == 0 ? 0 : rows.labels[j] - 0.5) << j;
   }
   head.releases_repeat = true;
   EXPECT_EQ(RepeatPrecisions(head)[0], 0);
-  EXPECT_EQ(RepeatPrecisions(head)[1], 1);
+  EXPECT_GT(RepeatPrecisions(head)[1], 1);
 }
 
 TEST(ConditionalLikelihoodTest, KnowsThatGradientsWereClipped) {

@@ -155,7 +155,7 @@ std::string Refusal(const Sample& sample, const MuLowerBoundOptions& options = {
 TEST(MuLowerBoundTest, RefusesScoresAndLabelsThatAreNone) {
   Sample sample = Separated(10, 10);
   sample.scores[3] = std::nanf("");
-  EXPECT_EQ(Refusal(sample), "lower bound of mu: score 3 is not a number");
+  EXPECT_EQ(Refusal(sample), "lower bound of mu: score 3 is not a number or a range");
   sample = Separated(10, 10);
   sample.labels[4] = 2;
   EXPECT_EQ(Refusal(sample), "lower bound of mu: label 4 is neither 0 nor 1");
@@ -178,16 +178,38 @@ TEST(MuLowerBoundTest, RefusesOptionsOutOfRange) {
   }
 }
 
-// Chi-square of 100 degrees of freedom is below 70.065 once in a hundred (tables).
+// Clopper and Pearson's 99% limits from below, as one proportion's (the binomial tail solved in Python), put through 1
+// / Phi^-1((1 + share) / 2).
 TEST(MuLowerOfNoiseTest, IsMuOverTheUpperLimitOfTheDeviation) {
-  EXPECT_NEAR(MuLowerOfNoise(0.5, 100, 100, 0.01), 0.5 * std::sqrt(70.065 / 100), 1e-4);
-  EXPECT_NEAR(MuLowerOfNoise(0.5, 25, 100, 0.01), std::sqrt(70.065 / 100), 1e-4);  // Half of the noise.
+  EXPECT_NEAR(MuLowerOfNoise(0.5, 68, 100, 0.01), 0.386844, 1e-5);
+  EXPECT_NEAR(MuLowerOfNoise(0.5, 95, 100, 0.01), 0.765333, 1e-5);  // Half of the noise.
 }
 
-TEST(MuLowerOfNoiseTest, OfNoNoiseItIsLargeAndOfNoDrawsNothing) {
-  EXPECT_GT(MuLowerOfNoise(0.5, 0, 2, 1e-5), 100);
-  EXPECT_TRUE(std::isfinite(MuLowerOfNoise(0.5, 0, 1000, 1e-5)));
+TEST(MuLowerOfNoiseTest, OfNoNoiseItGrowsWithTheDrawsAndOfNoDrawsItIsNothing) {
+  EXPECT_GT(MuLowerOfNoise(0.5, 1000, 1000, 1e-5), 1);
+  EXPECT_GT(MuLowerOfNoise(0.5, 100'000, 100'000, 1e-5), MuLowerOfNoise(0.5, 1000, 1000, 1e-5));
+  EXPECT_TRUE(std::isfinite(MuLowerOfNoise(0.5, 100'000, 100'000, 1e-5)));
   EXPECT_EQ(MuLowerOfNoise(0.5, 0, 0, 0.01), 0);
+  EXPECT_EQ(MuLowerOfNoise(0.5, 0, 100, 0.01), 0);  // All of it is hidden by rounding.
+}
+
+// What rounding leaves open counts for the claim, in either direction of the test.
+TEST(LowerBoundMuTest, RangesCountAsTheirEndThatSpeaksForTheClaim) {
+  std::vector<ScoreRange> apart, wide, reversed;
+  std::vector<uint8_t> labels;
+  for (int i = 0; i < 2000; ++i) {
+    const float label = i % 2 == 0 ? 1 : 0;
+    labels.push_back(static_cast<uint8_t>(label));
+    apart.push_back({label - 0.4F, label + 0.4F});
+    wide.push_back({label - 0.5F, label + 0.5F});
+    reversed.push_back({-label - 0.4F, -label + 0.4F});
+  }
+  EXPECT_GT(LowerBoundMu(apart, labels)->mu_lower, 4);
+  EXPECT_EQ(LowerBoundMu(wide, labels)->mu_lower, 0);
+  EXPECT_GT(LowerBoundMu(reversed, labels)->mu_lower, 4);
+  EXPECT_FALSE(LowerBoundMu(reversed, labels)->positive_above);
+  apart[0] = {1, 0};
+  EXPECT_EQ(LowerBoundMu(apart, labels).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 // Gradients without noise: a run of them would otherwise never end.
