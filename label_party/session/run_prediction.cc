@@ -1,9 +1,12 @@
 #include "label_party/session/run_prediction.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -111,13 +114,28 @@ absl::Status RunPrediction::Evaluate(const v1::CutActivations& request, TestEval
                                                                   agreement.cut_width(), kCutMagnitudeLimit}));
   std::vector<uint32_t> positions(static_cast<size_t>(rows));
   std::iota(positions.begin(), positions.end(), evaluation.next_batch * static_cast<uint32_t>(agreement.batch_size()));
-  const absl::StatusOr<std::vector<float>> outputs = model_->Predict(activations, features_.Gather(positions));
-  // Our model failed on decoded activations: no fault of the message.
-  SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(outputs.status()));
   SPLITVEIL_RETURN_IF_ERROR(Store(evaluation.next_batch, activations));
-  evaluation.outputs.insert(evaluation.outputs.end(), outputs->begin(), outputs->end());
+  const std::vector<float> outputs = Outputs(activations, features_.Gather(positions));
+  evaluation.outputs.insert(evaluation.outputs.end(), outputs.begin(), outputs.end());
   ++evaluation.next_batch;
   return absl::OkStatus();
+}
+
+std::vector<float> RunPrediction::Outputs(ConstMatrixView activations, const FeatureBatch& own) {
+  absl::StatusOr<std::vector<float>> outputs = model_->Predict(activations, own);
+  absl::Status status = outputs.status();
+  if (!outputs.ok()) {
+    outputs.emplace(static_cast<size_t>(activations.rows() * run_->context.data->task().outputs()),
+                    std::numeric_limits<float>::quiet_NaN());
+  } else if (!std::all_of(outputs->begin(), outputs->end(), [](float output) { return std::isfinite(output); })) {
+    status = absl::InvalidArgumentError(
+        "an output of the model is not a finite number: its weights or the peer's activations are too large");
+  }
+  if (!status.ok() && run_->end.own_verdict().ok()) {
+    LogWarning("this prediction will have no result (the peer is not told): ", status.message());
+    run_->end.SetOwnVerdict(std::move(status));
+  }
+  return *std::move(outputs);
 }
 
 absl::StatusOr<v1::EvaluateResponse> RunPrediction::FinishEvaluation(const TestEvaluation& evaluation) {
@@ -182,7 +200,11 @@ absl::Status RunPrediction::Keep(const std::vector<float>& outputs) {
   for (const uint32_t row : inputs_.rows) {
     labels.push_back(LabelOf(data, row));
   }
-  return recorder_->RecordEvaluation(/*epoch=*/-1, data.task(), {outputs, labels}, /*validation_examples=*/0);
+  // The same work whether or not there is a result: the peer sees how long it takes.
+  std::vector<float> finite = outputs;
+  std::replace_if(
+      finite.begin(), finite.end(), [](float output) { return !std::isfinite(output); }, 0.0F);
+  return recorder_->RecordEvaluation(/*epoch=*/-1, data.task(), {finite, labels}, /*validation_examples=*/0);
 }
 
 absl::Status RunPrediction::Complete() {

@@ -60,6 +60,10 @@ class RunPrediction final : public RunWork {
 
   // Rows of batch `batch`: none after the last.
   int64_t BatchRows(uint32_t batch) const;
+  // Of a batch. The peer may choose activations for which the outputs are not finite if, and only if, the head has
+  // learned one label rather than the other. So the run goes on and ends like any other, the cells in question say
+  // nothing, and only this party reports a failure (RunEnd::SetOwnVerdict).
+  std::vector<float> Outputs(ConstMatrixView activations, const FeatureBatch& own);
   // Into the version, where one is written: it begins with batch 0, again where the stream does.
   absl::Status Store(uint32_t batch, ConstMatrixView activations);
   absl::Status Keep(const std::vector<float>& outputs);

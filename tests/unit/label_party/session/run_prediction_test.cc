@@ -1,9 +1,12 @@
 // A run with mode PREDICT, message by message: one evaluation of every shared example, and nothing of training.
 #include "label_party/session/run_prediction.h"
 
+#include <algorithm>
 #include <fstream>
+#include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <memory>
 #include <string>
 
 #include "common/config/agreement.h"
@@ -17,8 +20,9 @@ using ::testing::HasSubstr;
 class RunPredictionTest : public LabelSessionLifeTest {
  protected:
   // Trains and leaves a checkpoint, then opens, aligns and starts a prediction with it.
-  void StartPrediction() {
+  void StartPrediction(const std::function<void()>& spoil = [] {}) {
     LeaveCheckpoints();
+    spoil();
     ResumeFrom(path_);
     continues_ = run_.label_checkpoints.initial.front()->name();
     run_.agreement.set_mode(v1::RunAgreement::PREDICT);
@@ -58,6 +62,36 @@ TEST_F(RunPredictionTest, PredictsEverySharedExampleOnce) {
   EXPECT_EQ(figures.steps, 0);
   EXPECT_EQ(figures.ended, "completed");
   EXPECT_FALSE(session_->may_have_released());
+}
+
+// A peer may choose activations for which the outputs are finite only if the head has learned one label rather than the
+// other.
+TEST_F(RunPredictionTest, OutputsThatAreNoNumbersTellThePeerNothing) {
+  StartPrediction([this] {
+    const std::shared_ptr<const Checkpoint> trained = *Checkpoint::Open(path_);
+    NamedParameters state = *trained->State();
+    for (auto& [name, values] : state) {
+      if (name == "top.weight") {
+        for (float& value : values) {
+          value *= 1e34F;  // Finite, as an attack leaves them.
+        }
+      }
+    }
+    ASSERT_TRUE(Checkpoint::Write(path_, trained->header(), state, {}).ok());
+  });
+  LabelSession::Evaluation evaluation;
+  while (static_cast<int64_t>(evaluation.next_batch) * 64 < test_examples_) {
+    const int64_t rows = std::min<int64_t>(64, test_examples_ - int64_t{evaluation.next_batch} * 64);
+    ASSERT_TRUE(session_->Evaluate(ActivationsOf(0, evaluation.next_batch, rows, /*scale=*/1e8F), evaluation).ok());
+  }
+  const absl::StatusOr<v1::EvaluateResponse> response = session_->FinishEvaluation(evaluation);
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->examples(), aligned_.rows.size());
+  EXPECT_EQ(Lines(), 1 + test_examples_);
+  EXPECT_TRUE(session_->Close(CloseRequest()).ok());
+  EXPECT_TRUE(session_->WaitUntilEnded([] { return false; }).ok());
+  EXPECT_THAT(std::string(session_->own_verdict().message()), HasSubstr("not a finite number"));
+  EXPECT_EQ(session_->figures()->ended, "failed");
 }
 
 TEST_F(RunPredictionTest, StartMayComeAgainUntilItsAnswerIsKnown) {
