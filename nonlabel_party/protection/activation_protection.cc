@@ -16,6 +16,7 @@
 #include "common/crypto/secure_random.h"
 #include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
 
 namespace splitveil {
 namespace {
@@ -204,10 +205,22 @@ absl::Status ActivationNoise::Apply(Matrix& activations) {
   if (is_identity()) {
     return absl::OkStatus();
   }
-  // Clipping would make 0 or NaN of an infinite row and hide that the training has diverged.
   for (int64_t i = 0; i < activations.rows(); ++i) {
-    if (!std::isfinite(Norm(activations.row(i)))) {
+    const absl::Span<float> row = activations.row(i);
+    if (std::isfinite(Norm(row))) {
+      continue;
+    }
+    if (!std::isfinite(Mu(1))) {
       return absl::InternalError("activations: expected finite numbers: the training has diverged");
+    }
+    // The peer's gradients made the weights. If the run ended here, it could make them such that this tells a feature
+    // of the row, beside all noise; so the row is sent like any other, as noise about 0.
+    std::fill(row.begin(), row.end(), 0.0F);
+    if (!has_overflowed_) {
+      LogWarning(
+          "an activation is not a finite number, and is sent as noise alone (the peer is not told): the weights ",
+          "have diverged");
+      has_overflowed_ = true;
     }
   }
   Clip(activations);
@@ -229,6 +242,11 @@ void ActivationNoise::Backpropagate(ConstMatrixView before, Matrix& gradients) c
     const absl::Span<const float> row = before.row(i);
     const double norm = Norm(row);
     if (norm <= clip_norm_) {
+      continue;
+    }
+    if (!std::isfinite(norm)) {  // A constant was sent in its place.
+      const absl::Span<float> none = gradients.row(i);
+      std::fill(none.begin(), none.end(), 0.0F);
       continue;
     }
     // The Jacobian of f -> clip_norm f / ||f|| is clip_norm / ||f|| (I - u u'), u = f / ||f||.

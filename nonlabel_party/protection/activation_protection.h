@@ -66,7 +66,8 @@ class ActivationNoise {
 
   // Scales rows longer than clip_norm down to it. The result is the mean of what is sent.
   void Clip(Matrix& activations) const;
-  // Clip, then adds the noise. `activations`: finite. Errors: Internal if they are not.
+  // Clip, then adds the noise. A row that is not finite counts as 0 if Mu is finite: a peer that learned from the end
+  // of the run that it was not would learn something of the features. Else, errors: Internal.
   absl::Status Apply(Matrix& activations);
   // What gradients at the clipped activations, with noise or without, are at the activations before, [rows, width]
   // each: those of rows that were scaled down lose their part along the row (v - (v'u) u, u = f / ||f||) and are scaled
@@ -105,6 +106,7 @@ class ActivationNoise {
   std::array<uint8_t, 32> key_ = {};
   std::unique_ptr<SecureGaussian> gaussian_;
   NoisePosition position_;
+  bool has_overflowed_ = false;
 };
 
 }  // namespace splitveil

@@ -58,6 +58,27 @@ TEST(ActivationNoiseTest, TheSameActivationsLeaveAsTheSameBytesAndNoOthers) {
   EXPECT_LT(Equals(first, other), 4);
 }
 
+// A peer that makes the weights would learn something of the features from a run that ends on the one and not on the
+// other.
+TEST(ActivationNoiseTest, ARowThatIsNotFiniteIsSentAsAnyOther) {
+  const std::unique_ptr<ActivationNoise> noise = Make(1, 2);
+  Matrix zeros(4, 3);
+  ASSERT_TRUE(noise->Apply(zeros).ok());
+  for (const float value : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    Matrix activations(4, 3), gradients(4, 3);
+    std::fill_n(gradients.data(), gradients.size(), 1.0F);
+    activations.row(1)[2] = value;
+    noise->Backpropagate(activations, gradients);
+    EXPECT_EQ(gradients.row(0)[0], 1);
+    EXPECT_EQ(gradients.row(1)[0], 0);
+    ASSERT_TRUE(noise->Apply(activations).ok());
+    EXPECT_TRUE(Same(activations, zeros));
+  }
+  Matrix activations(4, 3);
+  activations.row(1)[2] = std::nanf("");
+  EXPECT_EQ(Make(1, 0)->Apply(activations).code(), absl::StatusCode::kInternal);  // Nothing is promised.
+}
+
 // Equal bytes in two places would tell that the same activations were released in both, for whatever row they are of.
 TEST(ActivationNoiseTest, TheSameActivationsInAnotherPlaceHaveIndependentNoise) {
   const std::unique_ptr<ActivationNoise> noise = Make(1, 0);
