@@ -68,10 +68,10 @@ std::string BytesText(double bytes) {
 // One line for people.
 std::string RunExpectationText(const RunExpectation& expected) {
   return absl::StrCat("memory at the peak about ", BytesText(static_cast<double>(expected.peak_memory_bytes)),
-                      "; alignment ", DurationText(expected.alignment_seconds), ", training without attacks ",
-                      DurationText(expected.training_seconds), " and ", BytesText(expected.bytes_each_way),
-                      " each way (measured on this machine for two seconds; for a peer with one like it and as many "
-                      "rows; twice as long if both share this one)");
+                      "; alignment ", DurationText(expected.alignment_seconds),
+                      " with a peer like this party; training ", DurationText(expected.training_seconds),
+                      " for this half without attacks, to which the peer's dry run adds its own, and ",
+                      BytesText(expected.bytes_each_way), " each way (measured on this machine for two seconds)");
 }
 
 constexpr char kCertificates[] = "certificates";
@@ -229,9 +229,8 @@ RunExpectation ExpectRun(const v1::RunAgreement& agreement, int64_t rows, int64_
   expected.peak_memory_bytes = static_cast<int64_t>(kProgramBytes + 2 * kBytesPerAlignedId * examples +
                                                     kBytesPerEmbeddingRow * static_cast<double>(embedding_rows));
   expected.alignment_seconds = examples * speed.id_seconds / processors;
-  // Twice: the peer's half is assumed to take as long, and the halves work in turn.
   expected.training_seconds =
-      2 * speed.step_seconds * epochs * (examples - test + kEvaluationShare * test) / agreement.batch_size();
+      speed.step_seconds * epochs * (examples - test + kEvaluationShare * test) / agreement.batch_size();
   expected.bytes_each_way = epochs * (examples - test) * agreement.cut_width() * number_bytes;
   return expected;
 }

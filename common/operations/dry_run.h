@@ -67,13 +67,16 @@ double AlignmentMemoryBytes(uint64_t ids, uint64_t peer_ids, uint64_t bucket_ids
 // is kept. Errors: those of `step`.
 absl::StatusOr<MachineSpeed> MeasureMachine(absl::FunctionRef<absl::Status()> step);
 
-// Memory as deploy/OPERATIONS.md ("Sizing") measured it, times from this machine's speed: the peer is taken to have a
-// machine like it, and as many rows, all of them shared. Attacks on batches and a slow link take longer.
+// Memory as deploy/OPERATIONS.md ("Sizing") measured it, times from this machine's speed. All rows are taken to be
+// shared, and the peer to have as many and, for the alignment, a machine like this one. Attacks on batches and a slow
+// link take longer.
 struct RunExpectation {
   int64_t peak_memory_bytes = 0;  // At the end of the alignment.
   double alignment_seconds = 0;
-  double training_seconds = 0;  // Both halves in turn, without the network.
-  double bytes_each_way = 0;    // Of activations, and of gradients.
+  // This party's half. The halves mostly work in turn, so the peer's own adds to it: it may be many times as long, as
+  // the halves differ in columns and layers, which neither party knows of the other.
+  double training_seconds = 0;
+  double bytes_each_way = 0;  // Of activations, and of gradients.
 };
 
 // `embedding_rows`: of the party's data (Preprocessing.embedding_rows); `processors`: at least 1. Thread-safe.
