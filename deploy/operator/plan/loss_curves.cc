@@ -80,8 +80,10 @@ std::string FromTo(const std::vector<double>& axis, std::string (*text)(double))
 
 std::string Plain(double value) { return absl::StrFormat("%g", value); }
 
-absl::Status Outside(const char* what, const std::string& measured, const std::string& asked) {
-  return absl::OutOfRangeError(absl::StrCat("measured at ", measured, " ", what, ", asked for ", asked));
+std::string Percent(double share) { return absl::StrFormat("%g%%", 100 * share); }
+
+absl::Status Outside(const char* what, const std::string& answered, const std::string& asked) {
+  return absl::OutOfRangeError(absl::StrCat("predicted for ", answered, " ", what, ", asked for ", asked));
 }
 
 }  // namespace
@@ -178,19 +180,37 @@ absl::StatusOr<LossCurves> LossCurves::Parse(absl::string_view csv) {
     return absl::InvalidArgumentError(absl::StrCat("loss curves: expected at least 2 rows and bounds, found ",
                                                    curves.rows_.size(), " and ", curves.bounds_.size()));
   }
+  for (auto& [at, loss] : curves.points_) {
+    // One seed shows no scatter. That of the fewest rows is no smaller than that of more.
+    const auto fewest = curves.points_.find({curves.rows_.front(), at[1], at[2]});
+    if (loss.seeds == 1 && fewest != curves.points_.end()) {
+      loss.loss_min = loss.loss - (fewest->second.loss - fewest->second.loss_min);
+      loss.loss_max = loss.loss + (fewest->second.loss_max - fewest->second.loss);
+    }
+  }
   std::sort(curves.losses_.begin(), curves.losses_.end(),
             [](const Loss& a, const Loss& b) { return a.log_information < b.log_information; });
   return curves;
 }
 
 absl::StatusOr<ExpectedLoss> LossCurves::At(const LossQuestion& question) const {
-  absl::StatusOr<ExpectedLoss> on_grid = OnGrid(question);
-  const double rarer = std::min(question.positives, 1 - question.positives);
-  const bool answers = rarer >= kLeastPositives && question.epochs >= 1 && question.epochs <= kMostEpochs &&
-                       question.rows >= kFewestRows && question.rows <= rows_.back() &&
-                       question.max_run_auc_bound >= bounds_.front() && question.max_run_auc_bound <= bounds_.back();
-  if (on_grid.ok() || !answers) {
-    return on_grid;
+  // Written so that NaN is outside.
+  const auto within = [](double least, double value, double most) { return value >= least && value <= most; };
+  if (!within(kFewestRows, question.rows, rows_.back())) {
+    return Outside("rows", FromTo({kFewestRows, rows_.back()}, Grouped), Grouped(question.rows));
+  }
+  if (!within(kLeastPositives, question.positives, 1 - kLeastPositives)) {
+    return Outside("of the rows positive", FromTo({kLeastPositives, 1 - kLeastPositives}, Percent),
+                   Percent(question.positives));
+  }
+  if (!within(1, question.epochs, kMostEpochs)) {
+    return Outside("epochs", FromTo({1, kMostEpochs}, Plain), Plain(question.epochs));
+  }
+  if (!within(bounds_.front(), question.max_run_auc_bound, bounds_.back())) {
+    return Outside("as the bound", FromTo(bounds_, Plain), Plain(question.max_run_auc_bound));
+  }
+  if (const std::optional<ExpectedLoss> on_grid = OnGrid(question); on_grid.has_value()) {
+    return *on_grid;
   }
   ExpectedLoss expected = ByInformation(question);
   for (const double stronger : bounds_) {  // A weaker bound costs no more; points of several tables scatter.
@@ -241,20 +261,10 @@ ExpectedLoss LossCurves::ByInformation(const LossQuestion& question) const {
   return sum;
 }
 
-absl::StatusOr<ExpectedLoss> LossCurves::OnGrid(const LossQuestion& question) const {
-  // Written so that NaN is outside.
-  const auto within = [](const Axis& axis, double value) { return value >= axis.front() && value <= axis.back(); };
-  if (!within(rows_, question.rows)) {
-    return Outside("rows", FromTo(rows_, Grouped), Grouped(question.rows));
-  }
-  if (!(std::abs(question.positives / positives_ - 1) <= kPositivesTolerance)) {
-    return Outside("of the rows positive", Plain(positives_), Plain(question.positives));
-  }
-  if (!within(epochs_, question.epochs)) {
-    return Outside("epochs", FromTo(epochs_, Plain), Plain(question.epochs));
-  }
-  if (!within(bounds_, question.max_run_auc_bound)) {
-    return Outside("as the bound", FromTo(bounds_, Plain), Plain(question.max_run_auc_bound));
+std::optional<ExpectedLoss> LossCurves::OnGrid(const LossQuestion& question) const {
+  if (question.rows < rows_.front() || question.epochs < epochs_.front() || question.epochs > epochs_.back() ||
+      std::abs(question.positives / positives_ - 1) > kPositivesTolerance) {
+    return std::nullopt;
   }
   Axis log_rows, log_mus;
   for (const double rows : rows_) {
@@ -284,8 +294,7 @@ absl::StatusOr<ExpectedLoss> LossCurves::OnGrid(const LossQuestion& question) co
                                     bounds_[upper[2] ? bound.high() : bound.low]};
     const auto point = points_.find(at);
     if (point == points_.end()) {
-      return absl::OutOfRangeError(absl::StrCat("not measured with ", Grouped(at[0]), " rows at ", Plain(at[2]),
-                                                " as the bound of ", Plain(at[1]), at[1] == 1 ? " epoch" : " epochs"));
+      return std::nullopt;
     }
     const ExpectedLoss& loss = point->second;
     sum.loss += weight * loss.loss;
@@ -295,6 +304,7 @@ absl::StatusOr<ExpectedLoss> LossCurves::OnGrid(const LossQuestion& question) co
     sum.frozen_test_auc += weight * loss.frozen_test_auc;
     sum.seeds = std::min(sum.seeds, loss.seeds);
   }
+  sum.loss_min = std::max(0.0, sum.loss_min);
   return sum;
 }
 

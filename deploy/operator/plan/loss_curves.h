@@ -3,6 +3,7 @@
 #define SPLITVEIL_DEPLOY_OPERATOR_PLAN_LOSS_CURVES_H_
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +30,7 @@ struct LossQuestion {
   double max_run_auc_bound = 0;
 };
 
-// Mean over seeds, between the least and the largest of a seed.
+// Mean over seeds, between the least and the largest of a seed; of one seed, with the scatter of the fewest rows.
 struct ExpectedLoss {
   double loss = 0, loss_min = 0, loss_max = 0;  // Test AUC of none less that under the bound.
   double none_test_auc = 0, frozen_test_auc = 0;
@@ -54,10 +55,10 @@ class LossCurves {
   // "positives,SHARE" begin points of other shares. Errors: InvalidArgument, with the line.
   static absl::StatusOr<LossCurves> Parse(absl::string_view csv);
 
-  // Errors: OutOfRange, with the quantity, the range measured and what was asked, or with the point beside it that was
-  // not measured. Positives are accepted within a fifth of the share measured. Other shares (0.1% to 99.9%), epochs (up
-  // to 30) and rows (from 1,000 on) are answered by information: what is lost of the AUC above 0.5 follows from how
-  // much of the labels' Fisher information is left, rows p (1 - p) LabelInformationKept.
+  // Errors: OutOfRange, with the quantity, the range that is answered and what was asked. Positives are accepted within
+  // a fifth of the share measured. Other shares (0.1% to 99.9%), epochs (up to 30) and rows (from 1,000 on) are
+  // answered by information: what is lost of the AUC above 0.5 follows from how much of the labels' Fisher information
+  // is left, rows p (1 - p) LabelInformationKept.
   absl::StatusOr<ExpectedLoss> At(const LossQuestion& question) const;
 
   // "10,000 to 1,000,000 rows, 25% positive, 1 to 5 epochs, bounds 0.55 to 0.9".
@@ -77,7 +78,8 @@ class LossCurves {
 
   LossCurves() = default;
   static Place PlaceOn(const Axis& axis, double at);
-  absl::StatusOr<ExpectedLoss> OnGrid(const LossQuestion& question) const;
+  // Nothing if the grid lacks a point beside the question.
+  std::optional<ExpectedLoss> OnGrid(const LossQuestion& question) const;
   ExpectedLoss ByInformation(const LossQuestion& question) const;
 
   double positives_ = 0;

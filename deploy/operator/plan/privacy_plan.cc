@@ -60,6 +60,11 @@ absl::Status CheckOptions(const PlanOptions& options) {
   return absl::OkStatus();
 }
 
+std::string SeedsText(double seeds) {
+  return seeds > 1 ? absl::StrFormat("over %g seeds or more", seeds)
+                   : "partly of one seed, with the scatter of the fewest rows measured";
+}
+
 // The curves were measured without columns at the label party: there all of the AUC above 0.5 was to be lost.
 absl::Status TakeOwnModel(const PlanOptions& options, ExpectedLoss& loss) {
   const double own = options.own_features_auc > 0 ? options.own_features_auc : 0.5;
@@ -103,7 +108,7 @@ void LossLines(const PrivacyPlan& plan, const LossCurves& curves, std::string& t
     const std::string where =
         loss.by_information > 0
             ? absl::StrFormat("at %d points measured whose labels kept about as much information", loss.by_information)
-            : absl::StrFormat("over %g seeds or more", loss.seeds);
+            : SeedsText(loss.seeds);
     Line("expected loss of best test AUC",
          absl::StrFormat("%.3f (%.3f to %.3f %s) of about %.3f without protection", loss.loss, loss.loss_min,
                          loss.loss_max, where, loss.none_test_auc),
@@ -120,11 +125,9 @@ void LossLines(const PrivacyPlan& plan, const LossCurves& curves, std::string& t
                                                ? absl::StrFormat("; measured at %g%% positive", 100 * loss.positives)
                                                : "");
     Line("expected loss of best test AUC",
-         absl::StrFormat("%.3f (%s) of %.3f without protection; %.3f with the bottom model frozen%s", loss.loss,
-                         loss.seeds > 1 ? absl::StrFormat("%.3f to %.3f over %g seeds or more", loss.loss_min,
-                                                          loss.loss_max, loss.seeds)
-                                        : "partly measured with one seed only",
-                         loss.none_test_auc, loss.frozen_test_auc, where),
+         absl::StrFormat("%.3f (%.3f to %.3f %s) of %.3f without protection; %.3f with the bottom model frozen%s",
+                         loss.loss, loss.loss_min, loss.loss_max, SeedsText(loss.seeds), loss.none_test_auc,
+                         loss.frozen_test_auc, where),
          text);
   }
   Line("measured in",

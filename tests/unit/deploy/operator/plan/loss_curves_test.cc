@@ -50,12 +50,13 @@ TEST(LossCurvesTest, IsLinearInLogRowsEpochsAndLogMu) {
 
 TEST(LossCurvesTest, RefusesToExtrapolateAndSaysFromWhat) {
   const LossCurves curves = Curves();
-  EXPECT_EQ(Refusal(curves, {20000, 0.25, 1, 0.6}), "measured at 1,000 to 10,000 rows, asked for 20,000");
-  EXPECT_EQ(Refusal(curves, {999, 0.25, 1, 0.6}), "measured at 1,000 to 10,000 rows, asked for 999");
-  EXPECT_EQ(Refusal(curves, {1000, 0.0005, 1, 0.6}), "measured at 0.25 of the rows positive, asked for 0.0005");
-  EXPECT_EQ(Refusal(curves, {1000, 0.25, 31, 0.6}), "measured at 1 to 5 epochs, asked for 31");
-  EXPECT_EQ(Refusal(curves, {1000, 0.25, 1, 0.55}), "measured at 0.6 to 0.8 as the bound, asked for 0.55");
-  EXPECT_EQ(Refusal(curves, {1000, 0.25, 1, std::nan("")}), "measured at 0.6 to 0.8 as the bound, asked for nan");
+  EXPECT_EQ(Refusal(curves, {20000, 0.25, 1, 0.6}), "predicted for 1,000 to 10,000 rows, asked for 20,000");
+  EXPECT_EQ(Refusal(curves, {999, 0.25, 1, 0.6}), "predicted for 1,000 to 10,000 rows, asked for 999");
+  EXPECT_EQ(Refusal(curves, {1000, 0.0005, 1, 0.6}),
+            "predicted for 0.1% to 99.9% of the rows positive, asked for 0.05%");
+  EXPECT_EQ(Refusal(curves, {1000, 0.25, 31, 0.6}), "predicted for 1 to 30 epochs, asked for 31");
+  EXPECT_EQ(Refusal(curves, {1000, 0.25, 1, 0.55}), "predicted for 0.6 to 0.8 as the bound, asked for 0.55");
+  EXPECT_EQ(Refusal(curves, {1000, 0.25, 1, std::nan("")}), "predicted for 0.6 to 0.8 as the bound, asked for nan");
   EXPECT_TRUE(curves.At({1000, 0.21, 1, 0.6}).ok());
 }
 

@@ -76,7 +76,9 @@ TEST(PrivacyPlanTest, SaysWhatRestsOnOneSeed) {
   const auto text = [&](int64_t rows) {
     return PrivacyPlanText(MakePrivacyPlan({rows, 0.25, 5, 0.6, 0}, curves).value(), curves);
   };
-  EXPECT_THAT(text(2000), HasSubstr("(partly measured with one seed only)"));
+  // One seed of 10,000 rows scatters as three of 1,000 do.
+  EXPECT_THAT(text(10000), HasSubstr("0.060 (0.050 to 0.070 partly of one seed, with the scatter of the fewest rows"));
+  EXPECT_THAT(text(2000), HasSubstr("partly of one seed"));
   EXPECT_THAT(text(1000), HasSubstr("0.080 (0.070 to 0.090 over 3 seeds or more)"));
 }
 
@@ -119,7 +121,7 @@ TEST(PrivacyPlanTest, SaysWhyThereIsNoExpectedLoss) {
   const auto plan = MakePrivacyPlan({100000000, 0.25, 5, 0.6, 0}, Curves());
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(PrivacyPlanText(*plan, Curves()),
-              AllOf(HasSubstr("not known: measured at 1,000 to 10,000 rows, asked for 100,000,000\n"),
+              AllOf(HasSubstr("not known: predicted for 1,000 to 10,000 rows, asked for 100,000,000\n"),
                     HasSubstr("at most 0.6000")));
 }
 
