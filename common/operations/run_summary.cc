@@ -228,9 +228,13 @@ std::string WorstCase(const RunFigures& figures) {
 
 std::string Practical(const RunFigures& figures) {
   const AttackFigure* const practical = figures.practical();
-  return practical == nullptr ? "not measured: no attack without side information"
-                              : absl::StrFormat("%.3f measured, no side information: %s at %s", practical->auc(),
-                                                practical->attack, practical->layer);
+  if (practical == nullptr) {
+    return "not measured: no attack without side information";
+  }
+  // Else a figure above a proved bound, which is about what gradients add, looks like a contradiction.
+  return absl::StrFormat("%.3f measured, no side information%s: %s at %s", practical->auc(),
+                         figures.proved_auc_bound().has_value() ? ", what features tell included" : "",
+                         practical->attack, practical->layer);
 }
 
 // The verdict, and the promise that it allows.

@@ -82,6 +82,13 @@ TEST(RunSummaryTest, AnswersFirstInTwelveLines) {
       "  all figures     out/label_party.result.json\n");
 }
 
+TEST(RunSummaryTest, AFigureThatMayBeAboveAProvedBoundSaysWhatItIncludes) {
+  RunFigures figures = LabelFigures();
+  figures.protection = "gaussian_label_dp(sigma=4.264, draws=10)";
+  EXPECT_THAT(RunSummaryTable(figures, ""),
+              HasSubstr("0.700 measured, no side information, what features tell included: norm at cut\n"));
+}
+
 TEST(RunSummaryTest, HasTheAttacksIfAsked) {
   EXPECT_THAT(
       RunSummaryTable(LabelFigures(), "", /*verbose=*/true),
