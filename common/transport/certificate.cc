@@ -15,6 +15,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -183,18 +184,22 @@ struct StackDeleter {
   void operator()(STACK_OF(X509) * stack) const { sk_X509_free(stack); }  // The certificates have other owners.
 };
 
-// The error of a file that could not be opened, by errno.
-absl::Status NoPem(const std::string& path) {
+// What belongs in the files of an identity. A party that has just been set up lacks the last.
+constexpr char kOwnCertificate[] = "this party's certificate", kOwnKey[] = "this party's private key",
+               kPeersTrust[] = "the peer's certificate (the own.pem that it sends) or its authority's";
+
+// The error of a file that could not be opened, by errno. `what`: what belongs there.
+absl::Status NoPem(const std::string& path, const char* what) {
   const int error = errno;
-  return absl::NotFoundError(absl::StrCat(path, ": expected a PEM file, found ",
-                                          error == ENOENT ? "no file of this name" : "one that cannot be opened", ": ",
-                                          std::strerror(error)));
+  return absl::NotFoundError(absl::StrCat(
+      path, ": expected a PEM file, ", what, ", found ",
+      error == ENOENT ? "no file of this name" : absl::StrCat("one that cannot be opened: ", std::strerror(error))));
 }
 
-absl::StatusOr<std::string> ReadPem(const std::string& path) {
+absl::StatusOr<std::string> ReadPem(const std::string& path, const char* what) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream) {
-    return NoPem(path);
+    return NoPem(path, what);
   }
   std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   if (stream.bad() || text.empty()) {
@@ -296,7 +301,7 @@ absl::Status CheckTrust(const TlsIdentity& identity, const std::vector<X509Ptr>&
 absl::Status CheckKeyIsOwners(const std::string& path) {
   struct stat facts = {};
   if (stat(path.c_str(), &facts) != 0) {
-    return NoPem(path);
+    return NoPem(path, kOwnKey);
   }
   const bool group_of_root = facts.st_uid == 0 && geteuid() != 0;
   const mode_t others = S_IRWXO | (group_of_root ? S_IWGRP | S_IXGRP : S_IRWXG);
@@ -317,13 +322,14 @@ absl::StatusOr<TlsIdentity> LoadTlsIdentity(const std::string& own_name, const s
                                                    own_name, "\" and peer_name \"", peer_name, "\""));
   }
   TlsIdentity identity{own_name, peer_name, "", "", "", certificate_path, private_key_path, authority_path};
-  const std::pair<const std::string*, std::string*> files[] = {{&certificate_path, &identity.certificate_pem},
-                                                               {&private_key_path, &identity.private_key_pem},
-                                                               {&authority_path, &identity.authority_pem}};
+  const std::tuple<const std::string&, const char*, std::string&> files[] = {
+      {certificate_path, kOwnCertificate, identity.certificate_pem},
+      {private_key_path, kOwnKey, identity.private_key_pem},
+      {authority_path, kPeersTrust, identity.authority_pem}};
   // Before it is read: a key that others can read is refused, not used.
   SPLITVEIL_RETURN_IF_ERROR(CheckKeyIsOwners(private_key_path));
-  for (const auto& [path, pem] : files) {
-    SPLITVEIL_ASSIGN_OR_RETURN(*pem, ReadPem(*path));
+  for (const auto& [path, what, pem] : files) {
+    SPLITVEIL_ASSIGN_OR_RETURN(pem, ReadPem(path, what));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<X509Ptr> chain,
                              In(certificate_path, ParseCertificates(identity.certificate_pem)));

@@ -308,11 +308,14 @@ TEST_F(RunMistakesTest, FilesThatAreNotThereOrOfTheOtherPartyAreNamed) {
   ExpectCheckRefuses("absent.data: cannot be opened: No such file or directory");
   dataset.set_path("label_party.data");
   v1::Identity& identity = *run_.label_config.mutable_party()->mutable_identity();
-  for (std::string* path :
-       {identity.mutable_certificate_path(), identity.mutable_private_key_path(), identity.mutable_authority_path()}) {
+  for (const auto& [path, what] : {std::pair(identity.mutable_certificate_path(), "this party's certificate"),
+                                   {identity.mutable_private_key_path(), "this party's private key"},
+                                   {identity.mutable_authority_path(),
+                                    "the peer's certificate (the own.pem that it "
+                                    "sends) or its authority's"}}) {
     const std::string before = *path;
     *path = "absent.pem";
-    ExpectCheckRefuses("absent.pem: expected a PEM file, found no file of this name: No such file or directory");
+    ExpectCheckRefuses(absl::StrCat("absent.pem: expected a PEM file, ", what, ", found no file of this name"));
     *path = before;
   }
   identity.set_private_key_path("nonlabel_party.key");

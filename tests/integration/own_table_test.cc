@@ -181,7 +181,8 @@ TEST_F(OwnTableTest, APartyWithoutThePeersCertificateDoesNotStart) {
   std::filesystem::remove(At("bank/peer.pem"));
   RunningProgram label("label_party", Arguments("bank"), folder_.path());
   EXPECT_EQ(label.Wait(), 2);
-  EXPECT_THAT(label.Errors(), HasSubstr("peer.pem: expected a PEM file, found no file of this name"));
+  EXPECT_THAT(label.Errors(),
+              HasSubstr("peer.pem: expected a PEM file, the peer's certificate (the own.pem that it sends)"));
 }
 
 }  // namespace
