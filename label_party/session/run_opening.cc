@@ -159,7 +159,8 @@ absl::StatusOr<std::string> RunOpening::UseAlignmentCache(const v1::OpenRequest&
   }
   aligned_ = std::move(kept->aligned);
   run_->protocol.Aligned();
-  SPLITVEIL_RETURN_IF_ERROR(Aligned(absl::StrCat(", of an alignment kept ", absl::FormatDuration(kept->age), " ago")));
+  SPLITVEIL_RETURN_IF_ERROR(Aligned(
+      absl::StrCat(", of an alignment kept ", absl::FormatDuration(absl::Ceil(kept->age, absl::Seconds(1))), " ago")));
   return std::move(kept->name);
 }
 

@@ -249,7 +249,8 @@ absl::Status NonLabelRunLifecycle::Align() {
   if (kept_.has_value()) {
     SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kAligned));
     aligned_ = std::move(kept_->aligned);
-    return Aligned(absl::StrCat(", of an alignment kept ", absl::FormatDuration(kept_->age), " ago"));
+    return Aligned(absl::StrCat(", of an alignment kept ",
+                                absl::FormatDuration(absl::Ceil(kept_->age, absl::Seconds(1))), " ago"));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(aligned_, AlignPersistently());
   SPLITVEIL_RETURN_IF_ERROR(reconnector_.Reached());

@@ -100,16 +100,13 @@ absl::Status AddParty(PartyRecords party, std::vector<LedgerRun>& runs) {
 }
 
 // What protects both directions: "marvell(s=4)", "marvell(s=4); activations: pareto(...)", "no protection"; of a
-// baseline "logistic regression; marvell(s=4)".
+// baseline "logistic regression with marvell(s=4)".
 std::string ProtectionsOf(const LedgerRun& run) {
   if (run.only_predicts()) {
     return "predictions";
   }
   const std::string gradients = run.protection(), activations = run.activation_protection();
   std::vector<std::string> parts;
-  if (run.is_baseline()) {
-    parts.emplace_back("logistic regression");
-  }
   if (!gradients.empty() && gradients != "none") {
     parts.push_back(gradients);
   } else if (!gradients.empty() && activations.empty()) {
@@ -119,7 +116,12 @@ std::string ProtectionsOf(const LedgerRun& run) {
   if (!activations.empty()) {
     parts.push_back(absl::StrCat("activations: ", activations));
   }
-  return absl::StrJoin(parts, "; ");
+  std::string protections = absl::StrJoin(parts, "; ");
+  if (!run.is_baseline()) {
+    return protections;
+  }
+  // No semicolon, which separates the runs of a list.
+  return absl::StrCat("logistic regression", protections.empty() ? "" : " with ", protections);
 }
 
 void NameRuns(std::vector<LedgerRun>& runs) {

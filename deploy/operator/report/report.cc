@@ -46,7 +46,7 @@ absl::Status WriteReport(const std::vector<std::string>& ledger_paths, const std
   const auto predictions =
       std::stable_partition(runs.begin(), runs.end(), [](const LedgerRun& run) { return !run.only_predicts(); });
   if (predictions != runs.begin() && predictions != runs.end()) {
-    LogInfo(runs.end() - predictions, " predictions are left out of the report: nothing was trained");
+    LogInfo("runs left out of the report, as they only predict: ", runs.end() - predictions);
     runs.erase(predictions, runs.end());
   }
   return ReplaceFile(

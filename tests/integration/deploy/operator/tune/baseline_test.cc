@@ -109,7 +109,7 @@ TEST_F(BaselineTest, TrainsUnderTheSameAccountAndStandsInTheReport) {
                                "--out=" + Path("report.html")}),
             0);
   const std::string page = ReadWholeFile(Path("report.html"));
-  EXPECT_THAT(page, HasSubstr("\"label\":\"logistic regression; gaussian_label_dp("));
+  EXPECT_THAT(page, HasSubstr("\"label\":\"logistic regression with gaussian_label_dp("));
   EXPECT_THAT(page, HasSubstr("of logistic regression on the same columns"));
   EXPECT_THAT(page, ::testing::ContainsRegex("(0[.][0-9]+ (above|below)|no more than) logistic regression"));
 }

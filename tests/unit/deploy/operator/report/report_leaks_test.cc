@@ -272,7 +272,7 @@ TEST_F(ReportLeaksTest, AModelIsHeldAgainstLogisticRegression) {
   EXPECT_EQ(note(1), "of logistic regression on the same columns");
   EXPECT_THAT(note(2), ::testing::StartsWith("0.019 below logistic regression"));
   EXPECT_EQ(report["runs"][0]["label"], "marvell(s=4)");
-  EXPECT_EQ(report["runs"][1]["label"], "logistic regression; marvell(s=4)");
+  EXPECT_EQ(report["runs"][1]["label"], "logistic regression with marvell(s=4)");
   // Two baselines would give two differences: none is shown.
   baseline.run_id = "run-4";
   ASSERT_TRUE(WriteLabelPartyLedger(path, baseline).ok());
