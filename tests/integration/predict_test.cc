@@ -287,7 +287,8 @@ TEST_F(PredictTest, AMistakeIsToldBeforeAnythingStarts) {
   EXPECT_THAT(errors(Arguments("label_party")), HasSubstr("--out: expected the file for the predictions"));
   std::vector<std::string> arguments = Arguments("label_party");
   arguments.push_back("--out=" + run.folder + "/predictions.csv");
-  EXPECT_THAT(errors(arguments), HasSubstr("label_party.checkpoint"));  // There is none yet.
+  EXPECT_THAT(errors(arguments),
+              HasSubstr("/label_party.checkpoint: expected this party's trained model, found no file"));
   // What the run reads and writes, there or not: by the plan. Whatever else is no table: by the party's program.
   for (const char* const name : {"label_run.textproto", "label_party.textproto", "label_party.data", "label_party.db",
                                  "label_party.checkpoint", "label_party.alignment", "label_party.prediction.json"}) {

@@ -120,6 +120,12 @@ absl::Status PointParty(const PredictOptions& options, v1::PartyCommon& party) {
   }
   party.set_initial_checkpoint(options.checkpoint_path.empty() ? party.checkpoint_path()
                                                                : AbsolutePath(options.checkpoint_path));
+  // Before the other party is kept waiting.
+  if (std::error_code ignored; !std::filesystem::exists(party.initial_checkpoint(), ignored)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(party.initial_checkpoint(), ": expected this party's trained model, found no file of this name: ",
+                     "train it first, or name its checkpoint with --checkpoint"));
+  }
   // Predicting trains nothing: the training's checkpoint must stay as it is.
   party.clear_checkpoint_path();
   party.clear_export_dir();
