@@ -297,7 +297,9 @@ absl::Status ServeRun(LabelPartyPlan& plan, RetryLimits& allowed) {
                              OpenNoise(plan, !options.checkpoints.unfinished.empty()));
   SPLITVEIL_ASSIGN_OR_RETURN(options.protection, MakeProtection(plan.config.protection(), std::move(noise),
                                                                 std::move(account), options.data->task()));
-  options.keep_report = [&plan](const RunFigures& figures, bool complete) { return KeepFigures(plan, figures, complete); };
+  options.keep_report = [&plan](const RunFigures& figures, bool complete) {
+    return KeepFigures(plan, figures, complete);
+  };
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LabelSession> session, LabelSession::Create(std::move(options)));
   // Services before the server: they must outlive every call that it still has.
   SplitTrainingService training(session.get());

@@ -14,11 +14,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "deploy/operator/audit/criteria.h"
+#include "deploy/operator/records/ledger_figures.h"
 
 #include "common/figures/run_figures.h"
 #include "common/ledger/ledger_rows.h"
 #include "common/privacy/gaussian_privacy.h"
-#include "deploy/operator/records/ledger_figures.h"
 
 // What the parties' privacy accounts say of all runs, in both directions.
 namespace splitveil {
