@@ -16,6 +16,7 @@
 #include "common/config/row_time.h"
 #include "common/config/text_config.h"
 #include "common/crypto/sha256.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 
 #include "splitveil/v1/party.pb.h"
@@ -274,9 +275,7 @@ absl::StatusOr<v1::RunAgreement> LoadAgreement(const std::string& path) {
 absl::StatusOr<v1::RunAgreement> ParseAgreement(absl::string_view text, const std::string& name) {
   v1::RunAgreement agreement;
   SPLITVEIL_RETURN_IF_ERROR(ParseTextConfig(text, name, agreement));
-  if (const absl::Status status = ValidateAgreement(agreement); !status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(Within(name, ValidateAgreement(agreement)));
   Canonicalize(agreement);
   return agreement;
 }

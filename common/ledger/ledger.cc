@@ -16,6 +16,7 @@
 #include "common/ledger/ledger_database.h"
 #include "common/ledger/ledger_rows.h"
 #include "common/ledger/schema.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "common/storage/sqlite_database.h"
 #include "common/telemetry/log.h"
@@ -136,7 +137,7 @@ absl::StatusOr<int64_t> CountAlignments(const std::string& path) {
   if (begun.ok() && *begun > 0) {
     begun = database->QueryInt64("SELECT count(*) FROM alignment");
   }
-  return begun.ok() ? begun : absl::Status(begun.status().code(), absl::StrCat(path, ": ", begun.status().message()));
+  return begun.ok() ? begun : Within(path, begun.status());
 }
 
 absl::Status CheckAlignmentLimit(int64_t begun, int64_t limit) {
@@ -162,9 +163,7 @@ absl::Status RecordAlignment(const std::string& path, const std::string& run_id,
     return database->Execute("COMMIT");
   };
   const absl::Status status = record();  // Where it failed, closing the connection undoes what was begun.
-  return status.ok() || absl::IsResourceExhausted(status)
-             ? status
-             : absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+  return absl::IsResourceExhausted(status) ? status : Within(path, status);
 }
 
 }  // namespace splitveil

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 
 #include "common/ledger/schema.h"
+#include "common/status/status_context.h"
 
 namespace splitveil {
 namespace {
@@ -21,9 +22,7 @@ std::string LedgerDatabase::UtcNow() {
   return absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone());
 }
 
-absl::Status LedgerDatabase::At(const absl::Status& status) const {
-  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(path_, ": ", status.message()));
-}
+absl::Status LedgerDatabase::At(const absl::Status& status) const { return Within(path_, status); }
 
 LedgerDatabase::~LedgerDatabase() {
   {

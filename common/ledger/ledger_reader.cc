@@ -16,6 +16,7 @@
 
 #include "common/ledger/ledger_rows.h"
 #include "common/ledger/schema.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "common/storage/sqlite_database.h"
 
@@ -70,10 +71,7 @@ absl::StatusOr<std::unique_ptr<LedgerReader>> LedgerReader::Open(const std::stri
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> connection,
                              SqliteDatabase::Open(path, SqliteDatabase::Mode::kReadOnly));
   // Any program may have written the file, so it is checked before any row is believed.
-  absl::Status checked = CheckSchema(*connection);
-  if (!checked.ok()) {
-    return absl::Status(checked.code(), absl::StrCat(path, ": ", checked.message()));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(Within(path, CheckSchema(*connection)));
   return std::unique_ptr<LedgerReader>(new LedgerReader(std::move(connection)));
 }
 

@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
 #include "common/storage/sqlite_database.h"
@@ -299,9 +300,7 @@ absl::Status CheckLedgerPath(const std::string& path) {
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDatabase> database,
                              SqliteDatabase::Open(path, SqliteDatabase::Mode::kReadOnly));
-  if (const absl::Status status = CheckMayBecomeLedger(*database); !status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(Within(path, CheckMayBecomeLedger(*database)));
   return CheckFolderOf(path);  // SQLite keeps its journal beside it.
 }
 

@@ -16,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -171,9 +172,7 @@ absl::StatusOr<Module> LoadTorchScript(const std::string& field, const std::stri
   if (status.ok()) {
     status = TieParameters(*module);
   }
-  if (!status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(field, ": ", path, ": ", status.message()));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(Within(absl::StrCat(field, ": ", path), status));
   return module;
 }
 

@@ -18,6 +18,7 @@
 #include "common/model/torch_boundary.h"
 #include "common/model/torchscript_file.h"
 #include "common/model/torchscript_run.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -220,9 +221,7 @@ absl::StatusOr<std::unique_ptr<TorchScriptModule>> TorchScriptModule::Create(con
       status = layers.status();
       state->layers = layers.ok() ? *std::move(layers) : std::vector<std::string>();
     }
-    if (!status.ok()) {
-      return absl::Status(status.code(), absl::StrCat(options.field, ": ", options.path, ": ", status.message()));
-    }
+    SPLITVEIL_RETURN_IF_ERROR(Within(absl::StrCat(options.field, ": ", options.path), status));
     return absl::WrapUnique(new TorchScriptModule(std::move(state)));
   });
 }

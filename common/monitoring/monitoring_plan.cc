@@ -17,6 +17,7 @@
 
 #include "common/crypto/sha256.h"
 #include "common/process/file.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "common/transport/host_port.h"
 
@@ -61,9 +62,7 @@ absl::StatusOr<Digest> ReadToken(const std::string& field, const std::string& pa
                         path, found.st_mode & 0777));
   }
   absl::StatusOr<std::string> contents = ReadFile(path);
-  if (!contents.ok()) {
-    return absl::Status(contents.status().code(), absl::StrCat(field, ": ", contents.status().message()));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(Within(field, contents.status()));
   const absl::string_view token = absl::StripSuffix(*contents, "\n");
   const bool fits = token.size() >= kMinTokenBytes && token.size() <= kMaxTokenBytes &&
                     std::all_of(token.begin(), token.end(), absl::ascii_isgraph);
@@ -109,9 +108,7 @@ absl::StatusOr<std::optional<MonitoringPlan>> PlanMonitoring(const v1::PartyComm
     return std::optional<MonitoringPlan>();
   }
   absl::StatusOr<MonitoringPlan> plan = Plan(party);
-  if (!plan.ok()) {
-    return absl::Status(plan.status().code(), absl::StrCat(config_path, ": ", plan.status().message()));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(Within(config_path, plan.status()));
   plan->identity = identity;
   return std::optional<MonitoringPlan>(*std::move(plan));
 }

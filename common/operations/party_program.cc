@@ -21,16 +21,13 @@
 #include "common/ledger/schema.h"
 #include "common/process/runtime.h"
 #include "common/process/tune_runtime.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/transport/host_port.h"
 
 namespace splitveil {
 namespace {
-
-absl::Status Within(const std::string& config_path, const absl::Status& status) {
-  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(config_path, ": ", status.message()));
-}
 
 // Checks that the folder is there or could be made; makes none.
 absl::Status CheckExportDir(const std::string& path) {
@@ -151,10 +148,7 @@ int RunPartyProgram(const PartyProgram& program, int argc, char** argv) {
 }
 
 absl::Status CheckLedgerOf(const v1::PartyCommon& party, const std::string& config_path) {
-  const absl::Status status = CheckLedgerPath(party.ledger_path());
-  return status.ok()
-             ? status
-             : absl::Status(status.code(), absl::StrCat(config_path, ": party.ledger_path: ", status.message()));
+  return Within(config_path, Within("party.ledger_path", CheckLedgerPath(party.ledger_path())));
 }
 
 absl::Status CheckPlaces(const v1::PartyCommon& party, const std::string& listen_address,

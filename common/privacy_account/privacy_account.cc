@@ -14,6 +14,7 @@
 #include "common/crypto/sha256.h"
 #include "common/privacy_account/account_file.h"
 #include "common/process/exit_code.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -116,11 +117,6 @@ class MostExposed {
   double divergence_ = 0;
 };
 
-// OK stays OK.
-absl::Status AtPath(const std::string& path, const absl::Status& status) {
-  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
-}
-
 absl::Span<const uint8_t> BytesOf(const NoiseRow& example) { return absl::MakeConstSpan(example.bytes()); }
 
 // Calls `debit` with each row that `select` (bound to ?1) has for `example`, and the release it is of.
@@ -180,7 +176,7 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::Open(PrivacyAcco
   SPLITVEIL_RETURN_IF_ERROR(CheckOptions(options));
   absl::StatusOr<AccountFile> file = OpenOrMakeAccount(options.path, options.label_kind);
   if (!file.ok()) {
-    return AtPath(options.path, file.status());
+    return Within(options.path, file.status());
   }
   return Make(std::move(options), std::move(file->database), file->is_new ? Access::kCountInNew : Access::kCount);
 }
@@ -191,7 +187,7 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::OpenToRead(Priva
   // No account yet is an answer, not an error: `validate` foresees what the first run would count.
   if (!database.ok() || *database == nullptr) {
     return database.ok() ? absl::StatusOr<std::unique_ptr<PrivacyAccount>>(nullptr)
-                         : AtPath(options.path, database.status());
+                         : Within(options.path, database.status());
   }
   return Make(std::move(options), *std::move(database), Access::kRead);
 }
@@ -203,7 +199,7 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::Make(PrivacyAcco
   absl::StatusOr<SecretKey> key = ReadNoiseKey(*database);
   absl::StatusOr<std::string> id = database->QueryText("SELECT id FROM account");
   if (!key.ok() || !id.ok()) {
-    return AtPath(options.path, key.ok() ? id.status() : key.status());
+    return Within(options.path, key.ok() ? id.status() : key.status());
   }
   return std::unique_ptr<PrivacyAccount>(
       new PrivacyAccount(std::move(options), std::move(database), *std::move(key), *std::move(id), access));
@@ -401,6 +397,6 @@ absl::Status PrivacyAccount::CheckLifetime(double auc_bound, double limit) {
                                                   limit, auc_bound)));
 }
 
-absl::Status PrivacyAccount::At(const absl::Status& status) const { return AtPath(options_.path, status); }
+absl::Status PrivacyAccount::At(const absl::Status& status) const { return Within(options_.path, status); }
 
 }  // namespace splitveil

@@ -25,6 +25,7 @@
 #include "absl/strings/str_format.h"
 
 #include "common/crypto/sha256.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -211,8 +212,7 @@ absl::StatusOr<std::string> ReadPem(const std::string& path, const char* what) {
 // `value`, read from the file `path`, which an error names.
 template <typename Value>
 absl::StatusOr<Value> In(const std::string& path, absl::StatusOr<Value> value) {
-  return value.ok() ? std::move(value)
-                    : absl::Status(value.status().code(), absl::StrCat(path, ": ", value.status().message()));
+  return value.ok() ? std::move(value) : Within(path, value.status());
 }
 
 absl::Status Invalid(const std::string& path, absl::string_view expected, absl::string_view found) {

@@ -5,11 +5,10 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-
 #include "common/crypto/sha256.h"
 #include "common/privacy/label_privacy.h"
 #include "common/process/parallel_for.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "label_party/label_privacy/label_targets.h"
 
@@ -35,10 +34,6 @@ absl::StatusOr<LabelNoiseStrength> StrengthOf(const v1::GradientProtection::Gaus
 }
 
 using Config = v1::GradientProtection::GaussianLabelDp;
-
-absl::Status OfField(const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat("protection.gaussian_label_dp: ", status.message()));
-}
 
 absl::StatusOr<LabelNoisePlan> PlanNoise(const Config& config, const Task& task) {
   LabelNoisePlanOptions options;
@@ -74,7 +69,8 @@ Config NoiseOfFlips(double epsilon) {
 
 absl::StatusOr<NoisedLabels::Plan> NoisedLabels::PlanOf(const Config& config, const Task& task) {
   const absl::StatusOr<LabelNoisePlan> plan = PlanNoise(config, task);
-  return plan.ok() ? absl::StatusOr<Plan>(Schedule(task, plan->sigma_units, plan->run)) : OfField(plan.status());
+  return plan.ok() ? absl::StatusOr<Plan>(Schedule(task, plan->sigma_units, plan->run))
+                   : Within("protection.gaussian_label_dp", plan.status());
 }
 
 // Draws of one strength are numbered, whatever other strengths come between: a longer run, or one that grows otherwise,

@@ -32,6 +32,7 @@
 #include "common/process/file.h"
 #include "common/process/runtime.h"
 #include "common/process/steady_time.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
 #include "common/telemetry/log.h"
@@ -58,9 +59,7 @@ PrivacyAccountOptions AccountOptions(const v1::PrivacyAccount& config, const Tas
 }
 
 absl::Status OfAccount(const LabelPartyPlan& plan, const absl::Status& status) {
-  return status.ok()
-             ? status
-             : absl::Status(status.code(), absl::StrCat(plan.config_path, ": privacy_account: ", status.message()));
+  return Within(plan.config_path, Within("privacy_account", status));
 }
 
 // The peer partly chooses which labels a run uses, so the account is compared with all of them.
@@ -353,9 +352,7 @@ absl::StatusOr<LabelPartyPlan> PlanLabelParty(const std::string& agreement_path,
   fits.Update(CheckResultPath("predictions_path", plan.config.predictions_path()));
   FillPlannedEpochs(plan.agreement.epochs(), *plan.config.mutable_protection());
   fits.Update(ReleaseGate::Create(plan.config.release(), plan.config.protection()).status());
-  if (!fits.ok()) {
-    return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(Within(config_path, fits));
   SPLITVEIL_RETURN_IF_ERROR(CheckLedgerOf(plan.config.party(), config_path));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.monitoring, PlanMonitoring(plan.config.party(), config_path, plan.identity));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.checkpoints,

@@ -26,6 +26,7 @@
 #include "common/process/file.h"
 #include "common/process/runtime.h"
 #include "common/process/tune_runtime.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/transport/client_call.h"
@@ -117,8 +118,8 @@ absl::StatusOr<Plan> PlanServing(const std::string& config_path) {
     status = callers.status();
     plan.callers = callers.ok() ? *std::move(callers) : nullptr;
   }
-  return status.ok() ? absl::StatusOr<Plan>(std::move(plan))
-                     : absl::Status(status.code(), absl::StrCat(config_path, ": ", status.message()));
+  SPLITVEIL_RETURN_IF_ERROR(Within(config_path, status));
+  return plan;
 }
 
 std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const Plan& plan) {

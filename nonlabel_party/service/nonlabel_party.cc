@@ -29,6 +29,7 @@
 #include "common/process/exit_code.h"
 #include "common/process/runtime.h"
 #include "common/process/steady_time.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/transport/client_call.h"
@@ -178,9 +179,7 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
   fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
   fits.Update(ParseHostPort("listen_address", plan.config.listen_address()).status());
   fits.Update(ParseHostPort("peer_address", plan.config.peer_address()).status());
-  if (!fits.ok()) {
-    return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(Within(config_path, fits));
   SPLITVEIL_RETURN_IF_ERROR(CheckLedgerOf(plan.config.party(), config_path));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.identity, LoadPartyIdentity(plan.config.party().identity()));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.monitoring, PlanMonitoring(plan.config.party(), config_path, plan.identity));

@@ -12,6 +12,7 @@
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/crypto/sha256.h"
 #include "common/process/exit_code.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
 #include "common/telemetry/log.h"
@@ -21,12 +22,7 @@
 namespace splitveil {
 namespace {
 
-constexpr char kField[] = "privacy_account";
-
-absl::Status OfField(const absl::Status& status) {
-  return status.ok() || IsHalt(status) ? status
-                                       : absl::Status(status.code(), absl::StrCat(kField, ": ", status.message()));
-}
+absl::Status OfField(const absl::Status& status) { return IsHalt(status) ? status : Within("privacy_account", status); }
 
 PrivacyAccountOptions OptionsOf(const v1::NonLabelPartyConfig& config, const std::string& noise_id) {
   const v1::ActivationAccount& account = config.privacy_account();

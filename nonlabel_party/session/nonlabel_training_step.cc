@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/process/exit_code.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "nonlabel_party/session/activation_account.h"
 
@@ -14,8 +15,7 @@ namespace {
 
 // A refusal of what the label party has sent.
 absl::Status OfPeer(const absl::Status& status) {
-  return status.ok() ? status
-                     : AsRefusal(absl::Status(status.code(), absl::StrCat("from the label party: ", status.message())));
+  return status.ok() ? status : AsRefusal(Within("from the label party", status));
 }
 
 }  // namespace

@@ -24,6 +24,7 @@
 #include "common/crypto/sha256.h"
 #include "common/dataset/prepared_data.h"
 #include "common/process/file.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/policy/release_gate.h"
@@ -192,10 +193,7 @@ absl::Status CheckAgainstOwn(const v1::RunAgreement& agreement, const PartyConfi
                              const std::string& config_path) {
   return std::visit(
       [&](const auto& own) {
-        const absl::Status fits = CheckConfig(agreement, own);
-        if (!fits.ok()) {
-          return absl::Status(fits.code(), absl::StrCat(config_path, ": ", fits.message()));
-        }
+        SPLITVEIL_RETURN_IF_ERROR(Within(config_path, CheckConfig(agreement, own)));
         return OpenPreparedData(own.party(), agreement, OwnerOf(own)).status();
       },
       config);

@@ -14,6 +14,7 @@
 #include "common/crypto/digest.h"
 #include "common/crypto/sha256.h"
 #include "common/process/file.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "common/transport/certificate.h"
 
@@ -106,10 +107,6 @@ struct OwnCertificateFlags {
   std::string certificate;
 };
 
-absl::Status In(const std::string& file, const absl::Status& status) {
-  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(file, ": ", status.message()));
-}
-
 // Of the flag that names a party.
 absl::Status OfName(const OwnCertificateFlags& flags, const absl::Status& status) {
   return status.ok() ? status
@@ -149,9 +146,9 @@ absl::StatusOr<ExitCode> SignOne(const OwnCertificateFlags& flags) {
   SPLITVEIL_ASSIGN_OR_RETURN(authority.certificate_pem, ReadFile(flags.authority));
   SPLITVEIL_ASSIGN_OR_RETURN(authority.private_key_pem, ReadFile(flags.authority_key));
   SPLITVEIL_RETURN_IF_ERROR(CheckKeyIsOwners(flags.authority_key));
-  SPLITVEIL_RETURN_IF_ERROR(In(flags.request, KeyOfRequest(request, flags.name).status()));
+  SPLITVEIL_RETURN_IF_ERROR(Within(flags.request, KeyOfRequest(request, flags.name).status()));
   const absl::StatusOr<std::string> certificate = SignRequest(authority, request, flags.name, flags.days);
-  SPLITVEIL_RETURN_IF_ERROR(In(flags.authority, certificate.status()));
+  SPLITVEIL_RETURN_IF_ERROR(Within(flags.authority, certificate.status()));
   SPLITVEIL_RETURN_IF_ERROR(CreateFile(flags.out, *certificate, kPublicMode));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<CertificateFacts> facts, ReadCertificateFacts(*certificate));
   std::printf("%s", CertificateText(flags.out, facts.front()).c_str());
@@ -175,7 +172,7 @@ absl::StatusOr<ExitCode> SelfSigned(const OwnCertificateFlags& flags) {
 absl::StatusOr<ExitCode> Show(const OwnCertificateFlags& flags) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string pem, ReadFile(flags.certificate));
   const absl::StatusOr<std::vector<CertificateFacts>> facts = ReadCertificateFacts(pem);
-  SPLITVEIL_RETURN_IF_ERROR(In(flags.certificate, facts.status()));
+  SPLITVEIL_RETURN_IF_ERROR(Within(flags.certificate, facts.status()));
   for (const CertificateFacts& each : *facts) {
     std::printf("%s", CertificateText(flags.certificate, each).c_str());
   }

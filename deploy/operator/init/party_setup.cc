@@ -27,6 +27,7 @@
 #include "common/crypto/sha256.h"
 #include "common/dataset/dataset.h"
 #include "common/process/file.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/transport/certificate.h"
@@ -142,10 +143,6 @@ absl::StatusOr<PresetCut> ChooseModel(const PartySetupOptions& options,
   return absl::InvalidArgumentError(
       absl::StrCat(options.proposal, ": cut_layer, cut_width: expected the cut of a preset, found layer \"",
                    agreement.has_value() ? agreement->cut_layer() : "", "\"; write party.textproto by hand for it"));
-}
-
-absl::Status Within(const std::string& file, const absl::Status& status) {
-  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(file, ": ", status.message()));
 }
 
 // A text that this command wrote must say what it means to, and keep the agreement.

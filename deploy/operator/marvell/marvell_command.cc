@@ -20,6 +20,7 @@
 
 #include "common/leakage/bounds.h"
 #include "common/process/file.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
 #include "label_party/marvell/marvell_planner.h"
@@ -142,10 +143,8 @@ absl::StatusOr<std::string> SolvedTable(const std::string& input) {
     file.str(contents);
   }
   std::ostringstream solved;
-  const absl::Status status = SolveMarvellTable(input.empty() ? std::cin : file, solved);
-  if (!status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(input.empty() ? "standard input" : input, ": ", status.message()));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(
+      Within(input.empty() ? "standard input" : input, SolveMarvellTable(input.empty() ? std::cin : file, solved)));
   return solved.str();
 }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/preparation/byte_source.h"
 
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -297,9 +298,7 @@ absl::StatusOr<std::unique_ptr<ImageReader>> ImageReader::Open(const Options& op
     return std::make_unique<ImageFolder>(options, shape);
   }
   absl::StatusOr<std::unique_ptr<ByteSource>> source = ByteSource::Open(options.path, ByteSource::Contents::kBytes);
-  if (!source.ok()) {
-    return absl::Status(source.status().code(), absl::StrCat(options.path, ": ", source.status().message()));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(Within(options.path, source.status()));
   return std::make_unique<ImageArray>(options, stored, shape, *std::move(source));
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -44,9 +45,7 @@ absl::StatusOr<std::unique_ptr<LineReader>> LineReader::Create(std::string name,
   if (max_line_bytes < 1) {
     return absl::InvalidArgumentError(absl::StrCat("max_line_bytes: expected at least 1, found ", max_line_bytes));
   }
-  if (!source.ok()) {
-    return absl::Status(source.status().code(), absl::StrCat(name, ": ", source.status().message()));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(Within(name, source.status()));
   return std::unique_ptr<LineReader>(new LineReader(std::move(name), max_line_bytes, *std::move(source)));
 }
 
@@ -63,9 +62,7 @@ absl::StatusOr<bool> LineReader::Next(absl::string_view* line) {
     }
   }
   if (!more.ok()) {
-    failure_ =
-        absl::Status(more.status().code(), absl::StrCat(name_, ":", line_number_ + 1, ": ", more.status().message()));
-    return failure_;
+    return failure_ = Within(absl::StrCat(name_, ":", line_number_ + 1), more.status());
   }
   line_number_ += *more ? 1 : 0;
   return more;

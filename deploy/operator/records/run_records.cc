@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 
 #include "common/architecture/model_spec.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -54,9 +55,7 @@ absl::Status ReadRows(LedgerReader& reader, PartyRecords& party) {
 absl::StatusOr<std::vector<PartyRecords>> ReadLedger(const std::string& path) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<LedgerReader> reader, LedgerReader::Open(path));
   absl::StatusOr<std::vector<RunRecord>> records = reader->Runs();
-  if (!records.ok()) {
-    return absl::Status(records.status().code(), absl::StrCat(path, ": ", records.status().message()));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(Within(path, records.status()));
   if (records->empty()) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": the ledger holds no run"));
   }
@@ -65,10 +64,7 @@ absl::StatusOr<std::vector<PartyRecords>> ReadLedger(const std::string& path) {
     PartyRecords party;
     party.ledger_name = std::filesystem::path(path).filename().string();
     party.record = std::move(record);
-    absl::Status read = ReadRows(*reader, party);
-    if (!read.ok()) {
-      return absl::Status(read.code(), absl::StrCat(path, ": ", read.message()));
-    }
+    SPLITVEIL_RETURN_IF_ERROR(Within(path, ReadRows(*reader, party)));
     parties.push_back(std::move(party));
   }
   return parties;

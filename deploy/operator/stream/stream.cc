@@ -27,6 +27,7 @@
 #include "common/config/text_config.h"
 #include "common/figures/figure_words.h"
 #include "common/process/file.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/protection/self_test.h"
@@ -182,11 +183,6 @@ constexpr size_t kMaxNameBytes = 48;
 constexpr char kLabelCheckpoint[] = "label_party.checkpoint";
 constexpr char kNonLabelCheckpoint[] = "nonlabel_party.checkpoint";
 
-// OK stays OK.
-absl::Status InFile(const std::string& path, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
-}
-
 // Names become folders, and with the protection's before the day's that of a run.
 template <typename Named>
 absl::Status CheckNames(const char* field, const Named& all) {
@@ -212,7 +208,7 @@ absl::Status CheckConfig(const v1::StreamConfig& config) {
   SPLITVEIL_RETURN_IF_ERROR(CheckNames("day", config.day()));
   SPLITVEIL_RETURN_IF_ERROR(CheckNames("protection", config.protection()));
   for (const v1::SweepConfig::Protection& protection : config.protection()) {
-    SPLITVEIL_RETURN_IF_ERROR(InFile(protection.name(), SelfTestProtection(protection.config())));
+    SPLITVEIL_RETURN_IF_ERROR(Within(protection.name(), SelfTestProtection(protection.config())));
   }
   return absl::OkStatus();
 }
@@ -267,7 +263,7 @@ absl::StatusOr<std::vector<StreamChain>> PlanStream(const std::string& config_pa
   v1::StreamConfig config;
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, config));
   MakePathsAbsolute(config);  // A run is configured in a folder of its own.
-  SPLITVEIL_RETURN_IF_ERROR(InFile(config_path, CheckConfig(config)));
+  SPLITVEIL_RETURN_IF_ERROR(Within(config_path, CheckConfig(config)));
   SPLITVEIL_ASSIGN_OR_RETURN(
       LocalRun base, LoadLocalRun(config.agreement_path(), config.label_config_path(), config.nonlabel_config_path()));
   SetSeeds(config.seed(), base.label_config, base.nonlabel_config);
@@ -280,7 +276,7 @@ absl::StatusOr<std::vector<StreamChain>> PlanStream(const std::string& config_pa
       chain.push_back(std::move(run));
     }
     const absl::Status valid = ValidateLabelConfig(chain.front().label_config, chain.front().agreement);
-    SPLITVEIL_RETURN_IF_ERROR(InFile(config_path, InFile(protection.name(), valid)));
+    SPLITVEIL_RETURN_IF_ERROR(Within(config_path, Within(protection.name(), valid)));
   }
   return chains;
 }

@@ -12,6 +12,7 @@
 
 #include "common/architecture/model_spec.h"
 #include "common/config/text_config.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/protection/protection_factory.h"
@@ -326,11 +327,6 @@ absl::Status ValidateRun(const SweepRun& run) {
   return run.variant.cut_layer.empty() ? absl::OkStatus() : CheckBottomSpec(run.nonlabel_config.model(), run.agreement);
 }
 
-// OK stays OK.
-absl::Status InFile(const std::string& path, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<SweepProtection>> ExpandProtections(const v1::SweepConfig& config) {
@@ -373,30 +369,24 @@ absl::StatusOr<std::vector<SweepRun>> PlanSweep(const std::string& config_path) 
   ShareAlignment(base);
   AddConfiguredProtection(base.label_config.protection(), config);
   absl::StatusOr<std::vector<SweepProtection>> protections = ExpandProtections(config);
-  if (!protections.ok()) {
-    return InFile(config_path, protections.status());
-  }
+  SPLITVEIL_RETURN_IF_ERROR(Within(config_path, protections.status()));
   for (SweepProtection& protection : *protections) {
     // A run would refuse a protection that fails its self-test; the sweep refuses it before the first run.
     FillPlannedEpochs(base.agreement.epochs(), protection.config);
-    if (absl::Status status = SelfTestProtection(protection.config); !status.ok()) {
-      return InFile(config_path, InFile(protection.name, status));
-    }
+    SPLITVEIL_RETURN_IF_ERROR(Within(config_path, Within(protection.name, SelfTestProtection(protection.config))));
   }
   if (std::set<uint64_t>(config.seeds().begin(), config.seeds().end()).size() != config.seeds_size()) {
     return absl::InvalidArgumentError(absl::StrCat(config_path, ": seeds: expected each seed once, found one again"));
   }
   const absl::StatusOr<std::vector<SweepCell>> cells = CrossVariants(*protections, config);
-  if (!cells.ok()) {
-    return InFile(config_path, cells.status());
-  }
+  SPLITVEIL_RETURN_IF_ERROR(Within(config_path, cells.status()));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string data_sha256, DataSha256(base));
   std::vector<SweepRun> runs;
   // Seed by seed: an interrupted sweep then has whole curves of fewer seeds, not half a curve of each.
   for (const uint64_t seed : config.seeds()) {
     for (const SweepCell& cell : *cells) {
       runs.push_back(MakeRun(base, data_sha256, cell, seed));
-      SPLITVEIL_RETURN_IF_ERROR(InFile(config_path, InFile(cell.protection.name, ValidateRun(runs.back()))));
+      SPLITVEIL_RETURN_IF_ERROR(Within(config_path, Within(cell.protection.name, ValidateRun(runs.back()))));
     }
   }
   return runs;

@@ -14,6 +14,7 @@
 
 #include "common/architecture/model_spec.h"
 #include "common/config/agreement.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "label_party/policy/label_config.h"
 #include "label_party/policy/release_gate.h"
@@ -47,10 +48,6 @@ struct Configurations {
 absl::Status Mismatch(absl::string_view file, absl::string_view field, absl::string_view expected,
                       absl::string_view found) {
   return absl::InvalidArgumentError(absl::StrCat(file, ": ", field, ": expected ", expected, ", found ", found));
-}
-
-absl::Status Within(const std::string& file, const absl::Status& status) {
-  return status.ok() ? status : absl::Status(status.code(), absl::StrCat(file, ": ", status.message()));
 }
 
 // Each party must expect the name that the other has.
