@@ -55,11 +55,11 @@ uint64_t SampleUniformBelow(uint64_t bound, RandomWords words) {
   return static_cast<uint64_t>(product >> 64);
 }
 
-bool SampleBernoulliExp(uint64_t numerator, uint64_t denominator, RandomWords words) {
+bool SampleBernoulliExp(unsigned __int128 numerator, uint64_t denominator, RandomWords words) {
   CheckInvariant(denominator >= 1, "SampleBernoulliExp: denominator >= 1");
-  const uint64_t whole = numerator / denominator;
+  const auto whole = static_cast<uint64_t>(numerator / denominator);
   return CountSuccesses(whole, words) == whole &&
-         SampleBernoulliExpOfFraction(numerator % denominator, denominator, words);
+         SampleBernoulliExpOfFraction(static_cast<uint64_t>(numerator % denominator), denominator, words);
 }
 
 int64_t SampleDiscreteLaplace(uint32_t scale, RandomWords words) {
@@ -90,9 +90,7 @@ int64_t SampleDiscreteGaussian(uint32_t sigma, RandomWords words) {
     const auto numerator = static_cast<unsigned __int128>(static_cast<__int128>(excess) * excess);  // < 2^102
     // Canonne, Kamath and Steinke (NeurIPS 2020), algorithm 3: accepted with probability e^-(numerator / denominator),
     // in integers.
-    const auto whole = static_cast<uint64_t>(numerator / denominator);
-    if (CountSuccesses(whole, words) == whole &&
-        SampleBernoulliExpOfFraction(static_cast<uint64_t>(numerator % denominator), denominator, words)) {
+    if (SampleBernoulliExp(numerator, denominator, words)) {
       return sample;
     }
   }

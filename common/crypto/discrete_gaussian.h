@@ -23,8 +23,8 @@ using RandomWords = absl::FunctionRef<uint64_t()>;
 // Uniform in [0, bound), bound >= 1 (Lemire, ACM TOMACS 2019, algorithm 5). Reads one word, rarely more.
 uint64_t SampleUniformBelow(uint64_t bound, RandomWords words);
 
-// True with probability e^-(numerator/denominator) (algorithm 1). denominator >= 1.
-bool SampleBernoulliExp(uint64_t numerator, uint64_t denominator, RandomWords words);
+// True with probability e^-(numerator/denominator) (algorithm 1). denominator >= 1; numerator / denominator < 2^64.
+bool SampleBernoulliExp(unsigned __int128 numerator, uint64_t denominator, RandomWords words);
 
 // The integer y with probability proportional to e^(-|y|/scale) (algorithm 2 with s = 1). 1 <= scale < 2^31.
 int64_t SampleDiscreteLaplace(uint32_t scale, RandomWords words);

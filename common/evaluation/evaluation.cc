@@ -40,7 +40,7 @@ double Sigmoid(double logit) {
   return (logit >= 0 ? 1 : decay) / (1 + decay);
 }
 
-double CheckedLogLoss(absl::Span<const float> logits, absl::Span<const uint8_t> labels) {
+double LogLoss(absl::Span<const float> logits, absl::Span<const uint8_t> labels) {
   double sum = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     const double z = logits[i];
@@ -50,7 +50,7 @@ double CheckedLogLoss(absl::Span<const float> logits, absl::Span<const uint8_t> 
   return sum / static_cast<double>(logits.size());
 }
 
-double CheckedAccuracy(absl::Span<const float> logits, absl::Span<const uint8_t> labels) {
+double Accuracy(absl::Span<const float> logits, absl::Span<const uint8_t> labels) {
   int64_t correct = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     // A logit of 0 counts as a negative prediction.
@@ -83,11 +83,11 @@ std::vector<double> SortedResiduals(absl::Span<const float> logits, absl::Span<c
   return residuals;
 }
 
-double CheckedCalibrationError(absl::Span<const float> logits, absl::Span<const uint8_t> labels, int64_t bins) {
+double AdaptiveCalibrationError(absl::Span<const float> logits, absl::Span<const uint8_t> labels) {
   const std::vector<double> residuals = SortedResiduals(logits, labels);
   const int64_t rows = static_cast<int64_t>(residuals.size());
   // No empty bins for few examples.
-  bins = std::min(bins, rows);
+  const int64_t bins = std::min(kCalibrationBins, rows);
   double error = 0;
   for (int64_t bin = 0; bin < bins; ++bin) {
     // Bins of equal size (adaptive): equal widths would leave most bins empty for rare positives.
@@ -219,30 +219,11 @@ absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> logits, absl::Span<c
   SPLITVEIL_RETURN_IF_ERROR(CheckPredictions(logits, labels));
   Evaluation evaluation;
   evaluation.examples = static_cast<int64_t>(logits.size());
-  evaluation.log_loss = CheckedLogLoss(logits, labels);
+  evaluation.log_loss = LogLoss(logits, labels);
   evaluation.auc = LeakAuc(logits, labels).value_or(std::numeric_limits<double>::quiet_NaN());
-  evaluation.accuracy = CheckedAccuracy(logits, labels);
-  evaluation.calibration_error = CheckedCalibrationError(logits, labels, kCalibrationBins);
+  evaluation.accuracy = Accuracy(logits, labels);
+  evaluation.calibration_error = AdaptiveCalibrationError(logits, labels);
   return evaluation;
-}
-
-absl::StatusOr<double> LogLoss(absl::Span<const float> logits, absl::Span<const uint8_t> labels) {
-  SPLITVEIL_RETURN_IF_ERROR(CheckPredictions(logits, labels));
-  return CheckedLogLoss(logits, labels);
-}
-
-absl::StatusOr<double> Accuracy(absl::Span<const float> logits, absl::Span<const uint8_t> labels) {
-  SPLITVEIL_RETURN_IF_ERROR(CheckPredictions(logits, labels));
-  return CheckedAccuracy(logits, labels);
-}
-
-absl::StatusOr<double> AdaptiveCalibrationError(absl::Span<const float> logits, absl::Span<const uint8_t> labels,
-                                                int64_t bins) {
-  SPLITVEIL_RETURN_IF_ERROR(CheckPredictions(logits, labels));
-  if (bins < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("calibration error: expected at least one bin, found ", bins));
-  }
-  return CheckedCalibrationError(logits, labels, bins);
 }
 
 absl::StatusOr<Evaluation> EvaluateClasses(ConstMatrixView logits, absl::Span<const uint8_t> labels) {

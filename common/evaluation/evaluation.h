@@ -19,7 +19,7 @@ struct Evaluation {
   double log_loss = kNone;           // Mean of -log of the probability given to the true label, natural logarithm.
   double auc = kNone;                // Area under the ROC curve; of several classes the mean of each against the rest.
   double accuracy = kNone;           // Share of rows whose label is the predicted one.
-  double calibration_error = kNone;  // Of two classes: AdaptiveCalibrationError with kCalibrationBins.
+  double calibration_error = kNone;  // Of two classes: see Evaluate.
   int64_t examples = 0;
   double rmse = kNone;       // Of a regression: root of the mean squared error.
   double r_squared = kNone;  // Of a regression: 1 - sum of squared errors / sum of squares about the targets' mean.
@@ -27,8 +27,17 @@ struct Evaluation {
 
 inline constexpr int64_t kCalibrationBins = 15;
 
-// All figures of two classes. logits, labels (0 or 1): [examples]. Errors: InvalidArgument for no rows, different
-// lengths, a non-finite logit or a label out of range. Thread-safe, as everything here.
+// All figures of two classes. logits, labels (0 or 1): [examples]. The log loss is that of sigmoid(logit), finite for
+// every logit; a label is predicted as (logit > 0).
+//
+// The calibration error is the adaptive one (Nixon et al., "Measuring Calibration in Deep Learning", 2019): rows sorted
+// by predicted probability are cut into kCalibrationBins ranges of equal mass, as many as rows if there are fewer; it
+// is the mean over the ranges of |share of positives - mean predicted probability|. With two classes the second class's
+// ranges mirror the first's, so the mean over classes is this same number. Rows of equal logit count with their group's
+// share of positives, so that the result does not depend on the order of the rows.
+//
+// Errors: InvalidArgument for no rows, different lengths, a non-finite logit or a label out of range. Thread-safe, as
+// everything here.
 absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> logits, absl::Span<const uint8_t> labels);
 
 // All figures of several classes, whose probabilities are softmax(logits). logits: [examples, classes]; labels:
@@ -42,22 +51,6 @@ absl::StatusOr<Evaluation> EvaluateClasses(ConstMatrixView logits, absl::Span<co
 // All figures of a regression. predictions, targets: [examples]. r_squared is NaN if the targets do not vary.
 // Errors: InvalidArgument for no rows, different lengths or a number that is not finite.
 absl::StatusOr<Evaluation> EvaluateRegression(absl::Span<const float> predictions, absl::Span<const float> targets);
-
-// Mean log loss of sigmoid(logit), computed as max(z, 0) - z y + log(1 + exp(-|z|)): no logit is too large. Errors: see
-// Evaluate.
-absl::StatusOr<double> LogLoss(absl::Span<const float> logits, absl::Span<const uint8_t> labels);
-
-// Share of rows whose label is (logit > 0). Errors: see Evaluate.
-absl::StatusOr<double> Accuracy(absl::Span<const float> logits, absl::Span<const uint8_t> labels);
-
-// Adaptive calibration error (Nixon et al., "Measuring Calibration in Deep Learning", 2019): rows sorted by predicted
-// probability are cut into `bins` ranges of equal mass, rows [n r / bins, n (r+1) / bins); the mean over the ranges of
-// |share of positives - mean predicted probability|. With two classes the second class's ranges mirror the first's, so
-// the mean over classes is this same number. Rows of equal logit count with their group's share of positives, so that
-// the result does not hang on the order of the rows. Fewer rows than bins: as many bins as rows.
-// Errors: see Evaluate; InvalidArgument for bins < 1.
-absl::StatusOr<double> AdaptiveCalibrationError(absl::Span<const float> logits, absl::Span<const uint8_t> labels,
-                                                int64_t bins = kCalibrationBins);
 
 }  // namespace splitveil
 

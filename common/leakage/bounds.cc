@@ -56,14 +56,6 @@ double AucBound(double sum_kl) {
   return 0.5 + std::sqrt(sum_kl) / 2 - sum_kl / 8;
 }
 
-double DetectionErrorBound(double sum_kl) {
-  // The caller asks how much error is certain, so not knowing is answered by none.
-  if (!(sum_kl >= 0)) {
-    return 0;
-  }
-  return std::max(0.0, 0.5 - std::sqrt(sum_kl) / 4);
-}
-
 double GaussianAucBound(double sum_kl) {
   // Negated, so that NaN also means "no bound".
   if (!(sum_kl >= 0)) {

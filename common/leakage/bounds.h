@@ -30,10 +30,6 @@ double SumKl(const GaussianClasses& classes);
 // 1/2 + sqrt(sum_kl)/2 - sum_kl/8 below 4, else 1. NaN and negative input give 1 (fail closed).
 double AucBound(double sum_kl);
 
-// Smallest mean of both error rates any adversary can reach: max(0, 1/2 - sqrt(sum_kl)/4), from Pinsker's inequality
-// (appendix A.3, equation 4). NaN and negative input give 0 (fail closed).
-double DetectionErrorBound(double sum_kl);
-
 // AUC of the likelihood ratio between two Gaussian classes of the same covariance whose symmetrised KL divergence is
 // sum_kl: Phi(sqrt(sum_kl / 2)), the exact worst case if d'^2 = sum_kl. The divergences of independent releases of
 // an example add, so with their sum it is the AUC of an adversary that accumulates them. NaN and negative input

@@ -95,16 +95,6 @@ absl::StatusOr<GaussianPrivacy> GaussianPrivacy::FromAucBound(double auc) {
   return GaussianPrivacy(auc == 0.5 ? 0.0 : -static_cast<double>(kSqrt2) * NormalQuantile(1 - auc));
 }
 
-absl::StatusOr<GaussianPrivacy> GaussianPrivacy::FromTprBound(double tpr, double fpr) {
-  if (!(fpr > 0 && fpr < 1 && tpr >= fpr && tpr <= 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Gaussian privacy: expected 0 < false positive rate <= true positive rate <= 1 and a false "
-                     "positive rate below 1, found ",
-                     fpr, " and ", tpr));
-  }
-  return GaussianPrivacy(tpr == fpr ? 0.0 : NormalQuantile(tpr) - NormalQuantile(fpr));
-}
-
 absl::StatusOr<GaussianPrivacy> GaussianPrivacy::FromEpsilonDelta(double epsilon, double delta) {
   if (!(epsilon >= 0 && std::isfinite(epsilon))) {
     return absl::InvalidArgumentError(

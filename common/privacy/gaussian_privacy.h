@@ -38,10 +38,6 @@ class GaussianPrivacy {
   // The mu whose AucBound() is `auc`, in [0.5, 1]. Errors: InvalidArgument.
   static absl::StatusOr<GaussianPrivacy> FromAucBound(double auc);
 
-  // The mu whose TprBound(fpr) is `tpr`: Phi^-1(tpr) - Phi^-1(fpr). 0 < fpr <= tpr <= 1, fpr < 1. Errors:
-  // InvalidArgument.
-  static absl::StatusOr<GaussianPrivacy> FromTprBound(double tpr, double fpr);
-
   // The largest mu that implies (epsilon, delta)-differential privacy (corollary 2.13), to about 1e-12 of it. Rounded
   // down: DeltaAt(epsilon) <= delta as computed. epsilon >= 0 and finite, 0 < delta < 1. Errors: InvalidArgument, also
   // for delta 0, which no mu > 0 achieves.

@@ -208,8 +208,6 @@ absl::StatusOr<MuLowerBound> LowerBoundMu(absl::Span<const ScoreRange> scores, a
   MuLowerBound bound;
   bound.threshold = test.threshold;
   bound.positive_above = test.positive_above;
-  bound.test_positives = testing.positives;
-  bound.test_negatives = testing.negatives;
   bound.true_positive_rate_low = LowerBinomialLimit(flagged.positives, testing.positives, risk);
   bound.false_positive_rate_high = UpperBinomialLimit(flagged.negatives, testing.negatives, risk);
   bound.mu_lower =

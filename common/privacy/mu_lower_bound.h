@@ -35,7 +35,6 @@ struct MuLowerBound {
   // Its rates on the test half, at their one-sided limits.
   double true_positive_rate_low = 0;
   double false_positive_rate_high = 1;
-  int64_t test_positives = 0, test_negatives = 0;
 };
 
 // A mu-GDP mechanism (gaussian_privacy.h) lets no test reach Phi^-1(TPR) - Phi^-1(FPR) > mu. Each class is split at

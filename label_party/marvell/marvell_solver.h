@@ -49,7 +49,8 @@ struct MarvellPower {
 absl::StatusOr<MarvellPower> LeastMarvellPower(const MarvellProblem& problem, double target_sum_kl);
 
 // The sum_kl that keeps every adversary's detection error (mean of both error rates) at least `detection_error` = L,
-// (2 - 4 L)^2: DetectionErrorBound inverted. Errors: InvalidArgument unless 0 <= L < 0.5.
+// (2 - 4 L)^2: by Pinsker's inequality it is at least 1/2 - sqrt(sum_kl)/4 (Li et al., appendix A.3, equation 4).
+// Errors: InvalidArgument unless 0 <= L < 0.5.
 absl::StatusOr<double> SumKlForDetectionError(double detection_error);
 
 }  // namespace splitveil

@@ -123,11 +123,6 @@ void ClipRows(double max_norm, Matrix& gradients) {
   }
 }
 
-double DistanceCorrelation(ConstMatrixView z, absl::Span<const float> y) {
-  const Pairs pairs = SumPairs(z, y);
-  return pairs.defined() ? std::sqrt(pairs.sum_ab / std::sqrt(pairs.sum_aa * pairs.sum_bb)) : 0;
-}
-
 absl::Status AddDistanceCorrelationGradient(double weight, ConstMatrixView z, absl::Span<const float> y,
                                             Matrix& cut_gradient) {
   if (static_cast<int64_t>(y.size()) != z.rows() || cut_gradient.rows() != z.rows() ||

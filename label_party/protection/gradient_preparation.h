@@ -20,18 +20,15 @@ void ClipRows(double max_norm, Matrix& gradients);
 //
 //   R^2 = sum A_ij B_ij / sqrt(sum A_ij^2 sum B_ij^2),   in [0, 1].
 //
-// 0 if it is not defined: all rows equal, or all numbers (one class). Does not change with the scale of y. O(batch^2
-// d) time (two passes over all pairs), O(batch d) memory. Requires as many numbers as rows. Thread-safe.
-double DistanceCorrelation(ConstMatrixView z, absl::Span<const float> y);
-
 // Adds to each row of `cut_gradient` the gradient of `weight` log R with respect to that row of z, times the batch:
 // rows are gradients of each example's own loss, whose mean the bottom model descends (Sun et al., arXiv 2203.01451,
 // equation 4). Since double-centring is a projection,
 //
 //   d log R / d z_i = sum over j of (B_ij / sum A B - A_ij / sum A^2) (z_i - z_j) / a_ij,
 //
-// pairs of equal rows left out (a subgradient). Nothing is added if R is not defined, or is 0. Errors:
-// InvalidArgument if the shapes differ. Thread-safe.
+// pairs of equal rows left out (a subgradient). Nothing is added if R is 0, or not defined: all rows equal, or all
+// numbers (one class). Does not change with the scale of y. O(batch^2 d) time (two passes over all pairs), O(batch d)
+// memory. Errors: InvalidArgument if the shapes differ. Thread-safe.
 absl::Status AddDistanceCorrelationGradient(double weight, ConstMatrixView z, absl::Span<const float> y,
                                             Matrix& cut_gradient);
 

@@ -31,24 +31,6 @@ TEST(AucBoundTest, FailsClosedForNegativeAndForNotANumber) {
   EXPECT_EQ(AucBound(kNan), 1);
 }
 
-TEST(DetectionErrorBoundTest, IsOneHalfWithoutDivergence) { EXPECT_EQ(DetectionErrorBound(0), 0.5); }
-
-TEST(DetectionErrorBoundTest, InvertsTheTargetOfTheDetectionErrorForm) {
-  for (double bound : {0.0, 0.1, 0.25, 0.4, 0.499}) {
-    EXPECT_NEAR(DetectionErrorBound((2 - 4 * bound) * (2 - 4 * bound)), bound, 1e-15);
-  }
-}
-
-TEST(DetectionErrorBoundTest, IsNeverNegative) {
-  EXPECT_EQ(DetectionErrorBound(5), 0);
-  EXPECT_EQ(DetectionErrorBound(kInfinity), 0);
-}
-
-TEST(DetectionErrorBoundTest, FailsClosedForNegativeAndForNotANumber) {
-  EXPECT_EQ(DetectionErrorBound(-1), 0);
-  EXPECT_EQ(DetectionErrorBound(kNan), 0);
-}
-
 TEST(GaussianAucBoundTest, IsPhiOfTheRootOfHalfTheDivergence) {
   EXPECT_EQ(GaussianAucBound(0), 0.5);
   EXPECT_NEAR(GaussianAucBound(2), 0.8413447460685429, 1e-12);  // Phi(1).
