@@ -18,10 +18,8 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
 
 #include "common/dataset/dataset.h"
 #include "tests/testing/process/child_process.h"
@@ -502,22 +500,6 @@ TEST_F(SharedCasesTest, ASortedTableIsDecidedByAllItsRows) {
   }
   ASSERT_EQ(labels_by_country.size(), 2);
   EXPECT_NE(*labels_by_country.begin()->second.begin(), *labels_by_country.rbegin()->second.begin());
-}
-
-TEST_F(SharedCasesTest, NoRunIsAllowedMoreThanItsBudget) {
-  for (const char* budget : {"0.51", "0.55", "0.6", "0.7", "0.8", "0.9", "0.99"}) {
-    for (const char* epochs : {"1", "3", "10", "200"}) {
-      const ChildResult planned =
-          Tool({"marvell", absl::StrCat("--epochs=", epochs), absl::StrCat("--max_run_auc_bound=", budget)});
-      ASSERT_EQ(planned.exit_code, 0) << planned.err;
-      const std::vector<std::string> lines = absl::StrSplit(planned.out, '\n', absl::SkipEmpty());
-      const std::vector<std::string> cells = absl::StrSplit(lines.back(), ',');
-      double bound = 0, asked = 0;
-      ASSERT_TRUE(cells.size() > 3 && absl::SimpleAtod(cells[3], &bound) && absl::SimpleAtod(budget, &asked));
-      EXPECT_LE(bound, asked + 1e-9) << epochs << " epochs";
-      EXPECT_GT(bound, 0.5);
-    }
-  }
 }
 
 // A batch larger than the table, and a last batch of a few rows.

@@ -134,6 +134,18 @@ TEST(MarvellBudgetTest, WritesToAFile) {
   EXPECT_EQ(ReadFile(path).value(), ExpectDone({"marvell", "--epochs=2", "--max_run_auc_bound=0.6"}));
 }
 
+TEST(MarvellBudgetTest, NoRunIsAllowedMoreThanItsBudget) {
+  for (const double budget : {0.51, 0.55, 0.6, 0.7, 0.8, 0.9, 0.99}) {
+    for (const char* epochs : {"1", "3", "10", "200"}) {
+      const auto plan = Numbers(
+          ExpectDone({"marvell", absl::StrCat("--epochs=", epochs), absl::StrCat("--max_run_auc_bound=", budget)}));
+      ASSERT_THAT(plan.back(), SizeIs(4));
+      EXPECT_LE(plan.back()[3], budget + 1e-9) << epochs << " epochs";
+      EXPECT_GT(plan.back()[3], 0.5);
+    }
+  }
+}
+
 TEST(MarvellBudgetTest, FailsWithHalfABudgetOrBesideATable) {
   for (const std::string flag : {"--epochs=5", "--max_run_auc_bound=0.7", "--noise_growth_per_epoch=2"}) {
     EXPECT_THAT(ExpectError(2, {"marvell", flag}), HasSubstr("--epochs and --max_run_auc_bound together")) << flag;
