@@ -44,17 +44,7 @@ absl::StatusOr<std::unique_ptr<LabelSession>> LabelSession::Create(LabelSessionO
   } else if (const std::string& path = options.config.predictions_path(); !path.empty()) {
     SPLITVEIL_RETURN_IF_ERROR(CheckPredictionPath(path, *options.data));
   }
-  if (const bool attacks = !options.agreement.attribute_audit().attacks().empty();
-      attacks != (options.known_attributes != nullptr)) {
-    return absl::InvalidArgumentError(
-        attacks
-            ? "attribute_attack is not set, but the agreement has attribute_audit.attacks: set "
-              "attribute_attack.auxiliary to the data that they know"
-            : "attribute_attack is set, but the agreement has no attribute_audit.attacks: remove one or add the other");
-  }
-  if (options.known_attributes != nullptr) {
-    SPLITVEIL_RETURN_IF_ERROR(AttributeAudit::Check(options.agreement, options.config, *options.known_attributes));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(AttributeAudit::Check(options.agreement, options.config, options.known_attributes.get()));
   SPLITVEIL_RETURN_IF_ERROR(TopModel::Check(TopOptions(options.agreement, options.config, *options.data)));
   SPLITVEIL_ASSIGN_OR_RETURN(
       SeedExchange seed,

@@ -98,25 +98,35 @@ KnownAttribute KnownOf(const AttributeAudit::Options& options, const std::string
 
 // Without the peer, so that a file that lacks an agreed attribute is refused before an alignment is spent on it.
 absl::Status AttributeAudit::Check(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config,
-                                   const Dataset& known) {
+                                   const Dataset* known) {
   const v1::AttributeAuditAgreement& audit = agreement.attribute_audit();
-  const v1::Preprocessing& preprocessing = known.preprocessing();
+  if (audit.attacks().empty() != (known == nullptr)) {
+    return absl::InvalidArgumentError(
+        known == nullptr
+            ? "attribute_attack is not set, but the agreement has attribute_audit.attacks: set "
+              "attribute_attack.auxiliary to the data that they know"
+            : "attribute_attack is set, but the agreement has no attribute_audit.attacks: remove one or add the other");
+  }
+  if (known == nullptr) {
+    return absl::OkStatus();
+  }
+  const v1::Preprocessing& preprocessing = known->preprocessing();
   for (const std::string& attribute : audit.attributes()) {
     if (AttributeColumn(preprocessing, attribute) == preprocessing.attributes_size()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("attribute_attack.auxiliary: ", known.path(), ": expected the agreed attribute \"", attribute,
+          absl::StrCat("attribute_attack.auxiliary: ", known->path(), ": expected the agreed attribute \"", attribute,
                        "\", found ", preprocessing.attributes().empty() ? "no attributes" : NamesOf(preprocessing)));
     }
   }
-  if (NeedsFeatures(audit) && known.features().numeric + known.features().categorical == 0) {
+  if (NeedsFeatures(audit) && known->features().numeric + known->features().categorical == 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("attribute_attack.auxiliary: ", known.path(), ": SIMULATOR needs features, and there are none"));
+        absl::StrCat("attribute_attack.auxiliary: ", known->path(), ": SIMULATOR needs features, and there are none"));
   }
   return TopHalf(config.model(), agreement.cut_layer(), agreement.cut_width()).status();
 }
 
 absl::StatusOr<std::unique_ptr<AttributeAudit>> AttributeAudit::Create(const Options& options) {
-  SPLITVEIL_RETURN_IF_ERROR(Check(options.agreement, options.config, *options.known));
+  SPLITVEIL_RETURN_IF_ERROR(Check(options.agreement, options.config, options.known.get()));
   AttributeAttackModule::Options module;
   // The module sees positions and known values only, never the dataset: it cannot read more than was agreed.
   module.audit = options.agreement.attribute_audit();

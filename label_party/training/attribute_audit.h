@@ -53,10 +53,10 @@ class AttributeAudit {
     Ledger* ledger = nullptr;              // Not owned; must outlive the audit.
   };
 
-  // Whether `known` has the agreed attributes and, where an attack takes them, features. Error: InvalidArgument with
-  // field, expected and found.
+  // Checks that `known` is there if attacks are agreed, and only then, and that it has the agreed attributes and, if an
+  // attack takes them, features. Error: InvalidArgument with field, expected and found.
   static absl::Status Check(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config,
-                            const Dataset& known);
+                            const Dataset* known);
   // Errors: as Check and AttributeAttackModule::Create.
   static absl::StatusOr<std::unique_ptr<AttributeAudit>> Create(const Options& options);
 

@@ -92,15 +92,6 @@ absl::Status CheckIdentityIsNew(const std::vector<NewFile>& identity) {
   return absl::OkStatus();
 }
 
-// The other party's proposal, where there is one.
-absl::StatusOr<std::optional<v1::RunAgreement>> ReadProposal(const PartySetupOptions& options) {
-  std::optional<v1::RunAgreement> proposal;
-  if (!options.proposal.empty()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(proposal, LoadAgreement(options.proposal));
-  }
-  return proposal;
-}
-
 absl::StatusOr<PrepareResult> PrepareTable(const PartySetupOptions& options, const v1::TableSchema& schema,
                                            const std::optional<v1::RunAgreement>& agreement) {
   PrepareOptions prepare;
@@ -159,12 +150,15 @@ absl::Status CheckTexts(const PartySetupOptions& options, const std::string& par
   return Within(name, CheckBottomSpec(config.model(), agreement));
 }
 
+bool Has(const v1::TableSchema& schema, v1::TableSchema::Kind kind) {
+  return std::any_of(schema.columns().begin(), schema.columns().end(),
+                     [&](const v1::TableSchema::Column& column) { return column.kind() == kind; });
+}
+
 // The label as the table has it, against a protection of labels of two values.
 absl::Status CheckProtection(const PartySetupOptions& options, const v1::TableSchema& schema) {
-  const bool two_classes =
-      std::any_of(schema.columns().begin(), schema.columns().end(),
-                  [](const v1::TableSchema::Column& column) { return column.kind() == v1::TableSchema::LABEL; });
-  return !options.choices.is_label_party || two_classes || options.choices.protection != "marvell"
+  return !options.choices.is_label_party || Has(schema, v1::TableSchema::LABEL) ||
+                 options.choices.protection != "marvell"
              ? absl::OkStatus()
              : absl::InvalidArgumentError(
                    absl::StrCat("command line: --protection: expected gaussian_label_dp, or none, as ",
@@ -201,26 +195,19 @@ absl::Status AddIdentity(const PartySetupOptions& options, std::vector<NewFile>&
   }
   const std::string& name = options.choices.own_name;
   std::string key, shown;
-  absl::Status made;
-  if (options.makes_request) {
-    absl::StatusOr<RequestAndKey> request = CreateRequest(name);
-    made = request.status();
-    if (request.ok()) {
-      key = request->private_key_pem;
-      shown = request->request_pem;
+  const auto make = [&]() -> absl::Status {
+    if (options.makes_request) {
+      SPLITVEIL_ASSIGN_OR_RETURN(const RequestAndKey made, CreateRequest(name));
+      key = made.private_key_pem;
+      shown = made.request_pem;
+    } else {
+      SPLITVEIL_ASSIGN_OR_RETURN(const CertifiedKey made, CreateSelfSigned(name, kCertificateDays));
+      key = made.private_key_pem;
+      shown = made.certificate_pem;
     }
-  } else {
-    absl::StatusOr<CertifiedKey> pair = CreateSelfSigned(name, kCertificateDays);
-    made = pair.status();
-    if (pair.ok()) {
-      key = pair->private_key_pem;
-      shown = pair->certificate_pem;
-    }
-  }
-  if (!made.ok()) {
-    return absl::Status(made.code(),
-                        absl::StrCat("command line: --own_name: ", made.message(), ", found \"", name, "\""));
-  }
+    return absl::OkStatus();
+  };
+  SPLITVEIL_RETURN_IF_ERROR(Within(absl::StrCat("command line: --own_name \"", name, "\""), make()));
   files.push_back({In(options, "own.key"), key});
   files.push_back({certificate, shown, kPublicMode});
   return absl::OkStatus();
@@ -238,13 +225,6 @@ absl::Status WriteAll(const PartySetupOptions& options, const std::vector<NewFil
     }
   }
   return CreateFiles(options.out, fresh);
-}
-
-// One column of activations is no logistic regression of several classes.
-bool HasBaseline(const v1::TableSchema& schema) {
-  return std::none_of(schema.columns().begin(), schema.columns().end(), [](const v1::TableSchema::Column& column) {
-    return column.kind() == v1::TableSchema::CLASS_LABEL;
-  });
 }
 
 void PrintNext(const PartySetupOptions& options, const std::optional<v1::RunAgreement>& received,
@@ -271,7 +251,8 @@ void PrintNext(const PartySetupOptions& options, const std::optional<v1::RunAgre
   if (received.has_value()) {
     std::printf("  splitveil agreement accept --proposal=%s --config=%s\n", options.proposal.c_str(), party.c_str());
   }
-  if (HasBaseline(schema)) {
+  // One column of activations is no logistic regression of several classes.
+  if (!Has(schema, v1::TableSchema::CLASS_LABEL)) {
     std::printf(
         "  splitveil baseline --agreement=%s --config=%s (optional: train logistic regression first, to compare)\n",
         run.c_str(), party.c_str());
@@ -305,7 +286,7 @@ AgreementChoices Proposed(const PartySetupOptions& options, const PresetCut& cut
 
 // All that is known before the table is prepared.
 struct PartyPlan {
-  std::optional<v1::RunAgreement> received;
+  std::optional<v1::RunAgreement> received;  // The other party's proposal, if there is one.
   v1::RunAgreement agreement;
   AgreementChoices proposed;  // Unless `received`.
   v1::TableSchema schema;
@@ -352,7 +333,9 @@ absl::StatusOr<PartyPlan> MakePlan(const PartySetupOptions& options) {
   PartyPlan plan;
   SPLITVEIL_RETURN_IF_ERROR(CheckPlace(options));
   SPLITVEIL_RETURN_IF_ERROR(CheckProfilePath(options.profile));
-  SPLITVEIL_ASSIGN_OR_RETURN(plan.received, ReadProposal(options));
+  if (!options.proposal.empty()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(plan.received, LoadAgreement(options.proposal));
+  }
   SPLITVEIL_ASSIGN_OR_RETURN(const PresetCut cut, ChooseModel(options, plan.received));
   SPLITVEIL_RETURN_IF_ERROR(AddIdentity(options, plan.identity));
   SPLITVEIL_RETURN_IF_ERROR(AddPeerCertificate(options, plan.identity));
