@@ -187,7 +187,7 @@ absl::Status PeerInbox::AcceptBucketKey(const Message::BucketKey& key) {
   std::memcpy(key_half_.data(), key.half().data(), key_half_.size());
   // A half that is chosen by ours could crowd some of our ids into one bucket.
   if (CommitmentToHalf(limits_.run_id, key_half_) != key_commitment_) {
-    return absl::InvalidArgumentError("bucket_key.half: expected what the peer is committed to, found another");
+    return absl::InvalidArgumentError("bucket_key.half: is not the half that the peer committed to");
   }
   state_ = State::kMaskedCommitments;
   return absl::OkStatus();

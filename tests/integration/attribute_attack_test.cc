@@ -60,10 +60,10 @@ class AttributeAttackTest : public ::testing::Test {
   TwoPartyRun run_{200};
 };
 
-// Nothing protects either side: what features show openly, the activations do. In 12 runs, whose order of examples is
-// drawn anew, the lower ends of the intervals were 0.860 with a standard deviation of 0.008, 23 of them above the
-// floor, 0.672; the AUCs 0.964 and 0.004, 26 of them above 0.85. An attack that reads nothing is below the floor, its
-// AUC at 0.5.
+// Nothing protects either side: what features show openly, the activations do. In 12 runs with different
+// orders of examples, the lower ends of the intervals were 0.860 with a standard deviation of 0.008, 23 of them above
+// the floor, 0.672; the AUCs 0.964 and 0.004, 26 of them above 0.85. An attack that reads nothing is below the floor,
+// its AUC at 0.5.
 TEST_F(AttributeAttackTest, ReadsAnAttributeThatTheFeaturesShowAndTheNonLabelPartySeesIt) {
   run_.StartLabelParty();
   run_.StartNonLabelParty();

@@ -74,7 +74,7 @@ TEST_P(RandomCutsTest, CutsAtRandomMomentsLeaveTheSameParametersAndEachStepOnce)
 
 INSTANTIATE_TEST_SUITE_P(InFlight, RandomCutsTest, ::testing::Values(1, 3));
 
-// From the handshakes on: the opening messages and the alignment, which is begun anew.
+// From the handshakes on: the opening messages and the alignment, which restarts.
 TEST(InterruptionsTest, CutsBeforeTheFirstStepLeaveTheSameParametersAndEachStepOnce) {
   constexpr char kAligning[] = "SELECT count(*) FROM alignment";
   constexpr char kAligned[] = "SELECT count(*) FROM event WHERE kind = 'aligned'";
@@ -82,7 +82,7 @@ TEST(InterruptionsTest, CutsBeforeTheFirstStepLeaveTheSameParametersAndEachStepO
   quiet.Start();
   const Remains expected = quiet.Finish();
   EXPECT_EQ(quiet.Label(kAligning), "1");
-  int begun_anew = 0;
+  int restarts = 0;
   for (unsigned seed = 1; seed <= Seeds(); ++seed) {
     std::mt19937 draw(seed);
     InterruptedRun run(1);
@@ -99,9 +99,9 @@ TEST(InterruptionsTest, CutsBeforeTheFirstStepLeaveTheSameParametersAndEachStepO
     EXPECT_GE(std::stoi(run.NonLabel(kInterruptions)), 1);
     EXPECT_THAT(run.run.label->Errors(), HasSubstr("s without the non-label party"));
     EXPECT_THAT(run.run.nonlabel->Errors(), HasSubstr("s without the label party"));
-    begun_anew += std::stoi(run.NonLabel(kAligning)) - 1;
+    restarts += std::stoi(run.NonLabel(kAligning)) - 1;
   }
-  EXPECT_GT(begun_anew, 0);
+  EXPECT_GT(restarts, 0);
 }
 
 // The peer says at once that it knows of the end: nothing of the run is left open, and the next one may begin.

@@ -87,7 +87,7 @@ TEST_P(KilledRunTest, GoesOnToTheSameParametersAndRecordsToTheBit) {
   for (unsigned seed = 1; seed <= Runs(); ++seed) {
     std::mt19937 draw(seed);
     const std::unique_ptr<InterruptedRun> run = MakeRun();
-    // Once both hold the aligned order, which another alignment would draw anew.
+    // Once both hold the aligned order, which a second alignment would draw again.
     run->proxy.GoDownAfter(quiet->BytesBeforeTraining() + bytes / 20 +
                            static_cast<int64_t>(draw() % static_cast<uint64_t>(bytes / 2)));
     run->Start();
@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(Methods, KilledRunTest,
                                                    "privacy_account { path: 'features.account.db' }"}),
                          [](const auto& info) { return info.param.name; });
 
-// In alignment, too, which then begins anew: nothing of it was kept, and nothing had been released.
+// In alignment, too, which then restarts: nothing of it was kept, and nothing had been released.
 TEST(KilledRunTest, KilledAtAnyMomentFromItsStartOnItCompletes) {
   for (unsigned seed = 1; seed <= Runs(); ++seed) {
     std::mt19937 draw(seed);

@@ -249,7 +249,7 @@ TEST_F(LossyRunTest, WhateverIsLostTheRunIsTheSame) {
 }
 
 // Its outcome is then the one of the attempt that succeeded, at both.
-TEST_F(LossyRunTest, AnAlignmentThatIsLostIsBegunAnew) {
+TEST_F(LossyRunTest, AnAlignmentThatIsLostRestarts) {
   Faults none(0, 0);
   const Outcome expected = Run(&none, AlwaysThere);
   ASSERT_TRUE(expected.nonlabel.ok()) << expected.nonlabel;

@@ -258,21 +258,21 @@ TEST_F(PredictTest, OtherExamplesLeaveTheTrainingsAlignmentAlone) {
     EXPECT_EQ(std::count(drift.begin(), drift.end(), '\n'), 1 + prepared.numeric_size() + prepared.categorical_size());
   }
 
-  // The same table prepared anew has scales and categories of its own, which the model does not know.
+  // The same table prepared a second time has scales and categories of its own, which the model does not know.
   ASSERT_EQ(TwoPartyRun::Tool({"prepare", "--format=criteo", "--input=" + table, "--test_fraction=0",
-                               "--validation_fraction=0", "--seed=9", "--out=" + run.folder + "/anew"}),
+                               "--validation_fraction=0", "--seed=9", "--out=" + run.folder + "/again"}),
             0);
   for (const char* const party : {"label_party", "nonlabel_party"}) {
     std::vector<std::string> arguments = Arguments(party);
     arguments.insert(arguments.begin(), BinDir() + "/splitveil");
-    arguments.push_back(absl::StrCat("--data=", run.folder, "/anew/", party, ".data"));
+    arguments.push_back(absl::StrCat("--data=", run.folder, "/again/", party, ".data"));
     if (party == std::string("label_party")) {
-      arguments.push_back("--out=" + run.folder + "/anew.csv");
+      arguments.push_back("--out=" + run.folder + "/again.csv");
     }
     const ChildResult refused = RunChild(arguments);
     EXPECT_EQ(refused.exit_code, 2);
     EXPECT_THAT(refused.err,
-                HasSubstr("anew/" + std::string(party) + ".data: expected rows encoded as those of the training"));
+                HasSubstr("again/" + std::string(party) + ".data: expected rows encoded as those of the training"));
   }
 }
 

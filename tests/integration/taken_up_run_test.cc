@@ -30,7 +30,7 @@ TEST(TakenUpRunTest, WithinItsTraining) {
 }
 
 // `restart` is said once, for an older run, and stays in the file.
-TEST(TakenUpRunTest, WithinItsTrainingAlsoWhereItWasToldToStartAnew) {
+TEST(TakenUpRunTest, WithinItsTrainingAlsoIfItWasToldToRestart) {
   InterruptedRun run(1);
   run.ForBoth([](v1::RunAgreement& agreement) { agreement.set_epochs(40); });
   run.run.label_config.mutable_party()->set_restart(true);

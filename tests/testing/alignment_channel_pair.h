@@ -36,7 +36,7 @@ class MessagePipe {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// One end. It has no deadline: whoever gives up closes it, as where a connection is lost. Thread-safe.
+// One end. It has no deadline: the end that gives up closes it, as if the connection were lost. Thread-safe.
 class InMemoryAlignmentChannel : public AlignmentChannel {
  public:
   InMemoryAlignmentChannel(std::shared_ptr<MessagePipe> out, std::shared_ptr<MessagePipe> in);

@@ -102,7 +102,7 @@ void Gather(benchmark::State& state, int64_t max_resident_bytes, bool release, b
 BENCHMARK_CAPTURE(Gather, resident, Dataset::kMaxResidentBytes, false)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(Gather, read, 0, false)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(Gather, read_from_disk, 0, false, true)->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(Gather, mapped_anew, Dataset::kMaxResidentBytes, true)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(Gather, mapped_again, Dataset::kMaxResidentBytes, true)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace splitveil

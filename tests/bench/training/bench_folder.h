@@ -13,7 +13,7 @@
 
 namespace splitveil {
 
-// A folder that is made anew and removed with its object.
+// A folder that is made, and removed with its object.
 class BenchFolder {
  public:
   // `path`: must not exist. `programs`: the folder of splitveil and the parties' programs. `stop_requested` is polled.

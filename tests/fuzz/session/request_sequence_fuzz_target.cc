@@ -95,8 +95,8 @@ class Script {
   absl::string_view bytes_;
 };
 
-// The session, its honest peer, and whoever else speaks in this one's name. What is accepted counts, whoever has sent
-// it.
+// The session, its honest peer, and others that speak in this one's name. What is accepted counts, no matter which has
+// sent it.
 class FuzzedSession {
  public:
   explicit FuzzedSession(Script& script) : script_(script), run_(kExamples) {

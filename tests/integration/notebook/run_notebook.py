@@ -12,10 +12,10 @@ def main():
         notebook = json.load(file)
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     if notebook["nbformat"] != 4 or not code:
-        print("expected a notebook of format 4 with code, found another")
+        print("not a notebook of format 4 with code")
         return 1
     if any(cell["outputs"] or cell["execution_count"] for cell in code):
-        print("expected cells without outputs, which tell of somebody's run, found some")
+        print("a cell has an output, which may show somebody's run: clear all outputs")
         return 1
     names = {"__name__": "__main__"}
     for number, cell in enumerate(code):

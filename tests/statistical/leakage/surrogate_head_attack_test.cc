@@ -41,7 +41,7 @@ class LearningRun {
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(protection, &config));
     std::array<uint8_t, 32> key;
     key.fill(0x29);
-    if (config.has_gaussian_label_dp()) {  // With a key that is not drawn anew: a test with an outcome.
+    if (config.has_gaussian_label_dp()) {  // With a fixed key: the outcome must not vary.
       const std::shared_ptr<NoisedLabels> noised =
           *NoisedLabels::Create(config.gaussian_label_dp(), Task(), SecretKey(key));
       protection_ = {std::make_unique<GradientProtection>(std::make_unique<GaussianLabelDpMethod>(noised)), noised};
@@ -160,7 +160,7 @@ TEST(SurrogateHeadAttackTest, IsHeldByNoiseInEveryDirection) {
   }
 }
 
-// A label that is noised before anything is made of it: held for the whole run, by whoever looks at what.
+// A label that is noised before anything is made of it: the bound holds for the whole run and any observer.
 TEST(SurrogateHeadAttackTest, IsHeldByTheGaussianMechanismOverAllEpochs) {
   LearningRun run("gaussian_label_dp { max_run_auc_bound: 0.7 likelihood_correction: false }");
   for (int epoch = 0; epoch < 5; ++epoch) {

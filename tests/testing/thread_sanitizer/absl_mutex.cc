@@ -67,7 +67,7 @@ bool WaitFor(MutexState& state, const Condition& condition, const SteadyTime* de
   std::unique_lock<std::mutex> lock(state.mutex, std::adopt_lock);
   bool holds = condition.Eval();
   if (!holds) {
-    WakeConditions(state);  // Once: what the caller has changed. To wait anew changes nothing.
+    WakeConditions(state);  // Once: what the caller has changed. To wait again changes nothing.
     ++state.waiting_for_conditions;
     bool in_time = true;
     while (!holds && in_time) {

@@ -281,12 +281,12 @@ TEST_F(InterruptedAlignmentTest, ResumesInAnotherRun) {
   EXPECT_EQ(CountOf(resumed.sent_by_second, Message::kBucketKey), 0);
 }
 
-TEST_F(InterruptedAlignmentTest, StartsAnewWhereOnePartyCannotResume) {
+TEST_F(InterruptedAlignmentTest, RestartsIfOnePartyCannotResume) {
   CutBefore(Message::kMasked, 6);
   std::filesystem::remove(second_.options.spill_path);
-  const Ended anew = Align(first_, second_);
-  ExpectIntersection(first_.ids, second_.ids, anew);
-  EXPECT_EQ(CountOf(anew.sent_by_first, Message::kBucketKey), 1);
+  const Ended again = Align(first_, second_);
+  ExpectIntersection(first_.ids, second_.ids, again);
+  EXPECT_EQ(CountOf(again.sent_by_first, Message::kBucketKey), 1);
 }
 
 // Of what is spilled at `path`.
@@ -429,7 +429,7 @@ TEST_F(InterruptedAlignmentTest, RefusesABucketThatIsTooLargeOrComesTwice) {
 }
 
 TEST_F(InterruptedAlignmentTest, RefusesAHalfOfTheBucketKeyThatIsChosenLate) {
-  ExpectRefused(absl::StatusCode::kInvalidArgument, "bucket_key.half: expected what the peer is committed to",
+  ExpectRefused(absl::StatusCode::kInvalidArgument, "bucket_key.half: is not the half that the peer committed to",
                 [](Message& message) {
                   if (message.has_bucket_key()) {
                     message.mutable_bucket_key()->mutable_half()->front() ^= 1;

@@ -1,4 +1,4 @@
-// What a broken run may be continued from, and what begins anew.
+// What an interrupted run may resume from, and what restarts.
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -208,7 +208,7 @@ TEST(AllRunsTest, TheLimitIsTheLeastOfTheAccounts) {
   EXPECT_EQ(BoundOfAllRuns(std::vector<LabelRun>{Flips(1)}).limit, 1);
 }
 
-// What its checkpoint counted is in the account's figure, whoever counted it first.
+// What its checkpoint counted is in the account's figure, also if another account counted it first.
 TEST(AllRunsTest, ARunThatResumesFromAnotherAccountsCountsItOnce) {
   LabelRun second = Gaussian("b", 10, 0.5, 0.5);
   second.run.resumed_from = "a10";

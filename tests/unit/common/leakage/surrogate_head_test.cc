@@ -95,7 +95,7 @@ TEST(SurrogateHeadTest, ReadsUnprotectedGradients) {
 }
 
 // Noise along the difference of the class means, as much as leaves two Gaussians half a standard deviation apart there:
-// 0.638 for whoever looks along it. What lies across is 0 on average and bare.
+// 0.638 for an adversary that looks along it. What lies across is 0 on average and bare.
 TEST(SurrogateHeadTest, LearnsWhereNoiseAlongTheMeanDifferenceLeavesTheLabelBare) {
   const Reached reached = Attack([](PlantedHead& head, int64_t row, absl::Span<float> gradient) {
     AddLabel(head, row, 0, gradient);

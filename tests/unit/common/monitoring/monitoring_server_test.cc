@@ -242,7 +242,7 @@ TEST_F(MonitoringServerTest, RefusesRangesBeforeAnythingIsMadeOfThem) {
   EXPECT_THAT(whole, HasSubstr("\"use strict\""));
 }
 
-// More than there are threads, all silent: whoever comes is served once the time of the first is over.
+// More than there are threads, all silent: a newcomer is served once the time of the first is over.
 TEST_F(MonitoringServerTest, SilentConnectionsAreGivenUp) {
   limit_ = absl::Milliseconds(200);
   Start();
@@ -259,7 +259,7 @@ TEST_F(MonitoringServerTest, SilentConnectionsAreGivenUp) {
   }
 }
 
-TEST_F(MonitoringServerTest, EndsAtOnceWhoeverIsConnected) {
+TEST_F(MonitoringServerTest, EndsAtOnceAlthoughACallerIsConnected) {
   Start();
   std::vector<int> silent;
   for (int i = 0; i < MonitoringPlan().threads; ++i) {

@@ -54,7 +54,7 @@ class CountingOperations : public v1::Operations::Service {
   std::atomic<int> calls{0};
 };
 
-// A label party's server on a free port, and calls to it as whoever a test says.
+// A label party's server on a free port, and calls to it under any name.
 class CredentialsTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -288,7 +288,8 @@ TEST_F(PinnedCredentialsTest, AnotherCertificateOfTheSameNameIsRefused) {
 }
 
 TEST_F(PinnedCredentialsTest, ACertificateThatThePinnedKeySignedIsRefused) {
-  // Whoever has the peer's key could as well use its certificate; but a pinned certificate is one, not an authority.
+  // Someone who has the peer's key could as well use its certificate; but a pinned certificate is one, not an
+  // authority.
   const CertifiedKey signed_by_pinned = SignedBy(nonlabel_, kNonLabelName);
   TlsIdentity caller = Caller(signed_by_pinned, kNonLabelName);
   ExpectRefused(caller);

@@ -141,7 +141,7 @@ TEST_F(ServerTest, AConnectionWithAnAuthorisedCallOutlivesAnyNumberOfStrangers) 
   }
 }
 
-TEST_F(ServerTest, CountsWhoeverLeavesWithoutAnAuthorisedCall) {
+TEST_F(ServerTest, CountsCallersThatLeaveWithoutAnAuthorisedCall) {
   Start("127.0.0.1:0");
   Connection(Channel("127.0.0.1"));  // Authorised, and ended.
   EXPECT_EQ(running_.listener->turned_away(), 0);
@@ -165,7 +165,7 @@ TEST_F(ServerTest, FewStrangersAreLeftAlone) {
   EXPECT_FALSE(stranger.IsEnded(0));
 }
 
-// A year goes by, the authority is another one: whoever comes now is shown the new certificate, the connection of the
+// A year goes by, the authority is another one: a newcomer is shown the new certificate, the connection of the
 // run stays, and files that are wrong change nothing.
 TEST_F(ServerTest, CertificatesAreReadAgainOnSighupAndConnectionsStay) {
   HandleReloadSignal();

@@ -139,7 +139,7 @@ TEST_F(AttributeAttackModuleTest, DecodersOfTheTrainingStayFromEpochToEpochAndOt
   }
 }
 
-// Noise that is drawn anew in each epoch, three times as wide as the values are apart: one epoch alone tells little,
+// Noise that is drawn again in each epoch, three times as wide as the values are apart: one epoch alone tells little,
 // Phi(1 / 3) = 0.63 at most, sixteen together Phi(4 / 3) = 0.91.
 TEST_F(AttributeAttackModuleTest, OneThatRemembersReadsWhatNoSingleEpochShows) {
   constexpr uint32_t kEpochs = 16;

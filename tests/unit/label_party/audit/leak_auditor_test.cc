@@ -17,7 +17,7 @@ namespace {
 
 const Matrix kTwoRows(2, 2), kThreeRows(3, 2);
 
-// What is remembered until its scores come: whoever adds a field must name it here, and may not add a number of a
+// What is remembered until its scores come: someone who adds a field must name it here, and may not add a number of a
 // gradient. The gradients themselves are lent for the call that attacks them.
 TEST(ReleasedBatchTest, HoldsNoGradient) {
   const auto& [step, epoch, batch, labels, candidates, is_higher, positions, is_answered, is_lowered, hint_rows] =

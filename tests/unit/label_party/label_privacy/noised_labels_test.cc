@@ -175,7 +175,7 @@ TEST(NoisedLabelsTest, EveryPlannedEpochHasNoiseOfItsOwn) {
   const std::vector<uint8_t> labels(50'000, 1);
   const std::shared_ptr<NoisedLabels> noised = Make(EveryEpoch(0.5, 2));
   const std::vector<float> first = DrawTargets(*noised, labels, 0), second = DrawTargets(*noised, labels, 1);
-  EXPECT_EQ(DrawTargets(*Make(EveryEpoch(0.5, 2)), labels, 1), second);  // Whoever begins with it.
+  EXPECT_EQ(DrawTargets(*Make(EveryEpoch(0.5, 2)), labels, 1), second);  // Also if a run begins with it.
   EXPECT_EQ(DrawTargets(*noised, labels, 7), second);
   double products = 0;
   for (size_t j = 0; j < labels.size(); ++j) {

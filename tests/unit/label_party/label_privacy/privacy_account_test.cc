@@ -210,10 +210,10 @@ TEST_F(PrivacyAccountTest, RunsOnTheSameLabelsDiscloseNoMoreThanOne) {
   std::vector<float> same(kRows), renamed(kRows);
   for (int run = 0; run < 5; ++run) {
     const std::vector<float> again = Targets("clicks", 2, rows, labels);
-    const std::vector<float> anew = Targets(absl::StrCat("clicks ", run), 2, rows, labels);
+    const std::vector<float> drawn = Targets(absl::StrCat("clicks ", run), 2, rows, labels);
     for (int i = 0; i < kRows; ++i) {
       same[i] += again[i];
-      renamed[i] += anew[i];
+      renamed[i] += drawn[i];
     }
   }
   EXPECT_NEAR(*LeakAuc(same, classes), GaussianPrivacy::FromMu(0.5)->AucBound(), 0.025);

@@ -122,7 +122,7 @@ constexpr StatusCode kWrongState = StatusCode::FAILED_PRECONDITION;
 TEST_F(HostilePeerTest, BeforeOpenNothingElseIsTaken) {
   LabelSessionTest::Create();
   ServeSession();
-  EXPECT_THAT(SendAllBut({"Open"}), ::testing::Each(StatusCode::ABORTED));  // The run is to be opened anew.
+  EXPECT_THAT(SendAllBut({"Open"}), ::testing::Each(StatusCode::ABORTED));  // The run must be opened again.
   EXPECT_EQ(session_->opened(), false);
 }
 
@@ -143,7 +143,7 @@ TEST_F(HostilePeerTest, BeforeAnythingHasLeftAnotherOpenEndsTheRun) {
   EXPECT_FALSE(session_->may_have_released());
 }
 
-TEST_F(HostilePeerTest, OnceAlignedOnlyStartIsDueOrTheAlignmentAnew) {
+TEST_F(HostilePeerTest, OnceAlignedOnlyStartIsDueOrTheAlignmentAgain) {
   LabelSessionTest::Align();
   ServeSession();
   const std::vector<StatusCode> codes = SendAllBut({"Start", "Align", "Open"});

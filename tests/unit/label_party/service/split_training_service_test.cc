@@ -163,7 +163,7 @@ TEST_F(SplitTrainingServiceTest, AStreamThatTakesAnothersPlaceGetsTheSameBytesAn
   EXPECT_EQ(LedgerValue(run_.files.File("label_party.db"), "SELECT count(*) FROM step"), "2");
 }
 
-// Whoever opens another stream to be refused has lost no connection, and is granted no patience for it.
+// A peer that opens a second stream to be refused has lost no connection, and is granted no patience for it.
 TEST_F(SplitTrainingServiceTest, ASecondStreamThatIsRefusedIsNoInterruption) {
   Serve();
   grpc::ClientContext context, refused_context;

@@ -168,7 +168,7 @@ class GrpcInferenceTest : public ::testing::Test {
   int connections_ = 0;
 };
 
-// Whoever waited for the message would wait for the deadline: none is ever sent.
+// A server that waited for the message would wait for the deadline: none is ever sent.
 TEST_F(GrpcInferenceTest, AStrangersMessageIsNotRead) {
   for (const char* method : {"ModelInfer", "ModelMetadata", "ModelReady", "ServerMetadata"}) {
     for (const char* token : {"", "0123456789abcdeg"}) {

@@ -112,7 +112,7 @@ class RestInferenceTest : public ::testing::Test {
 
 TEST_F(RestInferenceTest, AStrangersBodyIsNotRead) {
   Start(absl::Hours(1));
-  // Nothing of the body is ever sent: whoever waited for it would wait for longer than this test reads.
+  // Nothing of the body is ever sent: a server that waited for it would wait for longer than this test reads.
   EXPECT_THAT(Ask(absl::StrCat(kInfer, "Content-Length: 4000000\r\n\r\n")), HasSubstr(" 401 "));
   EXPECT_THAT(Ask(absl::StrCat(kInfer, "Authorization: Bearer 0123456789abcdeg\r\n", WithLength("{}"))),
               HasSubstr(" 401 "));

@@ -213,7 +213,7 @@ TEST_F(ContinuedSessionTest, APeerThatBrokeARunOffAndShowsNoCheckpointOfItGetsNo
   ExpectOpenRefused("unfinished: the peer interrupted its run, and both parties have no checkpoint of it in common");
 }
 
-// Whoever operates the label party starts it again after every crash: a peer that lost its checkpoints, or says so,
+// The label party's operator starts it again after every crash: a peer that lost its checkpoints, or says so,
 // would get the same examples with other noise each time.
 TEST_F(ContinuedSessionTest, APeerThatOpensAgainWithinARunIsToldToComeBackForItsCheckpoint) {
   run_.label_checkpoints.path = path_;

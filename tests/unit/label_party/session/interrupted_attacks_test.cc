@@ -90,7 +90,7 @@ class InterruptedAttacksTest : public LabelSessionLifeTest {
   }
 
   // A new run with the weights of the first checkpoint.
-  void ResumeAnew() {
+  void ResumeAgain() {
     continues_ = run_id_ + "/0";
     session_.reset();
     ResumeFrom(path_);
@@ -153,7 +153,7 @@ TEST_F(InterruptedAttacksTest, TheSameActivationsGetTheSameBytesOfAModuleWithDro
 }
 
 // Rule 2: a step that was answered is never answered for other activations, nor are its scores twice. A new run in
-// between, which the peer gets of a label party whose operator lets it start anew, knows nothing of what was answered.
+// between, which the peer gets of a label party whose operator lets it restart, knows nothing of what was answered.
 TEST_F(InterruptedAttacksTest, AfterANewRunInBetweenTheOldOneDoesNotGoOn) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   Start();
@@ -238,7 +238,7 @@ TEST_F(InterruptedAttacksTest, ARunThatResumesFromABrokenOneCountsWhatLeftAfterI
   TrainEpoch(0);  // Every example has been released; the evaluation, after which a checkpoint is due, never comes.
   const double released = ReportedBound();
   ASSERT_GT(released, 0.5);
-  ResumeAnew();
+  ResumeAgain();
   EXPECT_EQ(ReportedBound(), released);
 }
 
@@ -247,7 +247,7 @@ TEST_F(InterruptedAttacksTest, OfARunWhoseJournalIsGoneNobodyKnowsWhatLeft) {
   Start();
   TrainOne(0, 0);
   ASSERT_TRUE(std::filesystem::remove(ReleaseJournal::PathOf(path_, run_id_)));
-  ResumeAnew();
+  ResumeAgain();
   EXPECT_EQ(ReportedBound(), 1);
 }
 
@@ -255,7 +255,7 @@ TEST_F(InterruptedAttacksTest, WhatLeftUnprotectedCountsInTheRunThatResumes) {
   Start();
   TrainOne(0, 0);
   run_.label_config.mutable_protection()->mutable_marvell()->set_s(4);
-  ResumeAnew();
+  ResumeAgain();
   EXPECT_EQ(ReportedBound(), 1);
 }
 

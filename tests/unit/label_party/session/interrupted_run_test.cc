@@ -41,7 +41,7 @@ class InterruptedRunTest : public LabelSessionLifeTest {
     run_.label_config.mutable_privacy_account()->set_label_set("small");
   }
   // As PlanCheckpoints finds it.
-  void TellToStartAnew() {
+  void TellToRestart() {
     run_.label_config.mutable_party()->set_restart(true);
     run_.label_checkpoints.unfinished.clear();
     run_.label_checkpoints.interrupted = nullptr;
@@ -53,7 +53,7 @@ TEST_F(InterruptedRunTest, IsNotReleasedOnceMoreWithOtherNoise) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   BreakOff(1);
   ExpectOpenRefused(kRefused);
-  TellToStartAnew();
+  TellToRestart();
   Start();
 }
 
@@ -82,7 +82,7 @@ TEST_F(InterruptedRunTest, IsNotContinuedAfterAnotherHasTakenItsPlace) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   BreakOff(1);
   const std::vector<std::shared_ptr<const Checkpoint>> first = run_.label_checkpoints.unfinished;
-  TellToStartAnew();
+  TellToRestart();
   Start();
   ASSERT_TRUE(session_->Train(Activations(0, 0)).ok());
   session_.reset();

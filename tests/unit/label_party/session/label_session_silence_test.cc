@@ -218,7 +218,7 @@ TEST_F(LabelSessionSilenceTest, APeerWhoseConnectionIsLostMayComeBackWithinTheAg
             "99.0 s without the non-label party");
 }
 
-TEST_F(LabelSessionSilenceTest, AnAlignmentWhoseConnectionIsLostMayBeBegunAnewWithinTheAgreedOutage) {
+TEST_F(LabelSessionSilenceTest, AnAlignmentWhoseConnectionIsLostMayRestartWithinTheAgreedOutage) {
   run_.agreement.mutable_deadlines()->set_max_outage_seconds(100);
   run_.agreement.mutable_alignment()->set_chunk_ids(100);
   for (int messages = 0; messages < 8; ++messages) {  // Before its points, within them, within its answers.
@@ -290,7 +290,7 @@ TEST_F(LabelSessionSilenceTest, APeerThatLostItsAlignmentIsGivenUpAfterTheAgreed
   }
 }
 
-TEST_F(LabelSessionSilenceTest, AnAlignmentThatOnlyThePeerKnowsToBeLostMayBeBegunAnew) {
+TEST_F(LabelSessionSilenceTest, AnAlignmentThatOnlyThePeerKnowsToBeLostMayRestart) {
   run_.agreement.mutable_deadlines()->set_max_outage_seconds(100);
   Align();
   now_ += seconds(5);

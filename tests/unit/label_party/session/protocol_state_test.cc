@@ -135,7 +135,7 @@ TEST(ProtocolStateTest, RefusalsNameTheCallAndWhatWasExpected) {
   EXPECT_EQ(protocol.Check(Message::kClose, "run").message(), "the label party has ended the run");
 }
 
-TEST(ProtocolStateTest, AnAlignmentThatIsLostLeadsBackAndMayBeginAnew) {
+TEST(ProtocolStateTest, AnAlignmentThatIsLostLeadsBackAndMayRestart) {
   ProtocolState protocol;
   Reach(State::kAligning, protocol);
   protocol.AlignmentLost();

@@ -121,7 +121,7 @@ TEST_F(ProtectedBottomModelTest, ParetoKeepsEveryBatchWithinTheThresholdAndItsSl
     const FeatureBatch batch = MakeBatch();
     ASSERT_TRUE(guarded->Forward(batch).ok());
     corrections += guarded->latest().correction_steps;
-    // What really leaves: the model's own activations, measured anew.
+    // What is really sent: the model's own activations, measured here.
     const Matrix activations = *model->Predict(batch);
     EXPECT_LE(GaussianPrivacyLoss(activations, {batch.attributes, 2}, 1).value, 0.15 + 1e-6);
     // Gradients that pull the attribute into the activations.

@@ -134,7 +134,7 @@ TEST_F(ActivationAccountTest, AKilledDebitIsWholeOrNotThere) {
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     killed += WIFSIGNALED(status) ? 1 : 0;
-    // Whoever opens it next rolls back what was not whole.
+    // The next process that opens it rolls back what was not whole.
     ASSERT_TRUE(AucBoundAfter("before", Ids(0, 1)).ok());
     const int64_t now = std::stoll(Sql("SELECT count(*) FROM debit"));
     ASSERT_TRUE(now == counted || now == counted + 4'000) << now - counted;

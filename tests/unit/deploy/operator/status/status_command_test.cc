@@ -139,7 +139,7 @@ TEST_F(StatusTest, WatchesUntilTheRunHasEnded) {
   EXPECT_THAT(ExpectDone(arguments), HasSubstr("SERVING, closed"));
 }
 
-TEST_F(StatusTest, ARunThatDidNotCompleteIsNoSuccessToWhoeverWatchesIt) {
+TEST_F(StatusTest, ARunThatDidNotCompleteIsNoSuccessToAWatcher) {
   std::vector<std::string> arguments = Ask();
   arguments.push_back("--watch");
   for (const auto& [ended, exit_code] : {std::pair("failed", 1), std::pair("halted", 5), std::pair("stopped", 6)}) {
