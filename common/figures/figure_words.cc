@@ -13,6 +13,14 @@
 #include "common/figures/run_figures.h"
 
 namespace splitveil {
+namespace {
+
+bool IsClaimRefuted(const RunFigures& figures) {
+  return figures.claim_check.has_value() && figures.claim_check->is_refuted();
+}
+
+}  // namespace
+
 std::string VerdictWords(PrivacyVerdict verdict) {
   // In the order of PrivacyVerdict.
   constexpr const char* kWords[] = {
@@ -32,10 +40,11 @@ std::string BoundStateName(BoundState state) {
 std::string BoundStateWords(const RunFigures& figures, AttackNaming naming) {
   const BoundState state = figures.bound();
   if (state != BoundState::kExceeded) {
+    const bool is_refuted = state >= BoundState::kNotTested && IsClaimRefuted(figures);
     constexpr const char* kWords[] = {"not measurable from this ledger", "no gradient released", "none stated",
                                       "no attack was held against it", "not exceeded by the attacks run here"};
     static_assert(std::size(kWords) == static_cast<size_t>(BoundState::kExceeded));
-    return kWords[static_cast<size_t>(state)];
+    return absl::StrCat(kWords[static_cast<size_t>(state)], is_refuted ? ", but refuted by the claim check" : "");
   }
   if (figures.excesses.empty()) {
     return "exceeded";
@@ -62,11 +71,11 @@ std::string ProvedWords(const RunFigures& figures) {
     return "nothing";
   }
   std::string bound = figures.states_run_bound()
-                          ? absl::StrFormat("AUC at most %.3f over the whole run", *figures.run_auc_bound)
+                          ? absl::StrCat("AUC at most ", BoundText(*figures.run_auc_bound), " over the whole run")
                           : "a bound on single steps, none over the whole run";
   // Of a run that continues none the two are the same.
   if (figures.all_runs_auc_bound.has_value() && figures.all_runs_auc_bound != figures.run_auc_bound) {
-    absl::StrAppendFormat(&bound, " and %.3f over all runs up to it", *figures.all_runs_auc_bound);
+    absl::StrAppend(&bound, " and ", BoundText(*figures.all_runs_auc_bound), " over all runs up to it");
   }
   if (!figures.is_proved()) {
     return absl::StrCat("nothing; conditional: ", bound);
@@ -130,6 +139,20 @@ std::string Percent(double tenths) {
   return absl::StrCat(absl::StripSuffix(absl::StrFormat("%.1f", tenths / 10), ".0"), "%");
 }
 
+// The claim check first: it can refute a bound that no attack has exceeded.
+std::string Contradiction(const RunFigures& figures) {
+  if (IsClaimRefuted(figures)) {
+    return absl::StrFormat("the claim check found mu at least %.3f, and the run claims %.3f",
+                           figures.claim_check->failing_mu_lower, figures.claim_check->claimed_mu);
+  }
+  if (figures.excesses.empty() || !figures.excesses.front().auc_at_least.has_value()) {
+    return "an attack has read more than it allows";
+  }
+  const BoundExcess& first = figures.excesses.front();
+  return absl::StrFormat("%s at %s reached an AUC of at least %.3f, and the noise allows %s", AttackNamed(first.attack),
+                         DescribeLayer(first.layer), *first.auc_at_least, BoundText(*first.auc_bound));
+}
+
 std::string Measured(const Promise& promise) {
   return !promise.measured_auc.has_value()
              ? "no attack on its gradients was measured"
@@ -185,11 +208,15 @@ Promise PromiseOf(const RunFigures& figures) {
   if (const AttackFigure* const measured = HeldAgainstBound(figures); measured != nullptr) {
     promise.measured_auc = measured->auc();
   }
+  if (promise.verdict == PrivacyVerdict::kBroken) {
+    promise.contradiction = Contradiction(figures);
+  }
   return promise;
 }
 
 std::string MeasuredCertainty(double auc) { return Percent(Tenths(auc)); }
 std::string BoundCertainty(double auc_bound) { return Percent(BoundTenths(auc_bound)); }
+std::string BoundText(double auc_bound) { return absl::StrFormat("%.3f", BoundTenths(auc_bound) / 1000); }
 
 std::string PromiseSentence(const Promise& promise) {
   // A bound on each step says nothing of many steps together, which is what a partner holds.
@@ -223,12 +250,16 @@ std::string PromiseSentence(const Promise& promise) {
     case PrivacyVerdict::kBroken:
       break;
   }
+  const bool has_limit = Promises(promise.run_auc_bound);
+  // Of a claim that is refuted the attacks may stay below the limit. Told beside it, they would seem to confirm it.
+  const bool is_above = promise.measured_auc.has_value() &&
+                        (!has_limit || Tenths(*promise.measured_auc) > BoundTenths(*promise.run_auc_bound));
   return absl::StrCat(
       "Do not rely on ",
-      Promises(promise.run_auc_bound)
-          ? absl::StrCat("the limit of ", BoundCertainty(*promise.run_auc_bound), " that this run states")
-          : "any limit that this run states for its steps",
-      ": what was measured contradicts it. Here ", Measured(promise), ".");
+      has_limit ? absl::StrCat("the limit of ", BoundCertainty(*promise.run_auc_bound), " that this run states")
+                : "any limit that this run states for its steps",
+      ": ", promise.contradiction.empty() ? "what was measured contradicts it" : promise.contradiction, ".",
+      is_above ? absl::StrCat(" Here ", Measured(promise), ".") : "");
 }
 
 std::string PromiseHeadline(const Promise& promise) {

@@ -24,8 +24,9 @@ enum class AttackNaming {
 };
 
 // "not exceeded by the attacks run here", "exceeded by Gradient length and 2 more", "none stated", "no attack was held
-// against it", "no gradient released", "not measurable from this ledger". Unless it is proved, a bound that is stated
-// is conditional: it holds for Gaussian classes only, and no run shows that it does. Say so beside it.
+// against it", "no gradient released", "not measurable from this ledger"; of a claim that the run's own scores refute,
+// also ", but refuted by the claim check". Unless it is proved, a bound that is stated is conditional: it holds for
+// Gaussian classes only, and no run shows that it does. Say so beside it.
 std::string BoundStateWords(const RunFigures& figures, AttackNaming naming = AttackNaming::kTitle);
 
 // "proved", "conditional"; "none" if there is no bound.
@@ -60,6 +61,8 @@ struct Promise {
   // The strongest attack that can be held against the bound: under a proved one the worst case, which takes out what
   // features tell, else any attack on gradients. nullopt: none was measured.
   std::optional<double> measured_auc;
+  // Of a broken run: what contradicts its bound, "the claim check found mu at least 1.020, and the run claims 0.876".
+  std::string contradiction;
 };
 
 // The strongest attack that can be held against the run's bound: under a proved bound, which is about what gradients
@@ -71,6 +74,8 @@ Promise PromiseOf(const RunFigures& figures);
 // "69.9%", "70%": to a tenth, nearest for a measurement; upwards for a bound, since less would promise too much.
 std::string MeasuredCertainty(double auc);
 std::string BoundCertainty(double auc_bound);
+// The same number as an AUC, "0.700", rounded upwards as BoundCertainty is.
+std::string BoundText(double auc_bound);
 
 // "Whatever the partner does with what it received, it can tell apart two customers who differ only in their label
 // with at most 70% certainty. The worst case measured reached 69.9%." Only a proved bound is told as a promise: a

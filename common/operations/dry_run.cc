@@ -20,6 +20,7 @@
 #include "common/alignment/masking_key.h"
 #include "common/config/agreement.h"
 #include "common/crypto/sha256.h"
+#include "common/figures/figure_words.h"
 #include "common/ledger/ledger.h"
 #include "common/process/file.h"
 #include "common/process/steady_time.h"
@@ -285,6 +286,24 @@ std::shared_ptr<const Dataset> DryRunData(const v1::PartyCommon& party, const v1
                      prepared.categorical_size(), " categorical columns, test_fraction ", prepared.test_fraction());
   }
   return dry_run.Check("data", data.status(), detail) ? *std::move(data) : nullptr;
+}
+
+void DryRunAccount(const absl::StatusOr<ForeseenDebit>& foreseen, double max_lifetime_auc_bound, DryRun& dry_run) {
+  constexpr char kAccount[] = "privacy account";
+  if (!foreseen.ok()) {
+    dry_run.Check(kAccount, foreseen.status());
+    return;
+  }
+  const double with_run = foreseen->lifetime.AucBound();
+  const std::string text =
+      absl::StrFormat("AUC bound of all runs together: %s now, %s with this one, limit %g",
+                      BoundText(foreseen->so_far.AucBound()), BoundText(with_run), max_lifetime_auc_bound);
+  // Reported here, as the run itself would find it only after both parties have aligned.
+  if (with_run > max_lifetime_auc_bound) {
+    dry_run.Problem(kAccount, absl::StrCat(text, ": exhausted, the run would be halted before anything is released"));
+  } else {
+    dry_run.Check(kAccount, absl::OkStatus(), text);
+  }
 }
 
 void DryRunExpectation(const v1::RunAgreement& agreement, const Dataset& data, absl::FunctionRef<absl::Status()> step,

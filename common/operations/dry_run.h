@@ -16,6 +16,7 @@
 #include "common/config/text_config.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/prepared_data.h"
+#include "common/privacy_account/privacy_account.h"
 #include "common/transport/certificate.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -99,6 +100,8 @@ void DryRunConfiguration(const v1::PartyCommon& party, DryRun& dry_run);
 // Checks that the data are this party's, and of the agreed split; null if they are not.
 std::shared_ptr<const Dataset> DryRunData(const v1::PartyCommon& party, const v1::RunAgreement& agreement,
                                           PreparedFor owner, DryRun& dry_run);
+// Whether the run's debit, `foreseen`, keeps below the account's limit.
+void DryRunAccount(const absl::StatusOr<ForeseenDebit>& foreseen, double max_lifetime_auc_bound, DryRun& dry_run);
 // What the run will need, against what the machine has. `step`: as MeasureMachine takes it.
 void DryRunExpectation(const v1::RunAgreement& agreement, const Dataset& data, absl::FunctionRef<absl::Status()> step,
                        DryRun& dry_run);

@@ -202,13 +202,12 @@ void AddAttributeLeaks(const RunFigures& figures, Table& table, bool verbose) {
 // What the privacy account proves about the other direction: activations.
 void AddActivations(const RunFigures& figures, Table& table) {
   if (figures.activation_auc_bound.has_value()) {
-    const std::string all = figures.all_activation_auc_bound.has_value()
-                                ? absl::StrFormat(", %.3f over all runs up to it", *figures.all_activation_auc_bound)
-                                : "";
-    table.Add("features",
-              absl::StrFormat("guaranteed given the bottom model: AUC of any attribute at most %.3f in this "
-                              "run%s",
-                              *figures.activation_auc_bound, all));
+    const std::string all =
+        figures.all_activation_auc_bound.has_value()
+            ? absl::StrCat(", ", BoundText(*figures.all_activation_auc_bound), " over all runs up to it")
+            : "";
+    table.Add("features", absl::StrCat("guaranteed given the bottom model: AUC of any attribute at most ",
+                                       BoundText(*figures.activation_auc_bound), " in this run", all));
   }
 }
 

@@ -19,6 +19,8 @@ const byId = (id) => document.getElementById(id);
 const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
 const isNone = (value) => value === null || value === undefined;
 const fixed = (value, digits = 3) => (isNone(value) ? "–" : value.toFixed(digits));
+// A bound on an AUC, rounded upwards as every text has it: less would promise too much.
+const boundText = (value) => (isNone(value) ? "–" : fixed(Math.ceil(1000 * value - 0.05) / 1000));
 const short = (value) => {
   if (isNone(value)) return "–";
   const size = Math.abs(value);

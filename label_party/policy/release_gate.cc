@@ -14,6 +14,7 @@
 #include "common/crypto/discrete_gaussian.h"
 #include "common/crypto/invariant.h"
 #include "common/crypto/secure_random.h"
+#include "common/figures/figure_words.h"
 #include "common/leakage/bounds.h"
 #include "common/status/status_macros.h"
 #include "label_party/marvell/marvell_planner.h"
@@ -104,9 +105,9 @@ absl::StatusOr<std::vector<double>> PlannedSumKl(const v1::GradientProtection& p
 std::string Words(v1::GateAction action) { return absl::AsciiStrToLower(v1::GateAction_Name(action)); }
 
 std::string RunBoundText(double run_sum_kl) {
-  return std::isnan(run_sum_kl)
-             ? "no bound on what the releases allow"
-             : absl::StrFormat("all releases of an example allow an AUC of at most %.3f", GaussianAucBound(run_sum_kl));
+  return std::isnan(run_sum_kl) ? "no bound on what the releases allow"
+                                : absl::StrCat("all releases of an example allow an AUC of at most ",
+                                               BoundText(GaussianAucBound(run_sum_kl)));
 }
 
 }  // namespace

@@ -6,9 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-
 #include "common/crypto/label_noise.h"
 #include "common/dataset/features.h"
 #include "common/matrix/matrix.h"
@@ -33,7 +30,6 @@ namespace splitveil {
 namespace {
 
 constexpr char kPolicy[] = "release policy";
-constexpr char kAccount[] = "privacy account";
 
 // mu^2 of the draw of each epoch that releases gradients; empty for other methods. An account counts the flips of
 // label_dp as the noise that they are made of (NoisedLabels), and so does the gate of a run that has one.
@@ -91,24 +87,6 @@ absl::StatusOr<ForeseenDebit> Foresee(const v1::LabelPartyConfig& config, const 
                           : PrivacyAccount::ForeseeNew(kind, static_cast<int64_t>(examples.size()), planned);
 }
 
-void CheckAccount(const v1::LabelPartyConfig& config, const v1::GradientProtection& protection,
-                  const v1::RunAgreement& agreement, const Dataset& data, DryRun& dry_run) {
-  const absl::StatusOr<ForeseenDebit> foreseen = Foresee(config, protection, agreement, data);
-  if (!foreseen.ok()) {
-    dry_run.Check(kAccount, foreseen.status());
-    return;
-  }
-  const double limit = config.privacy_account().max_lifetime_auc_bound();
-  const std::string text = absl::StrFormat("AUC bound of all runs together: %.3f now, %.3f with this one, limit %g",
-                                           foreseen->so_far.AucBound(), foreseen->lifetime.AucBound(), limit);
-  // Reported here, as the run itself would find it only after both parties have aligned.
-  if (foreseen->lifetime.AucBound() > limit) {
-    dry_run.Problem(kAccount, absl::StrCat(text, ": exhausted, the run would be halted before anything is released"));
-  } else {
-    dry_run.Check(kAccount, absl::OkStatus(), text);
-  }
-}
-
 // Trains this party's half for about a second on activations of zeros, to estimate the run's time and memory.
 void ExpectRunOf(const v1::LabelPartyConfig& config, const v1::RunAgreement& agreement, const Dataset& data,
                  DryRun& dry_run) {
@@ -144,7 +122,8 @@ void CheckTogether(const v1::RunAgreement& agreement, const v1::LabelPartyConfig
   }
   CheckPolicy(config, protection, agreement, data->task(), dry_run);
   if (config.has_privacy_account()) {
-    CheckAccount(config, protection, agreement, *data, dry_run);
+    DryRunAccount(Foresee(config, protection, agreement, *data), config.privacy_account().max_lifetime_auc_bound(),
+                  dry_run);
   }
   if (const std::string telling = DescribeLabelRevealingColumns(*data); !telling.empty()) {
     dry_run.Warn("own features", telling);

@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 
 #include "common/architecture/model_spec.h"
@@ -106,27 +104,14 @@ absl::Status RunSession(const NonLabelPartyPlan& plan, int& alignments_left, Run
 }
 
 // The debit of a run that shares all of this party's examples: no run counts more.
-void CheckAccount(const v1::NonLabelPartyConfig& config, const v1::RunAgreement& agreement, const Dataset& data,
-                  DryRun& dry_run) {
+absl::StatusOr<ForeseenDebit> Foresee(const v1::NonLabelPartyConfig& config, const v1::RunAgreement& agreement,
+                                      const Dataset& data) {
   std::vector<NoiseRow> examples;
   examples.reserve(data.ids().size());
   for (size_t row = 0; row < data.ids().size(); ++row) {
     examples.push_back(NoiseRow::OfId(data.ids()[row]));
   }
-  const absl::StatusOr<ForeseenDebit> foreseen = ForeseeActivations(config, agreement, examples);
-  if (!foreseen.ok()) {
-    dry_run.Check("privacy account", foreseen.status());
-    return;
-  }
-  const double limit = config.privacy_account().max_lifetime_auc_bound();
-  const std::string text = absl::StrFormat("AUC bound of all runs together: %.3f now, %.3f with this one, limit %g",
-                                           foreseen->so_far.AucBound(), foreseen->lifetime.AucBound(), limit);
-  if (foreseen->lifetime.AucBound() > limit) {
-    dry_run.Problem("privacy account",
-                    absl::StrCat(text, ": exhausted, the run would be halted before anything is released"));
-  } else {
-    dry_run.Check("privacy account", absl::OkStatus(), text);
-  }
+  return ForeseeActivations(config, agreement, examples);
 }
 
 // Trains this party's half for about a second with gradients of zeros, to estimate the run's time and memory.
@@ -158,7 +143,7 @@ void CheckTogether(const v1::RunAgreement& agreement, const v1::NonLabelPartyCon
   const std::shared_ptr<const Dataset> data =
       DryRunData(config.party(), agreement, PreparedFor::kNonLabelParty, dry_run);
   if (data != nullptr && config.has_privacy_account() && config.protection().has_gaussian()) {
-    CheckAccount(config, agreement, *data, dry_run);
+    DryRunAccount(Foresee(config, agreement, *data), config.privacy_account().max_lifetime_auc_bound(), dry_run);
   }
   if (data != nullptr) {
     ExpectRunOf(config, agreement, *data, dry_run);

@@ -184,7 +184,7 @@ TEST_F(CheckTest, DryRunForeseesAnAccountOfActivationsThatTheRunWouldPass) {
   v1::ActivationAccount& account = *run_.nonlabel_config.mutable_privacy_account();
   account.set_path("features.account.db");
   account.set_max_lifetime_auc_bound(0.75);
-  ExpectProblems("nonlabel_party", {"problem  privacy account  AUC bound of all runs together: 0.500 now, 0.760 with "
+  ExpectProblems("nonlabel_party", {"problem  privacy account  AUC bound of all runs together: 0.500 now, 0.761 with "
                                     "this one, limit 0.75: exhausted"});
   account.set_max_lifetime_auc_bound(0.8);
   ExpectAccepted("nonlabel_party");

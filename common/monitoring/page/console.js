@@ -103,8 +103,8 @@ function showLeak(status, curves) {
   showFigures(byId("leak-figures"), [
     leaks.length > 0 && ["strongest attack: " + leaks[0].title + " at " + leaks[0].layer,
       fixed(Math.max(leaks[0].now, leaks[0].epoch))],
-    step > 0 && known(step) && ["bound of the latest step, by Theorem 1", fixed(step)],
-    run > 0 && ["bound of the run so far, " + (figures.bound_proved ? "proved" : "of Gaussian classes, conditional"), fixed(run)],
+    step > 0 && known(step) && ["bound of the latest step, by Theorem 1", boundText(step)],
+    run > 0 && ["bound of the run so far, " + (figures.bound_proved ? "proved" : "of Gaussian classes, conditional"), boundText(run)],
     figure(figures.max_run_auc_bound) > 0 && ["limit of the run", fixed(figure(figures.max_run_auc_bound))],
     figure(figures.max_run_auc_bound) > 0 && ["budget left", (100 * figure(figures.budget_left)).toFixed(0) + "%"],
     ["bound exceeded", exceeded === 0 ? "never" : exceeded + "×", exceeded > 0 ? "alarm" : ""],

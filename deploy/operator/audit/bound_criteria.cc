@@ -25,8 +25,8 @@ constexpr size_t kExcessesShown = 3;
 constexpr size_t kIdShown = 8;
 constexpr double kRounding = 1e-12;
 constexpr char kAllRunsRemedy[] =
-    "Runs on the same labels add up, whichever account counted them: keep one privacy account for all of them, and use "
-    "noise of strengths that it has counted, which costs nothing.";
+    "Runs on the same labels add up, whichever account counted them: keep one privacy account for all of them, and set "
+    "the same epsilon or sigma in each, since noise that the account has counted costs nothing again.";
 constexpr char kDoubtRemedy[] =
     "Keep runs on unrelated labels in ledgers of their own, and count all runs on the same labels in one privacy "
     "account.";
@@ -87,15 +87,20 @@ std::string DescribeRuns(const PartyRecords& party, const AllRunsBound& all_runs
   return text;
 }
 
+// As AgainstLimit, but rounded as a promise is.
+std::string BoundAgainstLimit(double bound, double limit) {
+  return std::abs(bound - limit) < 0.0005 ? AgainstLimit(bound, limit) : BoundText(bound);
+}
+
 // Held to what is certain: more than the limit fails, and what may be more is open.
 void HoldToLimit(double known, double possible, double limit, const AllRunsBound& all_runs, Finding& finding) {
   // Sums of a run's figures and of its account's differ by rounding.
   const double most = limit + kRounding;
   finding.outcome = known > most ? Outcome::kNotMet : possible > most ? Outcome::kOpen : Outcome::kMet;
-  finding.found = AgainstLimit(known, limit);
+  finding.found = BoundAgainstLimit(known, limit);
   if (finding.outcome == Outcome::kOpen) {
     absl::StrAppend(&finding.found,
-                    possible < 1 ? absl::StrCat(" or up to ", AgainstLimit(possible, limit)) : " or more", ": ",
+                    possible < 1 ? absl::StrCat(" or up to ", BoundAgainstLimit(possible, limit)) : " or more", ": ",
                     all_runs.doubt);
     finding.remedy = kDoubtRemedy;
   }
@@ -105,16 +110,17 @@ Finding RunBound(const LedgerRun& run, const PartyRecords& party, const AllRunsB
   Finding finding =
       NotMeasured(absl::StrCat("bound per run", KindOf(run, all_runs)), absl::StrFormat("at most %g", limit),
                   kNotMeasured, RemedyForCumulativeLeak(run.protection()));
-  double bound = OwnBound(party);
-  if (party.all_runs.has_value()) {
-    // The account adds up all runs on these labels, and a partner keeps what it received from each.
-    bound = std::fmax(bound, party.all_runs->auc_bound);
-  }
+  // A run that was killed has no figure of its own: what it planned bounds it.
+  double own = OwnBound(party);
+  own = std::isnan(own) ? PlannedAucBound(party).value_or(own) : own;
+  // The account adds up all runs on these labels, and a partner keeps what it received from each.
+  const double bound = party.all_runs.has_value() ? std::fmax(own, party.all_runs->auc_bound) : own;
   if (std::isnan(bound)) {
     return finding;
   }
   const double known = std::max(bound, all_runs.known);
-  if (bound <= limit && known > limit) {
+  // Only the sum is too large: more noise in this run would not bring it down.
+  if (own <= limit && known > limit) {
     finding.remedy = kAllRunsRemedy;
   }
   HoldToLimit(known, std::max(known, all_runs.possible), limit, all_runs, finding);
@@ -129,7 +135,7 @@ Finding RunBound(const LedgerRun& run, const PartyRecords& party, const AllRunsB
   if (!party.all_runs.has_value() && !all_runs.has_earlier && finding.outcome != Outcome::kNotMet &&
       !party.record.run.resumed_from.empty()) {
     finding.outcome = Outcome::kNotMeasured;
-    finding.found = absl::StrCat(AgainstLimit(known, limit), " by itself; not with the runs that it resumes from");
+    finding.found = absl::StrCat(BoundAgainstLimit(known, limit), " by itself; not with the runs that it resumes from");
     finding.where.clear();
     finding.remedy = "Judge it together with the ledger of the runs that it resumes from.";
   }
@@ -169,7 +175,7 @@ Finding StepBound(const LedgerRun& run, const PartyRecords& party, double limit,
     const double p95 = NearestRankQuantile(std::move(bounds), 0.95);
     const bool is_assumed = p95 <= limit && !IsBoundProved(run.protection());
     finding.outcome = p95 > limit ? Outcome::kNotMet : is_assumed && require_proof ? Outcome::kOpen : Outcome::kMet;
-    finding.found = absl::StrCat(AgainstLimit(p95, limit), is_assumed ? kUnderAssumptions : "");
+    finding.found = absl::StrCat(BoundAgainstLimit(p95, limit), is_assumed ? kUnderAssumptions : "");
     if (p95 > limit && NearestRankQuantile(std::move(at_least), 0.95) <= limit) {
       finding.outcome = Outcome::kOpen;
       finding.found = absl::StrCat("not known: ", party.missing_steps());
@@ -185,8 +191,8 @@ std::string DescribeExcess(const BoundExcess& excess) {
   if (excess.epochs.empty()) {
     return absl::StrCat(by, ": see the run's events");
   }
-  return absl::StrFormat("%s: lower 99.99%% limit of its AUC %.3f, bound %.3f", by, *excess.auc_at_least,
-                         *excess.auc_bound);
+  return absl::StrFormat("%s: lower 99.99%% limit of its AUC %.3f, bound %s", by, *excess.auc_at_least,
+                         BoundText(*excess.auc_bound));
 }
 
 // The widest first, with its figures; the next by their names.

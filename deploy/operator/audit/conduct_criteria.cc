@@ -16,6 +16,7 @@
 #include "deploy/operator/audit/criteria.h"
 #include "deploy/operator/records/ledger_figures.h"
 
+#include "common/figures/figure_words.h"
 #include "common/figures/run_figures.h"
 #include "common/ledger/ledger_rows.h"
 #include "common/privacy/gaussian_privacy.h"
@@ -305,14 +306,15 @@ std::string LifetimeLine(const std::vector<LedgerRun>& runs, const LedgerRun& ru
   const std::string of_labels = label == nullptr      ? "not in these ledgers"
                                 : run.only_predicts() ? "nothing released by this run"
                                 : labels_auc_bound < 1 && IsBoundProved(run.protection())
-                                    ? absl::StrFormat("%.3f, over all runs on these labels", labels_auc_bound)
+                                    ? absl::StrCat(BoundText(labels_auc_bound), ", over all runs on these labels")
                                     : "none proved";
   const std::string of_features =
       lifetime.auc_bound.has_value()
-          ? absl::StrFormat("%.3f given the bottom model, by the non-label party's account%s", *lifetime.auc_bound,
-                            lifetime.possible > *lifetime.auc_bound + kRoundingOfSums
-                                ? absl::StrFormat(" (up to %.3f if all runs sent the same examples)", lifetime.possible)
-                                : "")
+          ? absl::StrCat(
+                BoundText(*lifetime.auc_bound), " given the bottom model, by the non-label party's account",
+                lifetime.possible > *lifetime.auc_bound + kRoundingOfSums
+                    ? absl::StrCat(" (up to ", BoundText(lifetime.possible), " if all runs sent the same examples)")
+                    : "")
           : "none proved, as other runs sent activations that no account counts";
   return absl::StrCat("life-long bounds on the AUC: of a label ", of_labels, "; of an example's features ",
                       of_features);

@@ -18,6 +18,7 @@
 #include "common/leakage/attribute_leak.h"
 #include "common/leakage/bounds.h"
 #include "common/leakage/summary.h"
+#include "common/privacy/label_privacy.h"
 
 namespace splitveil {
 namespace {
@@ -64,9 +65,13 @@ std::optional<double> RunAucBound(const PartyRecords& party) {
       bound = row.gaussian_auc_bound;
     }
   }
-  // A run that ended before it wrote the last epoch's rows: they say too little. The account has counted all of it.
+  // A run that ended before it wrote the last epoch's rows: they say too little. What it planned, or the account, has
+  // counted all of it.
   if (last_epoch < party.last_released_epoch()) {
-    bound = party.all_runs.has_value() ? std::optional(party.all_runs->auc_bound) : std::nullopt;
+    bound = PlannedAucBound(party);
+    if (!bound.has_value() && party.all_runs.has_value()) {
+      bound = party.all_runs->auc_bound;
+    }
   }
   // The mu of flips allows more than they do: the trade-off function of their own bounds the AUC.
   if (party.claim_check.has_value() && !IsOfFlips(party)) {
@@ -151,6 +156,22 @@ AttackLeak& Entry(std::vector<AttackLeak>& leaks, const std::string& layer, cons
 }
 
 }  // namespace
+
+std::optional<double> PlannedAucBound(const PartyRecords& party) {
+  if (party.label_releases.empty()) {
+    return std::nullopt;
+  }
+  double mu_squared = 0;
+  std::vector<double> epsilons;
+  for (const LabelReleaseRow& release : party.label_releases) {
+    if (release.noise == "flip") {
+      epsilons.insert(epsilons.end(), static_cast<size_t>(release.draws), release.strength);
+    } else {
+      mu_squared += static_cast<double>(release.draws) * release.strength * release.strength;
+    }
+  }
+  return ComposedAucBound(mu_squared, std::move(epsilons));
+}
 
 ModelFigures ModelFiguresOf(const EvaluationRow& row) {
   return {Finite(row.log_loss),          Finite(row.auc),  Finite(row.accuracy),
@@ -380,11 +401,10 @@ std::string ProvedOfActivations(const AttributeRecords& records) {
   if (records.bound.has_value()) {
     return absl::StrFormat(
         "Proved: of this run alone, %s of an example's activations are %.3f-GDP, whatever the attribute; nobody tells "
-        "its values apart with an AUC above %.3f from these. Further runs on the same examples, predictions among "
-        "them, "
+        "its values apart with an AUC above %s from these. Further runs on the same examples, predictions among them, "
         "add to it and are not counted here; nor is what the bottom model has learnt from an example and shows in the "
         "activations of others.",
-        Releases(*records.bound), records.bound->mu, records.bound->auc_bound);
+        Releases(*records.bound), records.bound->mu, BoundText(records.bound->auc_bound));
   }
   return records.is_protected() ? "Measured only: a heuristic, which proves nothing; a stronger attack may read more."
                                 : "Measured only: nothing protects the activations.";
@@ -397,10 +417,8 @@ std::vector<std::string> AttributeLines(const AttributeRecords& records) {
   }
   lines.push_back(
       records.bound.has_value()
-          ? absl::StrFormat(
-                "attributes: guaranteed, of this run alone, AUC at most %.3f for any attribute over %s of an example's "
-                "activations",
-                records.bound->auc_bound, Releases(*records.bound))
+          ? absl::StrCat("attributes: guaranteed, of this run alone, AUC at most ", BoundText(records.bound->auc_bound),
+                         " for any attribute over ", Releases(*records.bound), " of an example's activations")
           : absl::StrCat("attributes: measured only, ",
                          records.is_protected() ? absl::StrCat("a heuristic: ", records.protection) : "not protected"));
   for (const AttributeFigure* figure : records.strongest()) {

@@ -19,6 +19,10 @@ namespace splitveil {
 // it.
 RunFigures FiguresOf(const LedgerRun& run);
 
+// Bound on the AUC by the noise on labels that the run planned before its first step: it has released no more, also if
+// it was killed. nullopt: the method adds none to them.
+std::optional<double> PlannedAucBound(const PartyRecords& party);
+
 ModelFigures ModelFiguresOf(const EvaluationRow& row);
 
 // The evaluation of the test split after the epoch that the run keeps; null without one.

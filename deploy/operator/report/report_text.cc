@@ -133,7 +133,7 @@ std::string DescribeCumulative(const AttackLeak& leak, BoundState state) {
                                    AucWithInterval(row.auc, row.auc_low, row.auc_high),
                                    " over all examples after epoch ", row.epoch + 1);
   if (row.gaussian_auc_bound < kNoPromise) {  // Else the noise promises nothing; NaN neither.
-    absl::StrAppend(&words, "; the bound for all epochs together is ", AucText(row.gaussian_auc_bound),
+    absl::StrAppend(&words, "; the bound for all epochs together is ", BoundText(row.gaussian_auc_bound),
                     state == BoundState::kExceeded ? ", but an attack exceeded a bound of this run" : "");
   }
   return words + ".";
@@ -147,7 +147,7 @@ std::string DescribeExcess(const BoundExcess& excess) {
   return absl::StrCat(place, " exceeds its bound in ", Epochs(excess.epochs),
                       excess.epochs.size() == 1 ? "" : absl::StrCat(", most in epoch ", excess.worst_epoch),
                       ": lower 99.99% limit of its AUC ", AucText(*excess.auc_at_least), ", bound there ",
-                      AucText(*excess.auc_bound), ".");
+                      BoundText(*excess.auc_bound), ".");
 }
 
 std::string DescribeAdvantage(const std::vector<EpochLeakRow>& rows, int64_t auxiliary_labels) {
@@ -199,14 +199,15 @@ std::string DescribeBound(const std::vector<ProtectionRow>& protections, const R
   const std::string step_bound =
       bounds.empty() || NearestRankQuantile(bounds, 0.95) >= kNoPromise
           ? ""
-          : absl::StrCat(" (Theorem 1, AUC ", AucText(NearestRankQuantile(bounds, 0.95)), " per step)");
+          : absl::StrCat(" (Theorem 1, AUC ", BoundText(NearestRankQuantile(bounds, 0.95)), " per step)");
   const std::string run_bound = Promises(figures.run_auc_bound)
-                                    ? absl::StrCat("AUC ", AucText(*figures.run_auc_bound), " over the whole run")
+                                    ? absl::StrCat("AUC ", BoundText(*figures.run_auc_bound), " over the whole run")
                                     : "";
   if (figures.is_proved() && figures.bound() >= BoundState::kNotTested && figures.bound() != BoundState::kExceeded) {
-    return absl::StrCat("Bound, proved for any adversary, model and data, beyond what it knew without the gradients: ",
-                        run_bound.empty() ? "not recorded for the whole run" : run_bound,
-                        figures.bound() == BoundState::kNotExceeded ? "; not exceeded by the attacks run here." : ".");
+    return absl::StrCat(
+        "Bound, proved for any adversary, model and data, beyond what it knew without the gradients: ",
+        run_bound.empty() ? "not recorded for the whole run" : run_bound,
+        figures.bound() == BoundState::kNotExceeded ? absl::StrCat("; ", BoundStateWords(figures), ".") : ".");
   }
   const std::string bound =
       absl::StrCat(figures.is_proved() ? "Bound, claimed as proved" : "Bound, conditional",

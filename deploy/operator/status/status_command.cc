@@ -23,6 +23,7 @@
 #include "deploy/operator/commands.h"
 #include "deploy/operator/party_config/party_config.h"
 
+#include "common/figures/figure_words.h"
 #include "common/ledger/ledger_database.h"
 #include "common/ledger/ledger_reader.h"
 #include "common/operations/operator_server.h"
@@ -123,10 +124,10 @@ void AddLabelParty(const v1::LabelPartyFigures& figures, Lines& lines) {
   lines.Add("protection", absl::StrCat(figures.protection(), figures.frozen() ? ", bottom model frozen" : ""));
   AddLeaks(figures, lines);
   if (figures.run_auc_bound() > 0) {
-    std::string bound = absl::StrFormat("%.3f over the run so far, %s", figures.run_auc_bound(),
-                                        figures.bound_proved() ? "proved" : "conditional");
+    std::string bound = absl::StrCat(BoundText(figures.run_auc_bound()), " over the run so far, ",
+                                     figures.bound_proved() ? "proved" : "conditional");
     if (figures.max_run_auc_bound() > 0) {
-      absl::StrAppendFormat(&bound, "; limit %.3f, %.0f%% of the budget left", figures.max_run_auc_bound(),
+      absl::StrAppendFormat(&bound, "; limit %s, %.0f%% of the budget left", BoundText(figures.max_run_auc_bound()),
                             100 * figures.budget_left());
     }
     lines.Add("bound", bound);

@@ -11,6 +11,7 @@
 
 #include "common/crypto/label_noise.h"
 #include "common/dataset/prepared_data.h"
+#include "common/figures/figure_words.h"
 #include "common/privacy_account/privacy_account.h"
 #include "common/status/status_macros.h"
 #include "label_party/label_privacy/label_targets.h"
@@ -66,9 +67,9 @@ std::string Words(const v1::PrivacyAccount& account, const std::vector<NoiseRele
   return absl::StrCat(
       what,
       absl::StrFormat("and count %d releases of %d examples that it does not have; AUC bound of all runs together: "
-                      "%.3f now, %.3f then, limit %g",
-                      foreseen.releases, foreseen.examples, foreseen.so_far.AucBound(), foreseen.lifetime.AucBound(),
-                      account.max_lifetime_auc_bound()),
+                      "%s now, %s then, limit %g",
+                      foreseen.releases, foreseen.examples, BoundText(foreseen.so_far.AucBound()),
+                      BoundText(foreseen.lifetime.AucBound()), account.max_lifetime_auc_bound()),
       foreseen.lifetime.AucBound() > account.max_lifetime_auc_bound() ? " (a run that would pass it is halted)" : "");
 }
 

@@ -113,10 +113,9 @@ std::string AttributeSummary(const std::vector<SweptRun>& runs) {
                                                  "strongest attack", "accuracy", "floor", "advantage", "AUC",
                                                  "proved"}};
   for (const AttributePoint& point : SummarizeAttributes(runs)) {
-    const std::string proved =
-        std::isfinite(point.proved_auc_bound.mean)
-            ? absl::StrCat("AUC at most ", FixedCell(point.proved_auc_bound.mean, 3), " in one run")
-            : "nothing";
+    const std::string proved = std::isfinite(point.proved_auc_bound.mean)
+                                   ? absl::StrCat("AUC at most ", BoundText(point.proved_auc_bound.mean), " in one run")
+                                   : "nothing";
     const std::string activations = point.protection.empty() ? "-" : point.protection;
     for (const AttributeSpread& spread : point.attributes) {
       const AttributeAttackSpread& strongest = spread.strongest;

@@ -60,7 +60,7 @@ Json PointJson(const AttributePoint& point) {
           {"accuracy", SpreadJson(point.test_accuracy)},
           {"quality", SpreadJson(point.test_quality)},
           {"label_leak", SpreadJson(point.label_leak)},
-          {"proved_words", proved ? absl::StrFormat("AUC at most %.3f in one run", point.proved_auc_bound.mean)
+          {"proved_words", proved ? absl::StrCat("AUC at most ", BoundText(point.proved_auc_bound.mean), " in one run")
                            : point.method == "none" || point.method.empty() ? "not protected"
                                                                             : "measured only: a heuristic"},
           {"proved", proved},

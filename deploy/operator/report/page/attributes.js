@@ -8,7 +8,7 @@ function attributeCell(figure) {
 }
 
 const provedOfActivations = ({ proved, auc_bound: bound, protected: isProtected }) => (proved
-  ? element("b", { class: "whole" }, "AUC at most " + fixed(bound) + ", of this run alone")
+  ? element("b", { class: "whole" }, "AUC at most " + boundText(bound) + ", of this run alone")
   : isProtected ? "measured only: a heuristic" : "not protected");
 
 const utilityOf = (run) => {

@@ -66,10 +66,56 @@ TEST(PromiseTest, ABoundIsRoundedUpAndNotByWhatItLostWhenStored) {
   EXPECT_EQ(MeasuredCertainty(0.70046), "70%");
 }
 
+// A reader must not find 73.2% in one line and 0.731 in the next.
+TEST(PromiseTest, AsAnAucABoundIsTheSameNumber) {
+  EXPECT_EQ(BoundText(0.7), "0.700");
+  EXPECT_EQ(BoundText(0.70000001), "0.700");
+  const double bound = 0.73106;  // Of flips at epsilon 1.
+  EXPECT_EQ(BoundCertainty(bound), "73.2%");
+  EXPECT_EQ(BoundText(bound), "0.732");
+  EXPECT_EQ(BoundText(1), "1.000");
+}
+
 TEST(PromiseTest, AMeasurementAboveAProvedLimitIsSaidToBeSoByChance) {
   EXPECT_THAT(PromiseSentence(Of(PrivacyVerdict::kGuaranteed, 0.7, 0.7004)), Not(HasSubstr("by chance")));
   EXPECT_THAT(PromiseSentence(Of(PrivacyVerdict::kGuaranteed, 0.7, 0.704)),
               HasSubstr("70.4%, above the limit by chance."));
+}
+
+// An attack that stays below the limit contradicts nothing: it is the claim check that does.
+TEST(PromiseTest, ABrokenPromiseNamesTheCheckThatBrokeIt) {
+  RunFigures figures;
+  figures.of_label_party = figures.bound_tested = true;
+  figures.protection = "gaussian_label_dp(sigma=1.141)";
+  figures.run_auc_bound = 0.732;
+  figures.worst_case.emplace();
+  figures.worst_case->attack = "cumulative_conditional_likelihood_ratio";
+  figures.worst_case->layer = "cut";
+  figures.worst_case->last_epoch.emplace();
+  figures.worst_case->last_epoch->auc = 0.729;
+  figures.claim_check.emplace();
+  figures.claim_check->claimed_mu = 0.876;
+  figures.claim_check->failing_mu_lower = 1.02;
+  ASSERT_EQ(figures.verdict(), PrivacyVerdict::kBroken);
+  EXPECT_EQ(PromiseSentence(PromiseOf(figures)),
+            "Do not rely on the limit of 73.2% that this run states: the claim check found mu at least 1.020, and the "
+            "run claims 0.876.");
+  EXPECT_EQ(BoundStateWords(figures), "not exceeded by the attacks run here, but refuted by the claim check");
+}
+
+TEST(PromiseTest, ABrokenPromiseNamesTheAttackThatBrokeIt) {
+  RunFigures figures;
+  figures.of_label_party = figures.bound_tested = true;
+  figures.protection = "gaussian_label_dp(sigma=1.141)";
+  figures.run_auc_bound = 0.7;
+  figures.bound_exceeded = 1;
+  figures.excesses = {{"cut", "norm", 0.76, 0.65}};
+  EXPECT_EQ(PromiseSentence(PromiseOf(figures)),
+            "Do not rely on the limit of 70% that this run states: Gradient length (norm) at the cut layer reached an "
+            "AUC of at least 0.760, and the noise allows 0.650.");
+  figures.excesses = {{"cut", "norm"}};  // Known by an event alone.
+  EXPECT_THAT(PromiseSentence(PromiseOf(figures)), HasSubstr("states: an attack has read more than it allows."));
+  EXPECT_THAT(PromiseSentence(Of(PrivacyVerdict::kBroken, 0.7, 0.78)), HasSubstr("Here the worst attack measured"));
 }
 
 TEST(PromiseTest, EarlierRunsOfTheAccountCount) {

@@ -273,8 +273,8 @@ TEST(PolicyOutlookTest, ABudgetThatIsPlannedForAllEpochsIsKept) {
   const PolicyOutlook outlook = Foresee("marvell { run_budget { max_run_auc_bound: 0.7 } }", "", 5);
   EXPECT_EQ(outlook.action, v1::RELEASE);
   EXPECT_EQ(outlook.first_epoch, 0);
-  // 0.94 of K = 2 Phi^-1(0.7)^2 = 0.5500: Phi(sqrt(0.5170 / 2)) = 0.694.
-  EXPECT_THAT(outlook.text, HasSubstr("an AUC of at most 0.694"));
+  // 0.94 of K = 2 Phi^-1(0.7)^2 = 0.5500: Phi(sqrt(0.5170 / 2)) = 0.6944, rounded upwards.
+  EXPECT_THAT(outlook.text, HasSubstr("an AUC of at most 0.695"));
 }
 
 TEST(PolicyOutlookTest, ABudgetThatIsPlannedForFewerEpochsActsBehindThem) {
@@ -312,7 +312,7 @@ TEST(PolicyOutlookTest, FlipsCountOnce) {
   EXPECT_EQ(Foresee("label_dp { epsilon: 1 }", "max_run_auc_bound: 0.731 action: HALT", 5).first_epoch, 1);
   const PolicyOutlook outlook = Foresee("label_dp { epsilon: 1 }", "max_run_auc_bound: 0.7311 action: HALT", 5);
   EXPECT_EQ(outlook.action, v1::RELEASE);
-  EXPECT_THAT(outlook.text, HasSubstr("an AUC of at most 0.731"));
+  EXPECT_THAT(outlook.text, HasSubstr("an AUC of at most 0.732"));
   // With an account: mu = 2 Phi^-1(0.7311) = 1.232035, Phi(mu / sqrt(2)) = 0.80817 (Python's statistics.NormalDist).
   const std::vector<double> noise = {1.232035 * 1.232035};
   EXPECT_EQ(Foresee("label_dp { epsilon: 1 }", "max_run_auc_bound: 0.808 action: HALT", 5, noise).first_epoch, 1);

@@ -74,8 +74,8 @@ TEST_F(ActivationAccountRunTest, TheProvedBoundCountsOneReleaseAnEpochAndAllRuns
   ASSERT_TRUE(figures_.has_value());
   EXPECT_THAT(
       RunSummaryTable(*figures_, "", false),
-      HasSubstr("  features        guaranteed given the bottom model: AUC of any attribute at most 0.691 in this "
-                "run, 0.691 over all runs up to it\n"));
+      HasSubstr("  features        guaranteed given the bottom model: AUC of any attribute at most 0.692 in this "
+                "run, 0.692 over all runs up to it\n"));
   ASSERT_TRUE(Run().ok());
   EXPECT_EQ(AllRuns(), absl::StrCat("300 ", Bound(0.5), "; 300 ", Bound(1)));
 }

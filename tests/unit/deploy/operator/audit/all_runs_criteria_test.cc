@@ -180,7 +180,7 @@ TEST_F(AllRunsCriteriaTest, AMethodWithoutABoundLeavesTheSumOpen) {
   const Finding finding =
       Judge("max_run_auc_bound: 0.61 allowed_protections: [\"none\", \"marvell\", \"gaussian_label_dp\"]");
   EXPECT_EQ(finding.outcome, Outcome::kOpen);
-  EXPECT_EQ(finding.found, "0.600 or more: nothing bounds what run run-0 (none) released of the same labels");
+  EXPECT_EQ(finding.found, "0.601 or more: nothing bounds what run run-0 (none) released of the same labels");
   EXPECT_THAT(VerdictText(verdicts_), HasSubstr("OPEN  bound per run (conditional)"));
   EXPECT_FALSE(PolicyMet(verdicts_));
   EXPECT_FALSE(verdicts_.back().failed());
@@ -193,7 +193,7 @@ TEST_F(AllRunsCriteriaTest, AnotherTableMayHaveTheSameLabels) {
   AddFlips(1);
   EXPECT_EQ(Judge("max_run_auc_bound: 0.76").outcome, Outcome::kOpen);
   EXPECT_EQ(Judge("max_run_auc_bound: 0.76").found,
-            "0.731 or up to 0.822: the table of run run-0 (label_dp(epsilon=1)) may have the same examples, "
+            "0.732 or up to 0.822: the table of run run-0 (label_dp(epsilon=1)) may have the same examples, "
             "and no one privacy account has counted both");
   EXPECT_EQ(Judge("max_run_auc_bound: 0.83").outcome, Outcome::kMet);
 }

@@ -238,6 +238,33 @@ TEST_F(BoundCriteriaTest, TheBoundIsThatOfAllRunsWhereAnAccountCountsThem) {
   EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.75").outcome, Outcome::kNotMet);
 }
 
+// More noise in this run would not help: its own flips keep the limit, and those of the earlier run stay.
+TEST_F(BoundCriteriaTest, WhatHelpsAgainstTwoStrengthsInOneAccountIsOneStrength) {
+  party().record.run.protection = "label_dp(epsilon=0.5)";
+  party().label_releases = {{"flip", 2'000'000, 1, 0.5}};
+  for (EpochLeakRow& row : party().epoch_leaks) {
+    row.gaussian_auc_bound = 0.623;
+  }
+  party().all_runs = AllRunsRow{"0123456789abcdef", 20000, 0.76};
+  const Finding both = Judge("bound per run", "max_run_auc_bound: 0.7");
+  EXPECT_EQ(both.outcome, Outcome::kNotMet);
+  EXPECT_THAT(both.remedy, HasSubstr("the same epsilon or sigma in each"));
+  const Finding own = Judge("bound per run", "max_run_auc_bound: 0.6");
+  EXPECT_THAT(own.remedy, HasSubstr("Lower label_dp's epsilon"));
+}
+
+TEST_F(BoundCriteriaTest, AKilledRunIsHeldToTheNoiseThatItPlanned) {
+  party().record.run.protection = "label_dp(epsilon=1)";
+  party().epoch_leaks.clear();
+  party().claim_check.reset();
+  party().label_releases = {{"flip", 0, 1, 1}};
+  const Finding bound = Judge("bound per run", "max_run_auc_bound: 0.75");
+  EXPECT_EQ(bound.outcome, Outcome::kMet);
+  EXPECT_EQ(bound.found, "0.732");
+  EXPECT_EQ(Judge("bound per run", "max_run_auc_bound: 0.7").outcome, Outcome::kNotMet);
+  EXPECT_THAT(Judge("bound proved", "require_proved_bound: true").found, HasSubstr("AUC at most 0.732"));
+}
+
 // Whatever the policy says: an empty one asks for it, too.
 TEST_F(BoundCriteriaTest, ARunWhoseOwnScoresRefuteItsClaimFails) {
   ClaimCheckRow audit;

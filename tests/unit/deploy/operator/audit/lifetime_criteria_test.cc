@@ -71,7 +71,7 @@ TEST(LifetimeCriteriaTest, AnAccountThatHasCountedLessThanItsRunsSentLeavesItOpe
   const Finding finding = Judge(runs, AucBoundOf(0.3));
   EXPECT_EQ(finding.outcome, Outcome::kOpen);
   EXPECT_THAT(finding.found, HasSubstr("0.638 by the account, up to 0.691 if these runs sent the same examples"));
-  EXPECT_THAT(LifetimeLine(runs, runs.back(), 1), HasSubstr("up to 0.691"));
+  EXPECT_THAT(LifetimeLine(runs, runs.back(), 1), HasSubstr("up to 0.692"));
   EXPECT_EQ(Judge(runs, AucBoundOf(0.5) + 1e-9).outcome, Outcome::kMet);
   EXPECT_EQ(Judge(runs, AucBoundOf(0.2)).outcome, Outcome::kNotMet);
   runs.back().parties.back().all_runs->auc_bound = AucBoundOf(0.5);  // As it should have been.
@@ -102,12 +102,12 @@ TEST(LifetimeCriteriaTest, WithoutTheLedgerNothingIsDecidedAndWithoutALimitNothi
 TEST(LifetimeCriteriaTest, TheVerdictShowsBothDirectionsSideBySide) {
   LedgerRun run = RunOf("features", 0.5);
   EXPECT_THAT(VerdictText(JudgeRuns({run}, v1::AuditPolicy())),
-              HasSubstr("life-long bounds on the AUC: of a label none proved; of an example's features 0.691 given the "
+              HasSubstr("life-long bounds on the AUC: of a label none proved; of an example's features 0.692 given the "
                         "bottom model, by the non-label party's account\n"));
   run.parties.front().record.run.protection = "gaussian_label_dp(sigma=2)";
   run.parties.front().all_runs = AllRunsRow{"labels", 1000, 0.7234};
   EXPECT_THAT(VerdictText(JudgeRuns({run}, v1::AuditPolicy())),
-              HasSubstr("of a label 0.723, over all runs on these labels; of an example's features 0.691"));
+              HasSubstr("of a label 0.724, over all runs on these labels; of an example's features 0.692"));
 }
 
 }  // namespace

@@ -165,6 +165,27 @@ TEST_F(LedgerFiguresTest, ABoundThatNoAttackExceedsIsNotSaidToHold) {
           "guessing: p95 0.541"));
 }
 
+// Its noise is recorded before the first release; its epochs' rows and its claim are not there any more.
+TEST_F(LedgerFiguresTest, ARunThatWasKilledIsBoundedByTheNoiseThatItPlanned) {
+  party().record.run.protection = "label_dp(epsilon=1)";
+  party().epoch_leaks.clear();
+  for (ProtectionRow& row : party().protections) {
+    row.method = "label_dp";
+    row.sum_kl = row.auc_bound = kNan;
+  }
+  EXPECT_EQ(FiguresOf(run_).bound(), BoundState::kNoneStated);
+  party().label_releases = {{"flip", 0, 1, 1}};
+  const RunFigures flips = FiguresOf(run_);
+  EXPECT_NEAR(*flips.run_auc_bound, std::exp(1) / (1 + std::exp(1)), 1e-12);
+  EXPECT_EQ(flips.bound(), BoundState::kNotTested);
+  EXPECT_EQ(VerdictWords(flips.verdict()), "proved, not checked");
+  party().all_runs = AllRunsRow{"account", 100, 0.8};  // With other runs: the sum, and no bound of this run.
+  EXPECT_EQ(FiguresOf(run_).run_auc_bound, flips.run_auc_bound);
+  party().record.run.protection = "gaussian_label_dp(sigma=1, draws=2)";
+  party().label_releases = {{"gaussian", 1024, 2, 1}};
+  EXPECT_NEAR(*FiguresOf(run_).run_auc_bound, 0.8413447460685429, 1e-9);  // Phi(1): mu^2 = 2.
+}
+
 TEST_F(LedgerFiguresTest, ABoundThatRestsOnNoAssumptionIsCalledProved) {
   party().record.run.protection = "gaussian_label_dp(sigma=2)";
   EXPECT_EQ(BoundStateWords(FiguresOf(run_)), "not exceeded by the attacks run here");
