@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "common/matrix/matrix.h"
@@ -197,6 +198,14 @@ PositiveSystem::PositiveSystem(std::vector<double> matrix, int64_t size, double 
       factor_[i * size_ + j] = i == j ? std::sqrt(std::max(rest, least_pivot)) : rest / factor_[j * size_ + j];
     }
   }
+}
+
+double PositiveSystem::SmallestPivot() const {
+  double smallest = std::numeric_limits<double>::infinity();
+  for (int64_t i = 0; i < size_; ++i) {
+    smallest = std::min(smallest, factor_[i * size_ + i] * factor_[i * size_ + i]);
+  }
+  return smallest;
 }
 
 // Forward with the factor, then backward with its transpose; all right-hand sides at once, as columns of `right`.

@@ -126,6 +126,8 @@ class PositiveSystem {
 
   // x with matrix x = right, in place: [size, columns] by rows.
   void Solve(std::vector<double>& right, int64_t columns) const;
+  // The smallest pivot, at least `least_pivot`: near 0 if two rows of the matrix are nearly the same.
+  double SmallestPivot() const;
 
  private:
   friend class cereal::access;

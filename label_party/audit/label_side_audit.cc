@@ -8,6 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/crypto/mixed_bits.h"
+#include "common/leakage/conditional_likelihood.h"
 #include "common/leakage/linear_algebra.h"
 #include "common/status/status_macros.h"
 
@@ -48,14 +50,6 @@ absl::Status CheckShapes(const ReleasedBatch& batch, const ReleaseEvidence& evid
 constexpr double kRidge = 1e-6;             // Share of the trace: two equal directions still give a solution.
 constexpr double kIndependentPivot = 1e-4;  // Share of the mean diagonal element.
 
-// Splitmix64 (Steele, Lea and Flood, OOPSLA 2014). Not secret: it does no harm if the peer knows which pair is tried.
-uint64_t Mixed(uint64_t value) {
-  value += 0x9e3779b97f4a7c15;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
-}
-
 // Residuals [K] of one row, from its gradient.
 struct RowResiduals {
   std::vector<double> values;
@@ -66,7 +60,7 @@ struct RowResiduals {
   double sensitivity = 0;
 };
 
-// Solves (G + ridge) r = b in place by Cholesky's decomposition. G [K, K] row by row, symmetric, positive semidefinite.
+// r with (G + ridge) r = `right`. G [K, K] row by row, symmetric, positive semidefinite.
 RowResiduals Solve(std::vector<double> gram, std::vector<double> right) {
   const size_t k = right.size();
   double trace = 0;
@@ -78,36 +72,17 @@ RowResiduals Solve(std::vector<double> gram, std::vector<double> right) {
   if (!(trace > 0) || !std::isfinite(trace)) {
     return residuals;
   }
-  residuals.known = residuals.exact = true;
-  double least_pivot = trace;
+  const double ridge = kRidge * trace;
   for (size_t i = 0; i < k; ++i) {
-    for (size_t j = 0; j <= i; ++j) {
-      double sum = gram[i * k + j] + (i == j ? kRidge * trace : 0);
-      for (size_t l = 0; l < j; ++l) {
-        sum -= gram[i * k + l] * gram[j * k + l];
-      }
-      gram[i * k + j] = i == j ? std::sqrt(std::max(sum, std::numeric_limits<double>::min())) : sum / gram[j * k + j];
-      least_pivot = i == j ? std::min(least_pivot, gram[i * k + i]) : least_pivot;
-      // A pivot that small is the ridge's: two directions are the same up to rounding.
-      if (i == j && sum - kRidge * trace < kIndependentPivot * trace / static_cast<double>(k)) {
-        residuals.exact = false;
-      }
-    }
+    gram[i * k + i] += ridge;
   }
-  for (size_t i = 0; i < k; ++i) {
-    for (size_t l = 0; l < i; ++l) {
-      right[i] -= gram[i * k + l] * right[l];
-    }
-    right[i] /= gram[i * k + i];
-  }
-  for (size_t i = k; i-- > 0;) {
-    for (size_t l = i + 1; l < k; ++l) {
-      right[i] -= gram[l * k + i] * right[l];
-    }
-    right[i] /= gram[i * k + i];
-  }
+  const PositiveSystem system(std::move(gram), static_cast<int64_t>(k), std::numeric_limits<double>::min());
+  system.Solve(right, /*columns=*/1);
+  residuals.known = true;
+  // A pivot that small is the ridge's: two directions are the same up to rounding.
+  residuals.exact = system.SmallestPivot() - ridge >= kIndependentPivot * trace / static_cast<double>(k);
   residuals.values = std::move(right);
-  residuals.sensitivity = std::sqrt(static_cast<double>(k)) / least_pivot;
+  residuals.sensitivity = std::sqrt(static_cast<double>(k) / system.SmallestPivot());
   return residuals;
 }
 
@@ -304,8 +279,10 @@ LabelCandidates CandidatesOf(const Task& task, float label, uint32_t position) {
     case Task::Kind::kBinary:
       break;
     case Task::Kind::kMultiClass: {
-      // By position, so that it is the same class in all epochs: their evidence must add up.
-      const auto drawn = static_cast<float>(Mixed(position) % static_cast<uint64_t>(task.classes - 1));
+      // By position, so that it is the same class in all epochs: their evidence must add up. It does no harm if the
+      // peer knows which pair is tried.
+      const auto drawn =
+          static_cast<float>(MixBits(position + kMixIncrement) % static_cast<uint64_t>(task.classes - 1));
       const float other = drawn < label ? drawn : drawn + 1;
       return {std::min(label, other), std::max(label, other)};
     }

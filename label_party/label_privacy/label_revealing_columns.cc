@@ -17,6 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
+#include "common/crypto/mixed_bits.h"
 #include "common/dataset/features.h"
 #include "common/leakage/summary.h"
 #include "label_party/label_privacy/boosted_trees.h"
@@ -36,12 +37,7 @@ constexpr size_t kNamedColumns = 3;
 constexpr double kNamedGain = 0.1;  // Of all gain, for a column to be named.
 
 // 0 or 1. Not the parity of `i`: labels may come in turns, and a half would then say the label of all its rows.
-size_t HalfOf(size_t i) {
-  uint64_t bits = i + 0x9e3779b97f4a7c15;  // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
-  bits = (bits ^ bits >> 27) * 0x94d049bb133111eb;
-  return static_cast<size_t>(bits >> 63);
-}
+size_t HalfOf(size_t i) { return static_cast<size_t>(MixBits(i + kMixIncrement) >> 63); }
 
 std::vector<uint32_t> EvenlySpacedRows(const Dataset& data) {
   // Every column is ranked once for each class: a start should not take minutes for hundreds of them.

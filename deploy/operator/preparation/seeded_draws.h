@@ -4,15 +4,9 @@
 
 #include <cstdint>
 
-namespace splitveil {
+#include "common/crypto/mixed_bits.h"
 
-// SplitMix64's output function: a bijection of 64-bit words that spreads every bit (Steele, Lea, Flood, "Fast
-// splittable pseudorandom number generators", OOPSLA 2014, section 4).
-inline uint64_t MixBits(uint64_t word) {
-  word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9;
-  word = (word ^ (word >> 27)) * 0x94d049bb133111eb;
-  return word ^ (word >> 31);
-}
+namespace splitveil {
 
 // SplitMix64 with distributions of its own, because those of the standard library differ between implementations: one
 // seed gives one file everywhere. Predictable: for generating and shuffling data only, never for privacy or keys. Not
@@ -20,9 +14,9 @@ inline uint64_t MixBits(uint64_t word) {
 class SeededDraws {
  public:
   // Different streams of one seed are independent for practical purposes.
-  SeededDraws(uint64_t seed, uint64_t stream) : state_(MixBits(seed ^ MixBits(stream + kIncrement))) {}
+  SeededDraws(uint64_t seed, uint64_t stream) : state_(MixBits(seed ^ MixBits(stream + kMixIncrement))) {}
 
-  uint64_t Word() { return MixBits(state_ += kIncrement); }
+  uint64_t Word() { return MixBits(state_ += kMixIncrement); }
   // Uniform in [0, 1), a multiple of 2^-53.
   double Uniform() { return static_cast<double>(Word() >> 11) * 0x1p-53; }
   // Uniform in [0, bound), bound > 0. The bias is below bound / 2^64.
@@ -31,8 +25,6 @@ class SeededDraws {
   }
 
  private:
-  static constexpr uint64_t kIncrement = 0x9e3779b97f4a7c15;
-
   uint64_t state_;
 };
 
