@@ -176,7 +176,7 @@ absl::Status TextError(absl::string_view name, const std::string& text, const Fi
   if (unknown_field && type != nullptr) {
     what = absl::StrCat("expected ", KnownFields(*type, place.field), ", found ", Found(token));
   } else if (absl::StartsWith(message, "Non-repeated field")) {
-    what = "expected the field once, found it again";
+    what = "the field is set twice: keep one";
   } else if (absl::StartsWith(message, "Field ") && field != nullptr && field->real_containing_oneof() != nullptr) {
     what = absl::StrCat("expected only one of ", OneofNames(*field->real_containing_oneof()), ", found ", place.field,
                         " beside ", NameOfOther(message));
@@ -217,10 +217,10 @@ absl::StatusOr<std::string> ReadTextConfig(const std::string& path) {
   std::error_code error;
   const std::filesystem::file_status file = std::filesystem::status(path, error);
   if (!std::filesystem::exists(file)) {
-    return absl::NotFoundError(absl::StrCat(path, ": expected a configuration file, found nothing of that name"));
+    return absl::NotFoundError(absl::StrCat(path, ": no such file"));
   }
   if (std::filesystem::is_directory(file)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": expected a configuration file, found a folder"));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is a folder, not a configuration file"));
   }
   const std::uintmax_t bytes = std::filesystem::is_regular_file(file) ? std::filesystem::file_size(path, error) : 0;
   // Only regular files have a size; a pipe (`<(...)`) is read to its end.

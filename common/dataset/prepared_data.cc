@@ -21,9 +21,11 @@ absl::Status CheckOwner(const Dataset& data, const v1::RunAgreement& agreement, 
   if (data.has_labels() == labels_expected || (labels_expected && !IsSplit(agreement))) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(data.path(), labels_expected ? ": expected the label party's data, with labels, found data without"
-                                                : ": expected the non-label party's data, found data with labels"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      data.path(),
+      labels_expected
+          ? ": has no labels, so it is not the label party's data: set party.dataset.path to this party's own"
+          : ": has labels, so it is not the non-label party's data: set party.dataset.path to this party's own"));
 }
 
 // By group or time: what the data were split by is what is agreed.
@@ -32,9 +34,11 @@ absl::Status CheckSplitByTables(const Dataset& data, const v1::RunAgreement& agr
   // A part that was drawn by group or time is in the file; otherwise both parties compute it from the ids.
   if (prepared.split_by_group() != agreement.split_by_group()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        data.path(), ": split_by_group: expected data prepared from a table ",
-        agreement.split_by_group() ? "with a column of kind GROUP as in the run agreement, found one without"
-                                   : "without a column of kind GROUP as in the run agreement, found one with"));
+        data.path(), ": split_by_group: ",
+        agreement.split_by_group() ? "the run agreement splits by group, but the table that these data were prepared "
+                                     "from has no column of kind GROUP: mark one in its schema and prepare it again"
+                                   : "the table that these data were prepared from has a column of kind GROUP, but the "
+                                     "run agreement does not split by group: set split_by_group in it"));
   }
   if (prepared.test_after() != agreement.test_after()) {
     return absl::InvalidArgumentError(absl::StrCat(data.path(), ": test_after: expected data prepared for \"",

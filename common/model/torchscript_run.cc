@@ -303,9 +303,9 @@ absl::Status TryRowsApart(const TorchScriptOptions& options, const LayeredForwar
   return at::equal(first_rows[0], first_rows[1])
              ? absl::OkStatus()
              : absl::InvalidArgumentError(
-                   "expected a row's output in training to depend on that row alone, because the protection adds noise "
-                   "to each row by its own gradient, found that it depends on other rows (batch normalisation): use "
-                   "layer normalisation, or a protection other than iso, max_norm and marvell");
+                   "in training a row's output depends on other rows (batch normalisation), but the protection adds "
+                   "noise to each row by its own gradient: use layer normalisation, or a protection other than iso, "
+                   "max_norm and marvell");
 }
 
 absl::Status TryPrediction(const TorchScriptOptions& options, const LayeredForward& forward,
@@ -317,8 +317,8 @@ absl::Status TryPrediction(const TorchScriptOptions& options, const LayeredForwa
   // A tolerance, since products of matrices of different sizes are rounded differently.
   if (!at::allclose(few_run.output, more_run.output.narrow(0, 0, few_run.output.size(0)), 1e-4, 1e-4)) {
     return absl::InvalidArgumentError(
-        "expected a row's output in eval mode to depend on that row alone, found that it depends on other rows or on "
-        "chance: script the module, or trace it in eval mode");
+        "in eval mode a row's output changes with the other rows, or by chance: script the module, or trace it in eval "
+        "mode");
   }
   return absl::OkStatus();
 }

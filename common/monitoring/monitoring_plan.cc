@@ -58,8 +58,9 @@ absl::StatusOr<Digest> ReadToken(const std::string& field, const std::string& pa
   struct stat found = {};
   if (stat(path.c_str(), &found) == 0 && (found.st_mode & kOthers) != 0) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%s: %s: expected a token that nobody but its owner may read (0600), found mode %03o", field,
-                        path, found.st_mode & 0777));
+        absl::StrFormat("%s: %s: users other than its owner may read this token (mode %03o): chmod 600, or make a new "
+                        "one if any of them has",
+                        field, path, found.st_mode & 0777));
   }
   absl::StatusOr<std::string> contents = ReadFile(path);
   SPLITVEIL_RETURN_IF_ERROR(Within(field, contents.status()));

@@ -75,7 +75,7 @@ void KeepFileForOwnerAlone(const std::string& path) {
   if (facts.st_uid == geteuid() && chmod(path.c_str(), S_IRUSR | S_IWUSR) == 0) {
     LogWarning(path, ": now readable by its owner only (0600); its mode was ", mode, ", so others may have read it");
   } else {
-    LogWarning(path, ": expected a file that nobody but its owner may read, found mode ", mode);
+    LogWarning(path, ": users other than its owner may read it (mode ", mode, "): let its owner chmod it to 600");
   }
 }
 

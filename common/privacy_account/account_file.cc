@@ -134,9 +134,9 @@ absl::StatusOr<Release> FindRelease(const Releases& releases, int64_t number) {
   const auto found = releases.find(number);
   return found != releases.end() ? absl::StatusOr<Release>(found->second)
                                  : absl::DataLossError(absl::StrCat(
-                                       "expected the strength of every release, found number ", number,
-                                       " without one: the file is damaged; restore its latest backup, and count again "
-                                       "what was released since"));
+                                       "release number ", number,
+                                       " has no strength: the file is damaged; restore its latest backup, and count "
+                                       "again what was released since"));
 }
 
 absl::StatusOr<int64_t> NumberOf(SqliteDatabase& database, absl::string_view label_set, LabelKind kind,

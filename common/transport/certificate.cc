@@ -308,8 +308,8 @@ absl::Status CheckKeyIsOwners(const std::string& path) {
   return (facts.st_mode & others) == 0
              ? absl::OkStatus()
              : absl::InvalidArgumentError(
-                   absl::StrFormat("%s: expected a private key that nobody but its owner may read, found mode %04o; "
-                                   "chmod 600, and a new key where others may have read this one",
+                   absl::StrFormat("%s: users other than its owner may read this private key (mode %04o): chmod 600, "
+                                   "or make a new one if any of them has",
                                    path, facts.st_mode & 07777));
 }
 

@@ -323,7 +323,7 @@ absl::Status CompletionAudit::CheckRepeated(const v1::ScoreExamplesRequest& requ
   // Different scores for a chunk that was taken would let the peer choose among its attempts.
   return std::equal(scores.row(0).begin(), scores.row(0).end(), all.end() - static_cast<std::ptrdiff_t>(chunk))
              ? absl::OkStatus()
-             : absl::FailedPreconditionError("ScoreExamples: expected the next chunk or the same again, found others");
+             : absl::FailedPreconditionError("ScoreExamples: is neither the next chunk nor the last one again");
 }
 
 absl::Status CompletionAudit::Record(v1::Attack attack, const std::vector<float>& scores) const {

@@ -52,8 +52,7 @@ absl::StatusOr<std::vector<absl::string_view>> SplitRaw(absl::string_view raw, i
 
 absl::StatusOr<std::vector<absl::string_view>> IdsOf(const ModelInferRequest& request, int64_t most) {
   if (request.inputs_size() != 1 || request.inputs(0).name() != kId) {
-    return absl::InvalidArgumentError(
-        "inputs: give one, \"id\": the stored values of a row cannot be replaced in a request");
+    return absl::InvalidArgumentError("inputs: give \"id\" alone: a request cannot replace the stored values of a row");
   }
   const ModelInferRequest::InferInputTensor& input = request.inputs(0);
   std::vector<absl::string_view> ids(input.contents().bytes_contents().begin(),

@@ -173,7 +173,7 @@ absl::Status RunPrediction::Store(uint32_t batch, ConstMatrixView activations) {
   }
   // A stream that broke may still have had a message on its way when the next one began.
   if (version_ == nullptr || version_->rows() != int64_t{batch} * run_->context.agreement.batch_size()) {
-    return absl::FailedPreconditionError("prediction: another stream has begun in place of this one");
+    return absl::FailedPreconditionError("prediction: a newer stream has replaced this one");
   }
   return run_->end.EndUnlessOk(version_->Append(activations));
 }

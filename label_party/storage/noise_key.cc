@@ -27,7 +27,8 @@ absl::StatusOr<SecretKey> Read(const std::string& path) {
   // Checked before it is read: a key that others could read may already be known.
   if (stat(path.c_str(), &found) == 0 && (found.st_mode & kOthers) != 0) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "%s: expected a key that nobody but its owner may read, found mode %03o", path, found.st_mode & 0777));
+        "%s: users other than its owner may read this key (mode %03o): chmod 600, if none of them has read it", path,
+        found.st_mode & 0777));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(std::string contents, ReadFile(path));
   KeyBytes bytes = {};

@@ -132,7 +132,10 @@ absl::Status RunRecords::CheckMayStartNew(const std::string& resumed_from) const
     const bool is_counted = journal.ok() && journal->IsCountedBy(run_->account_id);
     SPLITVEIL_ASSIGN_OR_RETURN(const bool adds_up, AddsUp(path, resumed_from));
     if (!is_counted && !adds_up) {
-      LogWarning(path, ": says that gradients were released, and is not settled");  // The error goes to the peer, too.
+      LogWarning(
+          path,
+          ": an interrupted run has released gradients, and nothing has settled that since");  // The error goes to the
+                                                                                               // peer, too.
       return absl::FailedPreconditionError(
           "unfinished: a run was interrupted after gradients were sent, and the parties have no checkpoint of it and "
           "of this agreement in common: a new run would release its examples again with different noise. Restore the "

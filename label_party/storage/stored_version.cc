@@ -120,12 +120,13 @@ absl::StatusOr<StoredVersion> OpenVersion(const std::string& folder, int64_t num
       activations.size() % (sizeof(float) * static_cast<size_t>(width)) != 0 ||
       std::any_of(version.rows.begin(), version.rows.end(),
                   [&](uint32_t row) { return row >= version.data->rows(); })) {
-    return absl::InvalidArgumentError(absl::StrCat(path, kActivations, ": its parts contradict each other"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, kActivations, ": is damaged, or was changed: store a version again"));
   }
   if (version.header.dataset_sha256() != AsBytes(version.data->digest()) ||
       version.header.checkpoint_sha256() != checkpoint_sha256) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": expected the checkpoint and the data that it was stored with, found other ones"));
+        absl::StrCat(path, ": was stored with a different checkpoint or different data: store a version of these"));
   }
   version.activations = {reinterpret_cast<const float*>(activations.data()), n, width};
   version.file->ReleaseMemory();  // The digest has read all of it.

@@ -45,7 +45,7 @@ absl::Status CheckTaskOf(const v1::RunAgreement& agreement, const Dataset& data,
   // The audit of several outputs reads directions that clipping would not keep.
   if (config.clip_cut_gradients() > 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "clip_cut_gradients: expected 0, as the labels are not of two classes, found ", config.clip_cut_gradients()));
+        "clip_cut_gradients: works with labels of two classes only: remove it, found ", config.clip_cut_gradients()));
   }
   if (data.task().kind == Task::Kind::kRegression && config.has_early_stopping() &&
       config.early_stopping().metric() == v1::EarlyStopping::AUC) {

@@ -126,8 +126,8 @@ TEST_F(CheckTest, DryRunNamesEveryProblemNotOnlyTheFirst) {
 TEST_F(CheckTest, DryRunRefusesTheOtherPartysData) {
   run_.label_config.mutable_party()->mutable_dataset()->set_path("nonlabel_party.data");
   run_.nonlabel_config.mutable_party()->mutable_dataset()->set_path("label_party.data");
-  ExpectProblems("label_party", {"problem  data", "expected the label party's data, with labels"});
-  ExpectProblems("nonlabel_party", {"problem  data", "expected the non-label party's data"});
+  ExpectProblems("label_party", {"problem  data", "it is not the label party's data"});
+  ExpectProblems("nonlabel_party", {"problem  data", "it is not the non-label party's data"});
 }
 
 TEST_F(CheckTest, DryRunForeseesAPolicyThatWouldHaltTheRun) {
@@ -204,8 +204,8 @@ TEST_F(CheckTest, RefusesDataThatAreNotThere) {
 TEST_F(CheckTest, RefusesTheOtherPartysData) {
   run_.label_config.mutable_party()->mutable_dataset()->set_path("nonlabel_party.data");
   run_.nonlabel_config.mutable_party()->mutable_dataset()->set_path("label_party.data");
-  ExpectRefused("label_party", "nonlabel_party.data: expected the label party's data, with labels, found data without");
-  ExpectRefused("nonlabel_party", "label_party.data: expected the non-label party's data, found data with labels");
+  ExpectRefused("label_party", "nonlabel_party.data: has no labels, so it is not the label party's data");
+  ExpectRefused("nonlabel_party", "label_party.data: has labels, so it is not the non-label party's data");
 }
 
 TEST_F(CheckTest, RefusesDataOfAnotherSplitAndModelsThatDoNotFitThem) {

@@ -167,9 +167,8 @@ TEST_F(HeldOutPartsTest, APartyWhoseTableHasNoGroupsIsRefusedByItsOwnProgram) {
   const ChildResult result = RunChild({BinDir() + "/label_party", "--agreement=" + run_.folder + "/label_run.textproto",
                                        "--config=" + run_.folder + "/label_party.textproto", "--check"});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.err,
-              HasSubstr("split_by_group: expected data prepared from a table with a column of kind GROUP as "
-                        "in the run agreement, found one without"));
+  EXPECT_THAT(result.err, HasSubstr("split_by_group: the run agreement splits by group, but the table that these data "
+                                    "were prepared from has no column of kind GROUP"));
 }
 
 // What other runs have released of the rows after the date is no matter of a run that trains on those before it.

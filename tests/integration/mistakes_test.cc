@@ -280,7 +280,7 @@ TEST_F(RunMistakesTest, SharedExamplesOfOneClassAreNoSuccessAndThePeerIsNotTold)
   Prepare("label_party", Table("a", true));
   std::string table = "id,age,town\n";
   for (int i = 0; i < kRows; ++i) {
-    absl::StrAppend(&table, i % 3 == 0 ? "" : absl::StrCat("a", i, ",30,x\n"));  // Whoever bought nothing.
+    absl::StrAppend(&table, i % 3 == 0 ? "" : absl::StrCat("a", i, ",30,x\n"));  // Of customers who bought nothing.
   }
   Prepare("nonlabel_party", table);
   StartBoth();
@@ -303,7 +303,7 @@ TEST_F(RunMistakesTest, ColumnsThatNoLayerReadsAreRefused) {
 TEST_F(RunMistakesTest, FilesThatAreNotThereOrOfTheOtherPartyAreNamed) {
   v1::Dataset& dataset = *run_.label_config.mutable_party()->mutable_dataset();
   dataset.set_path("nonlabel_party.data");
-  ExpectCheckRefuses("nonlabel_party.data: expected the label party's data, with labels, found data without");
+  ExpectCheckRefuses("nonlabel_party.data: has no labels, so it is not the label party's data");
   dataset.set_path("absent.data");
   ExpectCheckRefuses("absent.data: cannot be opened: No such file or directory");
   dataset.set_path("label_party.data");

@@ -46,8 +46,8 @@ absl::StatusOr<ExitCode> Certificates(const CertificatesFlags& flags) {
     }
   }
   if (absl::EqualsIgnoreCase(flags.label, flags.nonlabel)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("command line: --nonlabel: expected a name other than --label's, found \"", flags.nonlabel, "\""));
+    return absl::InvalidArgumentError(absl::StrCat("command line: --label, --nonlabel: both are \"", flags.nonlabel,
+                                                   "\": give each party a name of its own"));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const CertifiedKey authority, CreateAuthority(kAuthorityName, flags.days));
   std::vector<NewFile> files;

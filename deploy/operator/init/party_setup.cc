@@ -161,8 +161,8 @@ absl::Status CheckProtection(const PartySetupOptions& options, const v1::TableSc
                  options.choices.protection != "marvell"
              ? absl::OkStatus()
              : absl::InvalidArgumentError(
-                   absl::StrCat("command line: --protection: expected gaussian_label_dp, or none, as ",
-                                options.schema.label, " is no label of two values, found marvell"));
+                   absl::StrCat("command line: --protection: marvell needs a label of two values, and ",
+                                options.schema.label, " is none: use gaussian_label_dp, or none"));
 }
 
 // The peer's certificate, to be pinned: LoadTlsIdentity checks it again before every run.

@@ -220,7 +220,7 @@ absl::StatusOr<std::string> AddTarget(const std::string& path, const ColumnProfi
   }
   const int64_t others = column.texts() - column.numbers();
   if (!MayLeaveOut(others, column, flags)) {
-    return Unclear(path, column.name(), "expected numbers to be predicted, found other texts among them");
+    return Unclear(path, column.name(), "a target must be a number, and some cells are not");
   }
   schema.set_target_minimum(minimum);
   schema.set_target_maximum(maximum);

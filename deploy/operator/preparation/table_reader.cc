@@ -171,7 +171,7 @@ absl::Status TableReader::AssignRoles() {
   }
   // A row has one layout whatever file it comes from; only the order of columns may differ.
   if (next_path_ > 1 && !SameColumns(columns, columns_)) {
-    return lines_->ErrorAt(1, "expected the same columns as in the first file, found others");
+    return lines_->ErrorAt(1, "its columns differ from those of the first file");
   }
   columns_ = std::move(columns);
   set_profile(profile_);  // Each file may order its columns differently.

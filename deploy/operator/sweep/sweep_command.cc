@@ -106,7 +106,7 @@ absl::Status AnnounceDebit(const std::vector<Cell>& cells, const SweepOptions& o
   if (debit.counts && !options.debit_account) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.config_path, ": ", debit.words,
-                     "; expected --debit_account, which allows it, or a label party's configuration without "
+                     "; add --debit_account to allow it, or use a label party's configuration without "
                      "privacy_account, whose runs have accounts in their own folders"));
   }
   if (!debit.words.empty()) {

@@ -376,7 +376,7 @@ absl::StatusOr<std::vector<SweepRun>> PlanSweep(const std::string& config_path) 
     SPLITVEIL_RETURN_IF_ERROR(Within(config_path, Within(protection.name, SelfTestProtection(protection.config))));
   }
   if (std::set<uint64_t>(config.seeds().begin(), config.seeds().end()).size() != config.seeds_size()) {
-    return absl::InvalidArgumentError(absl::StrCat(config_path, ": seeds: expected each seed once, found one again"));
+    return absl::InvalidArgumentError(absl::StrCat(config_path, ": seeds: a seed is listed twice: list each once"));
   }
   const absl::StatusOr<std::vector<SweepCell>> cells = CrossVariants(*protections, config);
   SPLITVEIL_RETURN_IF_ERROR(Within(config_path, cells.status()));

@@ -185,7 +185,7 @@ absl::StatusOr<std::optional<PrivateChoice>> PlanChoice(const TuneOptions& optio
       ": all trials train on the noised labels of one run, which it counts once and not again when that run follows; "
       "the choice is counted on the validation part, at the strength of the run");
   if (!options.debit_account) {
-    return absl::InvalidArgumentError(absl::StrCat(cost, "; expected --debit_account, which allows it"));
+    return absl::InvalidArgumentError(absl::StrCat(cost, "; add --debit_account to allow it"));
   }
   std::fprintf(stderr, "%s\n", cost.c_str());
   return std::optional<PrivateChoice>(std::move(choice));

@@ -113,12 +113,14 @@ TEST_F(StoredVersionTest, AnotherVersionsPartsAreRefused) {
   ASSERT_TRUE(writer->Publish().ok());
   const std::string checkpoint = folder_ + "/1/label_party.checkpoint", data = folder_ + "/1/label_party.data";
   ASSERT_TRUE(WriteSectionFile(checkpoint, {{"state", "other weights"}}).ok());
-  EXPECT_THAT(std::string(OpenVersion(folder_, 1).status().message()), HasSubstr("found other ones"));
+  EXPECT_THAT(std::string(OpenVersion(folder_, 1).status().message()),
+              HasSubstr("a different checkpoint or different data"));
   std::filesystem::copy_file(checkpoint_, checkpoint, std::filesystem::copy_options::overwrite_existing);
   ASSERT_TRUE(OpenVersion(folder_, 1).ok());
   std::filesystem::remove(data);
   std::filesystem::copy_file(run_.folder + "/nonlabel_party.data", data);
-  EXPECT_THAT(std::string(OpenVersion(folder_, 1).status().message()), HasSubstr("found other ones"));
+  EXPECT_THAT(std::string(OpenVersion(folder_, 1).status().message()),
+              HasSubstr("a different checkpoint or different data"));
   std::filesystem::remove(data);
   EXPECT_EQ(OpenVersion(folder_, 1).status().code(), absl::StatusCode::kNotFound);
   std::filesystem::copy_file(run_.folder + "/label_party.data", data);

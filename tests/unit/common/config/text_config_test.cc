@@ -134,9 +134,8 @@ TEST(TextConfigTest, UnspecifiedEnumValueIsRefused) {
 
 TEST(TextConfigTest, RepeatedSingularFieldIsRefused) {
   EXPECT_EQ(AgreementError("cut_width: 4\ncut_width: 4"),
-            "run.textproto:2:1: cut_width: expected the field once, found it again");
-  EXPECT_EQ(AgreementError("audit { } audit { }"),
-            "run.textproto:1:11: audit: expected the field once, found it again");
+            "run.textproto:2:1: cut_width: the field is set twice: keep one");
+  EXPECT_EQ(AgreementError("audit { } audit { }"), "run.textproto:1:11: audit: the field is set twice: keep one");
 }
 
 TEST(TextConfigTest, SecondMemberOfAOneofIsRefused) {

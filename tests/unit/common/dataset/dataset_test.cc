@@ -419,9 +419,10 @@ TEST(PreparedDataTest, RefusesDataOfAnotherSplitWithBothValues) {
               HasSubstr("validation_fraction: expected data prepared for 0.125 as in the run agreement, found 0"));
   agreement.set_validation_fraction(0);
   agreement.set_split_by_group(true);
-  EXPECT_THAT(std::string(CheckSplit(*data, agreement).message()),
-              HasSubstr("split_by_group: expected data prepared from a table with a column of kind GROUP as in the run "
-                        "agreement, found one without"));
+  EXPECT_THAT(
+      std::string(CheckSplit(*data, agreement).message()),
+      HasSubstr("split_by_group: the run agreement splits by group, but the table that these data were prepared "
+                "from has no column of kind GROUP"));
   agreement.set_split_by_group(false);
   agreement.set_test_after("2024-06-01");
   EXPECT_THAT(std::string(CheckSplit(*data, agreement).message()),
@@ -508,12 +509,14 @@ TEST(PreparedDataTest, RefusesTheOtherPartysData) {
   agreement.set_test_fraction(0);
   agreement.set_validation_fraction(0);
   EXPECT_EQ(OpenPreparedData(party, agreement, PreparedFor::kNonLabelParty).status().message(),
-            folder.Path("data") + ": expected the non-label party's data, found data with labels");
+            folder.Path("data") +
+                ": has labels, so it is not the non-label party's data: set party.dataset.path to this party's own");
   parts.preprocessing.clear_positives();
   parts.sections["labels"].clear();
   parts.Write(folder);
   EXPECT_EQ(std::string(OpenPreparedData(party, agreement, PreparedFor::kLabelParty).status().message()),
-            folder.Path("data") + ": expected the label party's data, with labels, found data without");
+            folder.Path("data") +
+                ": has no labels, so it is not the label party's data: set party.dataset.path to this party's own");
 }
 
 std::string DigestOf(const std::vector<std::string>& values, const std::string& asked = "sex") {

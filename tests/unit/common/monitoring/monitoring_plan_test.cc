@@ -71,7 +71,7 @@ TEST_F(MonitoringPlanTest, ANameIsNoAddress) {
 
 TEST_F(MonitoringPlanTest, ATokenIsALineOfItsOwnersAlone) {
   WriteToken("0123456789abcdef", std::filesystem::perms(0640));
-  ExpectRefused(Plan("127.0.0.1:1", "token"), "nobody but its owner may read (0600), found mode 640");
+  ExpectRefused(Plan("127.0.0.1:1", "token"), "users other than its owner may read this token (mode 640)");
   for (const char* bad : {"short\n", "0123456789abcdef \n", "0123456789abcdef\nmore\n", ""}) {
     WriteToken(bad);
     ExpectRefused(Plan("127.0.0.1:1", "token"), "expected one line of 16 to 256 printable characters");

@@ -82,7 +82,7 @@ TEST_F(NoiseKeyTest, ThatOthersMayReadIsRefused) {
   ASSERT_EQ(chmod(path_.c_str(), 0640), 0);
   for (const absl::Status& status : {OpenNoiseKey(path_, false).status(), CheckNoiseKey(path_)}) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("nobody but its owner may read, found mode 640"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("users other than its owner may read this key (mode 640)"));
   }
 }
 

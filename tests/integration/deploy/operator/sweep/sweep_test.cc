@@ -137,7 +137,7 @@ TEST_F(SweepTest, CountsInAKeptPrivacyAccountOnlyWhereItIsTold) {
   ChildResult sweep = Sweep();
   EXPECT_EQ(sweep.exit_code, 2) << sweep.err;
   EXPECT_THAT(sweep.err, AllOf(HasSubstr("privacy account " + account), HasSubstr("sigma 1.348"),
-                               HasSubstr("0.500 now, 0.700 then, limit 1"), HasSubstr("expected --debit_account")));
+                               HasSubstr("0.500 now, 0.700 then, limit 1"), HasSubstr("add --debit_account")));
   EXPECT_THAT(Sweep({"--dry_run"}).out, HasSubstr("0.500 now, 0.700 then"));
   EXPECT_FALSE(std::filesystem::exists(account));
   EXPECT_FALSE(std::filesystem::exists(ResultPath("none-seed1")));

@@ -117,9 +117,9 @@ TEST_F(TuneTest, CostsAsMuchAsTheRunUnderAGuarantee) {
   files_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_max_run_auc_bound(0.7);
   files_.label_config.mutable_privacy_account()->set_path(Path("labels.account.db"));
   files_.label_config.mutable_privacy_account()->set_label_set("June");
-  // Nothing more than one run: whoever counts twice is halted.
+  // Nothing more than one run: a search that counts twice is halted.
   files_.label_config.mutable_privacy_account()->set_max_lifetime_auc_bound(0.7001);
-  EXPECT_THAT(Tune(/*trials=*/2).err, HasSubstr("expected --debit_account"));
+  EXPECT_THAT(Tune(/*trials=*/2).err, HasSubstr("add --debit_account"));
   EXPECT_FALSE(std::filesystem::exists(Path("labels.account.db")));
 
   const ChildResult tune = Tune(/*trials=*/2, {"--debit_account"});
@@ -134,7 +134,7 @@ TEST_F(TuneTest, CostsAsMuchAsTheRunUnderAGuarantee) {
                 HasSubstr("release_head_predicts: true"));
   }
   // Another search on the same labels would choose by them again: the validation part has no second choice left.
-  ASSERT_EQ(Tune(/*trials=*/2, {"--debit_account"}).out, tune.out);  // The same one chooses nothing anew.
+  ASSERT_EQ(Tune(/*trials=*/2, {"--debit_account"}).out, tune.out);  // The same one does not choose again.
   std::filesystem::remove(Path("out/choice"));
   const ChildResult second = Tune(/*trials=*/2, {"--debit_account"});
   EXPECT_THAT(second.err, HasSubstr("max_lifetime_auc_bound"));

@@ -117,7 +117,7 @@ TEST_F(CertificatesTest, FailsOnNamesThatAreNotHosts) {
 
 TEST_F(CertificatesTest, FailsOnOneNameForBoth) {
   EXPECT_THAT(ExpectError(2, {"certificates", "--out=" + out_, "--label=same.example", "--nonlabel=SAME.example"}),
-              HasSubstr("--nonlabel: expected a name other than --label's"));
+              HasSubstr("--label, --nonlabel: both are"));
 }
 
 TEST_F(CertificatesTest, FailsOnDaysOutOfRange) {

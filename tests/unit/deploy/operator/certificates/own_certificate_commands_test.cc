@@ -77,8 +77,8 @@ TEST_F(OwnCertificateCommandsTest, AnAuthoritysKeyThatOthersMayReadSignsNothing)
                                          "--authority_key=" + At("authority/authority.key"),
                                          "--out=" + At("bank/own.pem")};
   ASSERT_EQ(chmod(At("authority/authority.key").c_str(), 0640), 0);
-  EXPECT_THAT(ExpectError(2, sign), HasSubstr("authority.key: expected a private key that nobody but its owner may "
-                                              "read, found mode 0640"));
+  EXPECT_THAT(ExpectError(2, sign),
+              HasSubstr("authority.key: users other than its owner may read this private key (mode 0640)"));
   EXPECT_FALSE(std::filesystem::exists(At("bank/own.pem")));
   ASSERT_EQ(chmod(At("authority/authority.key").c_str(), 0600), 0);
   ExpectDone(sign);

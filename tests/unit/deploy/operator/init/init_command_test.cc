@@ -118,7 +118,7 @@ TEST_F(InitCommandTest, PrivateFilesAreTheOwnersAlone) {
   for (const char* name : {"own.pem", "run.textproto"}) {
     EXPECT_EQ(ModeOf(At(std::string("bank/") + name)), 0644) << name;
   }
-  EXPECT_EQ(ModeOf(At("bank")), 0755) << "whoever may write to it may replace the certificate";
+  EXPECT_EQ(ModeOf(At("bank")), 0755) << "a user who may write to it may replace the certificate";
 }
 
 TEST_F(InitCommandTest, PrintsNoCellOfTheTable) {
@@ -318,7 +318,7 @@ TEST_F(InitCommandTest, FailsForAProtectionThatTheLabelCannotHave) {
   EXPECT_THAT(RunTool(Changed(Bank({"--class=b0", "--class=b1", "--class=b2", "--protection=marvell"}),
                               "--label=defaulted", "--label=branch"))
                   .err,
-              HasSubstr("--protection: expected gaussian_label_dp, or none, as branch is no label of two values"));
+              HasSubstr("--protection: marvell needs a label of two values, and branch is none"));
   EXPECT_FALSE(std::filesystem::exists(At("bank")));
 }
 

@@ -56,7 +56,8 @@ TEST_F(SweepCommandTest, FailsOnFlagsItCannotUse) {
   EXPECT_THAT(ExpectError(2, Sweep("--jobs=-1")), HasSubstr("--jobs"));
   EXPECT_THAT(ExpectError(2, {"sweep", "--config=a"}), HasSubstr("--out"));
   EXPECT_THAT(ExpectError(2, {"sweep", "--out=a"}), HasSubstr("--config"));
-  EXPECT_THAT(ExpectError(2, {"sweep", "--config=" + folder_.File("none"), "--out=a"}), HasSubstr("none: expected"));
+  EXPECT_THAT(ExpectError(2, {"sweep", "--config=" + folder_.File("none"), "--out=a"}),
+              HasSubstr("none: no such file"));
 }
 
 }  // namespace

@@ -317,7 +317,7 @@ TEST_F(SweepPlanTest, CutsTheModelWhereItIsToldTo) {
 TEST_F(SweepPlanTest, FailsWithoutProtectionsOrSeeds) {
   EXPECT_THAT(PlanError("seeds: 1"), HasSubstr("sweep.textproto: protection: expected at least one"));
   EXPECT_THAT(PlanError("marvell_s: 1"), HasSubstr("seeds: expected at least one"));
-  EXPECT_THAT(PlanError("marvell_s: 1 seeds: [2, 3, 2]"), HasSubstr("seeds: expected each seed once"));
+  EXPECT_THAT(PlanError("marvell_s: 1 seeds: [2, 3, 2]"), HasSubstr("seeds: a seed is listed twice"));
 }
 
 TEST_F(SweepPlanTest, FailsWhereTwoRunsWouldShareAFolder) {
