@@ -213,7 +213,7 @@ void AddActivations(const RunFigures& figures, Table& table) {
 
 // Says that nothing was measured, and why.
 std::string NoLeak(const RunFigures& figures) {
-  return figures.released_nothing() ? "none measured: no gradient left the label party" : "none measured";
+  return figures.released_nothing() ? "none measured: no gradient was released" : "none measured";
 }
 
 std::string WorstCase(const RunFigures& figures) {

@@ -30,7 +30,7 @@ struct RowRange {
 constexpr int64_t kLeastSliceRows = 256;  // Each slice costs a message and a call of every layer.
 constexpr int64_t kMostSliceRows = 1024;  // Above, the numbers of a layer outgrow a core's cache.
 
-// The cuts of one batch: for what leaves and for what comes. Thread-compatible.
+// The cuts of one batch: for what is sent and for what comes. Thread-compatible.
 class BatchSlices {
  public:
   // Of no rows.
@@ -42,7 +42,7 @@ class BatchSlices {
   // In order, equal but for the last, together all rows.
   const std::vector<RowRange>& all() const& { return slices_; }
   std::vector<RowRange> all() && { return std::move(slices_); }
-  // Those that lie in `rows` as a whole: what may leave of a batch once `rows` of it are computed.
+  // Those that lie in `rows` as a whole: what may be sent of a batch once `rows` of it are computed.
   std::vector<RowRange> Within(const RowRange& rows) const;
   // Rows that a model computes together: each slice on its own or, where it needs the batch as a whole, all of them.
   std::vector<RowRange> Computed(bool needs_whole_batch) const;

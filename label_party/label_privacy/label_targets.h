@@ -55,7 +55,7 @@ class LabelTargets {
   virtual uint32_t draws() const { return 1; }
   // Whether targets have been given out: gradients of the labels themselves must not leave.
   virtual bool drawn() const = 0;
-  // Whether a head that learns from the targets alone computes what leaves, and another one predicts.
+  // Whether a head that learns from the targets alone computes what is sent, and a different one predicts.
   virtual bool needs_release_head() const = 0;
   // TrainingTargets.noise_stddev of that head's, in `epoch`.
   virtual double target_noise(uint32_t epoch) const = 0;

@@ -1,4 +1,4 @@
-// Protection, release gate and accountant together: what of a batch's gradients may leave.
+// Protection, release gate and accountant together: what of a batch's gradients may be sent.
 #ifndef SPLITVEIL_LABEL_PARTY_TRAINING_RELEASE_GUARD_H_
 #define SPLITVEIL_LABEL_PARTY_TRAINING_RELEASE_GUARD_H_
 
@@ -51,7 +51,7 @@ class ReleaseGuard {
   absl::StatusOr<GuardedBatch> Guard(ConstMatrixView clean, const ReleasedBatch& batch,
                                      const LabelFreeBatch& head = {});
   bool wants_head() const { return protection_->changes_gradients(); }
-  // Accounts for the batch once its gradients may leave, and for the answer to the attack module's scores of it where
+  // Accounts for the batch once its gradients may be sent, and for the answer to the attack module's scores of it where
   // one is due, which it notes in the batch. Returns the largest divergence of all that is disclosed of one example in
   // this run.
   double Account(const ProtectionReport& report, ReleasedBatch& batch);

@@ -51,10 +51,10 @@ class TrainingStep {
   // the caller's to check. Errors: as SliceAssembler::Add; then nothing has changed, and it may be sent again.
   absl::Status Receive(const v1::CutActivations& slice);
 
-  // Computes what has come. What may leave now, protected and encoded: nothing, or slices of the answer, the rest of
+  // Computes what has come. What may be sent now, protected and encoded: nothing, or slices of the answer, the rest of
   // which comes when the batch is complete (batch_begun() is false then); one `frozen` message without gradients once
   // the release gate has frozen the bottom model. Errors: ResourceExhausted where the release gate halts the run;
-  // Internal for non-finite losses or gradients. Nothing may leave after an error.
+  // Internal for non-finite losses or gradients. Nothing may be sent after an error.
   absl::StatusOr<SharedGradients> Answer();
 
   // Whether slices of a batch have come, and others are still to come.
@@ -114,7 +114,7 @@ class TrainingStep {
   // Loss and clean gradients of rows that a model computes together.
   absl::Status Differentiate(const RowRange& rows, InboundBatch& batch);
   TrainingTargets TargetsOf(const LocalBatch& own, const RowRange& rows) const;
-  // Whether each slice's gradients may leave before the others are there.
+  // Whether each slice's gradients may be sent before the others are there.
   bool AnswersSliceBySlice() const;
   // Of a batch that is complete: the regulariser's gradient, clipping.
   absl::Status RegulariseAndClip(InboundBatch& batch) const;
@@ -126,9 +126,9 @@ class TrainingStep {
   absl::Status JournalActivations(const InboundBatch& batch) const;
   // Before the answer is sent: checks that no different one was sent before.
   absl::Status JournalAnswer(const InboundBatch& batch, bool answers_scores) const;
-  // Through protection and gate; then what may leave and has not left is encoded, or the run freezes.
+  // Through protection and gate; then what may be sent and was not is encoded, or the run freezes.
   absl::StatusOr<ProtectionRow> Release(InboundBatch& batch);
-  // Rows [sent_rows, end) of `gradients` [batch, cut_width], as they leave.
+  // Rows [sent_rows, end) of `gradients` [batch, cut_width], as they are sent.
   absl::Status Encode(ConstMatrixView gradients, int64_t end, InboundBatch& batch) const;
   void EncodeFrozen(InboundBatch& batch) const;
   static AnsweredBatch Answered(InboundBatch batch, ProtectionRow protection);

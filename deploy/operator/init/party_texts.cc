@@ -30,7 +30,7 @@ std::string IdFormText(const google::protobuf::RepeatedField<int>& forms) {
 std::string ProtectionText(const PartyChoices& choices) {
   if (choices.protection == "gaussian_label_dp") {
     return absl::StrCat(
-        "# What leaves is computed of labels with Gaussian noise. Whatever the other party does, it can rank two\n"
+        "# What is sent is computed from labels with Gaussian noise. Whatever the other party does, it can rank two\n"
         "# customers that it could not tell apart before with an AUC of at most this, over the whole run: proved.\n"
         "protection { gaussian_label_dp { max_run_auc_bound: ",
         choices.max_run_auc_bound,
@@ -170,7 +170,7 @@ std::string AgreementFileText(const AgreementChoices& choices) {
       "cut_layer: ",
       Quoted(choices.cut_layer), "\ncut_width: ", choices.cut_width, "\nbatch_size: ", choices.batch_size,
       "\n"
-      "# The gradient of every example leaves the label party once per epoch.\n"
+      "# The gradient of every example is sent once per epoch.\n"
       "epochs: ",
       choices.epochs,
       "\n"
