@@ -5,7 +5,6 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>

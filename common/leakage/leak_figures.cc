@@ -4,7 +4,6 @@
 #include <boost/math/distributions/binomial.hpp>
 #include <cmath>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"

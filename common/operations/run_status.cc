@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
-#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <iostream>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <optional>
 #include <utility>

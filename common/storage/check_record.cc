@@ -17,7 +17,6 @@
 
 #include "common/crypto/secure_random.h"
 #include "common/crypto/sha256.h"
-#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {

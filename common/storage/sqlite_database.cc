@@ -11,7 +11,6 @@
 #include <memory>
 #include <string>
 #include <system_error>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"

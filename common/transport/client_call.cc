@@ -1,17 +1,12 @@
 #include "common/transport/client_call.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <optional>
-#include <string>
 #include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/cord.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 
 #include "common/crypto/secure_random.h"

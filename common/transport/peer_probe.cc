@@ -14,7 +14,6 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <utility>
-#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"

@@ -19,7 +19,6 @@
 #include "common/leakage/bounds.h"
 #include "common/leakage/linear_algebra.h"
 #include "common/matrix/vector_variants.h"
-#include "common/status/status_macros.h"
 
 namespace splitveil {
 namespace {

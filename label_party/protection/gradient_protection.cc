@@ -1,6 +1,5 @@
 #include "label_party/protection/gradient_protection.h"
 
-#include <algorithm>
 #include <limits>
 #include <utility>
 

@@ -6,8 +6,6 @@
 #include <set>
 #include <vector>
 
-#include "absl/status/statusor.h"
-
 #include "common/status/status_macros.h"
 #include "label_party/label_privacy/noised_labels.h"
 #include "label_party/marvell/marvell_planner.h"

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
-#include <optional>
 #include <vector>
 
 #include "common/crypto/label_noise.h"

@@ -7,11 +7,7 @@
 #include <grpc/grpc_security_constants.h>
 #include <grpc/support/time.h>
 #include <grpcpp/support/proto_buffer_reader.h>
-#include <utility>
 
-#include "absl/strings/str_cat.h"
-
-#include "common/status/status_macros.h"
 #include "common/transport/client_call.h"
 
 namespace splitveil {

@@ -1,6 +1,5 @@
 #include "label_party/serving/open_inference.h"
 
-#include <algorithm>
 #include <cstring>
 #include <map>
 #include <utility>

@@ -1,6 +1,5 @@
 #include "label_party/serving/request_queue.h"
 
-#include <algorithm>
 #include <system_error>
 #include <utility>
 

@@ -1,9 +1,6 @@
 #include "label_party/training/training_order.h"
 
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 
 #include "common/schedule/schedule.h"
 

@@ -1,6 +1,5 @@
 #include "label_party/training/training_step.h"
 
-#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <utility>

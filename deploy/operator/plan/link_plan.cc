@@ -1,8 +1,6 @@
 
 #include <algorithm>
-#include <cmath>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "deploy/operator/plan/privacy_plan.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
