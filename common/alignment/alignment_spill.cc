@@ -242,8 +242,9 @@ void AlignmentSpill::Remove() {
   if (file_ < 0) {
     return;
   }
-  const std::string zeros(kHeaderBytes, '\0');
-  if (!WriteAt(file_, 0, zeros) || fdatasync(file_) != 0) {
+  // Not the magic: a process that is killed before it removes the name leaves a file that the next one may replace.
+  const std::string zeros(kHeaderBytes - kSlotBytes, '\0');
+  if (!WriteAt(file_, kSlotBytes, zeros) || fdatasync(file_) != 0) {
     // A disk that takes no more bytes: without its name the file is gone in any case.
   }
   unlink(path_.c_str());

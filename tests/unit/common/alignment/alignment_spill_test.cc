@@ -112,6 +112,22 @@ TEST_F(AlignmentSpillTest, AHeaderThatWasBeingWrittenCostsNoMoreThanWhatItSaid) 
   EXPECT_EQ(*AlignmentSpill::Open(path_, terms_), nullptr);
 }
 
+// A process that is killed while it removes the file must not make the next alignment fail.
+TEST_F(AlignmentSpillTest, OneWhoseRemovalWasInterruptedIsReplaced) {
+  const std::string second_name = folder_.Path("second name");
+  {
+    const std::unique_ptr<AlignmentSpill> spill = *AlignmentSpill::Create(path_, terms_);
+    ASSERT_TRUE(spill->SaveMasked(1).ok());
+    ASSERT_EQ(link(path_.c_str(), second_name.c_str()), 0);
+    spill->Remove();
+  }
+  ASSERT_EQ(rename(second_name.c_str(), path_.c_str()), 0);
+  const absl::StatusOr<std::unique_ptr<AlignmentSpill>> found = AlignmentSpill::Open(path_, terms_);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(*found, nullptr);
+  EXPECT_TRUE(AlignmentSpill::Create(path_, terms_).ok());
+}
+
 TEST_F(AlignmentSpillTest, IsItsOwnersAloneAndRefusesAFileThatIsCutShort) {
   {
     const std::unique_ptr<AlignmentSpill> spill = *AlignmentSpill::Create(path_, terms_);

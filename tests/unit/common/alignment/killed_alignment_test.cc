@@ -29,8 +29,12 @@ namespace {
 // Messages over a socket, each after its length.
 class SocketChannel : public AlignmentChannel {
  public:
-  explicit SocketChannel(int socket) : socket_(socket) {}
+  // Kills the process in place of the answers after the first `answers`.
+  SocketChannel(int socket, int answers) : socket_(socket), answers_(answers) {}
   absl::Status Send(const v1::AlignmentMessage& message) override {
+    if (message.has_double_masked() && answers_-- == 0) {
+      kill(getpid(), SIGKILL);
+    }
     const std::string body = message.SerializeAsString();
     const auto size = static_cast<uint32_t>(body.size());
     std::string bytes(sizeof(size), '\0');
@@ -60,16 +64,17 @@ class SocketChannel : public AlignmentChannel {
 
  private:
   const int socket_;
+  int answers_;
 };
 
-constexpr int kIds = 400, kFirst[] = {0, 150};
+constexpr int kIds = 400, kFirst[] = {0, 150}, kNever = -1;
 
 class KilledAlignmentTest : public ::testing::Test {
  protected:
   std::string Name(int party, const char* what) const { return folder_.Path(absl::StrCat(party, what)); }
 
-  // What one party's process does; its exit code.
-  int Run(int party, int socket) const {
+  // What one party's process does; its exit code. `answers`: after so many of its messages it is killed.
+  int Run(int party, int socket, int answers) const {
     std::vector<std::string> ids;
     for (int i = 0; i < kIds; ++i) {
       ids.push_back(absl::StrCat("user-", kFirst[party] + i));
@@ -80,7 +85,7 @@ class KilledAlignmentTest : public ::testing::Test {
     options.threads = 1;
     options.bucket_ids = 60;  // Eight buckets.
     options.spill_path = Name(party, ".spill");
-    SocketChannel channel(socket);
+    SocketChannel channel(socket, answers);
     const absl::StatusOr<AlignedIds> aligned = AlignIds(ids, options, channel);
     if (!aligned.ok()) {
       return absl::IsUnavailable(aligned.status()) ? 3 : 1;
@@ -92,8 +97,10 @@ class KilledAlignmentTest : public ::testing::Test {
     return 0;
   }
 
-  // Both, until they end; `killed` is killed after `moment`, unless it is none. Their exit codes, -1: killed.
-  std::pair<int, int> RunBoth(int killed = -1, absl::Duration moment = absl::ZeroDuration()) const {
+  // Both, until they end; `killed` is killed after `moment`, or in place of the answers after the first `answers`,
+  // unless it is none. Their exit codes, -1: killed.
+  std::pair<int, int> RunBoth(int killed = -1, absl::Duration moment = absl::ZeroDuration(),
+                              int answers = kNever) const {
     int sockets[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
     pid_t processes[2];
@@ -101,12 +108,12 @@ class KilledAlignmentTest : public ::testing::Test {
       processes[party] = fork();
       if (processes[party] == 0) {
         close(sockets[1 - party]);
-        _exit(Run(party, sockets[party]));
+        _exit(Run(party, sockets[party], party == killed ? answers : kNever));
       }
     }
     close(sockets[0]);
     close(sockets[1]);
-    if (killed >= 0) {
+    if (killed >= 0 && answers == kNever) {
       absl::SleepFor(moment);
       kill(processes[killed], SIGKILL);
     }
@@ -119,23 +126,8 @@ class KilledAlignmentTest : public ::testing::Test {
     return {codes[0], codes[1]};
   }
 
-  std::string Read(int party, const char* what) const { return folder_.Read(absl::StrCat(party, what)); }
-
-  const ScratchFolder folder_;
-};
-
-TEST_F(KilledAlignmentTest, EndsWithTheSameRowsInTheSameOrder) {
-  const absl::Time begun = absl::Now();
-  ASSERT_EQ(RunBoth(), std::pair(0, 0));
-  const absl::Duration whole = absl::Now() - begun;
-  std::mt19937 random(20261127);
-  int resumed = 0;
-  for (int kill = 0; kill < 20; ++kill) {
-    SCOPED_TRACE(kill);
-    const auto [first, second] = RunBoth(kill % 2, whole * (static_cast<double>(random() % 1000) / 1000));
-    EXPECT_NE(first, 1);
-    EXPECT_NE(second, 1);
-    resumed += std::filesystem::exists(Name(0, ".spill")) && std::filesystem::exists(Name(1, ".spill")) ? 1 : 0;
+  // After one of them was killed.
+  void ExpectBothFinish() const {
     for (int party = 0; party < 2; ++party) {
       std::filesystem::remove(Name(party, ".rows"));
     }
@@ -151,7 +143,37 @@ TEST_F(KilledAlignmentTest, EndsWithTheSameRowsInTheSameOrder) {
     EXPECT_FALSE(std::filesystem::exists(Name(0, ".spill")));
     EXPECT_FALSE(std::filesystem::exists(Name(1, ".spill")));
   }
-  EXPECT_GT(resumed, 0);
+
+  std::string Read(int party, const char* what) const { return folder_.Read(absl::StrCat(party, what)); }
+
+  const ScratchFolder folder_;
+};
+
+TEST_F(KilledAlignmentTest, EndsWithTheSameRowsInTheSameOrder) {
+  const absl::Time begun = absl::Now();
+  ASSERT_EQ(RunBoth(), std::pair(0, 0));
+  const absl::Duration whole = absl::Now() - begun;
+  std::mt19937 random(20261127);
+  for (int kill = 0; kill < 20; ++kill) {
+    SCOPED_TRACE(kill);
+    const auto [first, second] = RunBoth(kill % 2, whole * (static_cast<double>(random() % 1000) / 1000));
+    EXPECT_NE(first, 1);
+    EXPECT_NE(second, 1);
+    ExpectBothFinish();
+  }
+}
+
+// Where moments are counted in messages, whatever else the machine does, both have something to resume.
+TEST_F(KilledAlignmentTest, ResumesOnceAnswersAreSent) {
+  for (int answers = 0; answers < 32; answers += 5) {  // Four messages a bucket, at least.
+    SCOPED_TRACE(answers);
+    const auto [first, second] = RunBoth(answers % 2, absl::ZeroDuration(), answers);
+    EXPECT_EQ(answers % 2 == 0 ? first : second, -1);
+    EXPECT_EQ(answers % 2 == 0 ? second : first, 3);
+    EXPECT_TRUE(std::filesystem::exists(Name(0, ".spill")));
+    EXPECT_TRUE(std::filesystem::exists(Name(1, ".spill")));
+    ExpectBothFinish();
+  }
 }
 
 }  // namespace
