@@ -176,11 +176,20 @@ absl::Status IntersectionProtocol::MaskAt(uint64_t bucket, const AnswerCheck& ch
                                           absl::Span<Point> masked) {
   const absl::Span<const uint32_t> items = spill_->Items(bucket).subspan(first, masked.size());
   const auto is_test = [&](uint32_t item) { return item >= kFirstTest && item < kFirstCanary; };
+  const auto item_at = [&](size_t i) { return is_test(items[i]) ? check.TestedBy(items[i]) : items[i]; };
+  // Ids lie in the order of the file, so that nearly every one is waited for: for all at once, not for each in turn.
+  std::vector<absl::string_view> ids(items.size());
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (const uint32_t item = item_at(i); item < setting_.ids.size()) {
+      ids[i] = setting_.ids[item];
+      __builtin_prefetch(ids[i].data());
+    }
+  }
   const auto hash = [&](size_t i) {
-    const uint32_t item = is_test(items[i]) ? check.TestedBy(items[i]) : items[i];
+    const uint32_t item = item_at(i);
     return item >= kFirstCanary          ? hasher_->HashCanary(bucket * kCanaries + item - kFirstCanary)
            : item >= setting_.ids.size() ? spill_->secret().HashPadding(bucket, item)
-                                         : hasher_->Hash(setting_.ids[item]);
+                                         : hasher_->Hash(ids[i]);
   };
   if (!key_->MaskHashes(hash, setting_.threads, masked)) {
     return absl::InternalError("alignment: an id hashed to the identity");
@@ -226,12 +235,11 @@ absl::Status IntersectionProtocol::MaskAndCommit() {
 absl::Status IntersectionProtocol::AlignBucket(uint64_t bucket) {
   AnswerCheck check(spill_->Items(bucket), &*test_key_);
   SPLITVEIL_RETURN_IF_ERROR(SendMasked(bucket, EarlyPoints(), own_masked_.points));
-  SPLITVEIL_ASSIGN_OR_RETURN(std::deque<Point> theirs, AnswerPeer(bucket));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<Point> theirs, AnswerPeer(bucket));
   SPLITVEIL_RETURN_IF_ERROR(SendAnswers(bucket, theirs, check));
   // So that the link is not idle until the peer's last answers are there and looked at. Not more: what the peer makes
   // of them is lost if this party is interrupted before it has finished this bucket.
   SPLITVEIL_RETURN_IF_ERROR(SendMasked(bucket + 1, 0, EarlyPoints()));
-  std::sort(theirs.begin(), theirs.end());
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<Point> ours, inbox_.TakeDoubleMasked());
   SPLITVEIL_RETURN_IF_ERROR(check.Check([&](uint64_t position) { return std::optional<Point>(ours[position]); }));
   // A peer that sends our own masked points back would learn nothing, but make us believe that it shares every id. By
@@ -258,65 +266,64 @@ absl::Status IntersectionProtocol::SendMasked(uint64_t bucket, uint64_t begin, u
   });
 }
 
-absl::StatusOr<std::deque<Point>> IntersectionProtocol::AnswerPeer(uint64_t bucket) {
+absl::StatusOr<std::vector<Point>> IntersectionProtocol::AnswerPeer(uint64_t bucket) {
   const uint64_t base = bucket * peer_answers_.points;
-  std::deque<Point> answers;
-  std::vector<Point> doubled, chunk;
-  while (answers.size() < peer_answers_.points) {
-    SPLITVEIL_ASSIGN_OR_RETURN(
-        const std::vector<Point> block,
-        inbox_.TakeMasked(std::min<uint64_t>(BlockPoints(), peer_answers_.points - answers.size())));
-    doubled.resize(block.size());
-    if (!key_->Mask(block, setting_.threads, absl::MakeSpan(doubled))) {
+  std::vector<Point> answers;
+  answers.reserve(peer_answers_.points);  // Takes memory as they come, not as they were announced.
+  for (uint64_t committed = 0; answers.size() < peer_answers_.points;) {
+    const uint64_t begin = answers.size();
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<Point> block,
+                               inbox_.TakeMasked(std::min<uint64_t>(BlockPoints(), peer_answers_.points - begin)));
+    answers.resize(begin + block.size());
+    if (!key_->Mask(block, setting_.threads, absl::MakeSpan(answers).subspan(begin))) {
       return absl::InternalError("alignment: a checked point could not be masked");
     }
-    for (const Point& answer : doubled) {
-      answers.push_back(answer);
-      chunk.push_back(answer);
-      if (const uint64_t first = answers.size() - chunk.size(); chunk.size() == peer_answers_.SizeAt(first)) {
-        SPLITVEIL_RETURN_IF_ERROR(Commit(PointKind::kDoubleMasked, base + first, chunk).status());
-        chunk.clear();
-      }
+    while (committed + peer_answers_.SizeAt(committed) <= answers.size()) {
+      const absl::Span<const Point> chunk =
+          absl::MakeConstSpan(answers).subspan(committed, peer_answers_.SizeAt(committed));
+      SPLITVEIL_RETURN_IF_ERROR(Commit(PointKind::kDoubleMasked, base + committed, chunk).status());
+      committed += chunk.size();
     }
     Report(block.size());
   }
   return answers;
 }
 
-absl::Status IntersectionProtocol::SendAnswers(uint64_t bucket, const std::deque<Point>& answers, AnswerCheck& check) {
+absl::Status IntersectionProtocol::SendAnswers(uint64_t bucket, absl::Span<const Point> answers, AnswerCheck& check) {
   // Answers are committed to as well: a peer that sees ours first could answer with them, and share what it does not
   // hold. So it could if it came back after an interruption with other commitments.
   SPLITVEIL_ASSIGN_OR_RETURN(const Digest theirs, inbox_.WaitForCommitments(PointKind::kDoubleMasked));
   SPLITVEIL_RETURN_IF_ERROR(spill_->HoldPeerTo(PointKind::kDoubleMasked, theirs));
   const uint64_t count = peer_answers_.count(), owed = own_answers_.count(), lead = AnswerLead(count * buckets().count);
-  std::vector<Point> chunk;
   uint64_t first = 0;
-  for (uint64_t number = 0; number < count; ++number, first += chunk.size()) {
+  for (uint64_t number = 0; number < count; ++number, first += peer_answers_.SizeAt(first)) {
     // As large a share of the answers that are owed must have come as were sent before the latest messages.
     // In step: a peer that stops early must not have learned much more of the intersection than this party.
     const uint64_t awaited = number < lead ? 0 : (number - lead + 1) * owed / count * own_answers_.chunk;
     SPLITVEIL_RETURN_IF_ERROR(inbox_.WaitForAnswers(awaited));
     // Checked before each further message, so that a peer with several exponents is found while little is revealed.
     SPLITVEIL_RETURN_IF_ERROR(check.Check([&](uint64_t position) { return inbox_.Answer(position); }));
-    const auto begin = answers.begin() + static_cast<std::ptrdiff_t>(first);
-    chunk.assign(begin, begin + static_cast<std::ptrdiff_t>(peer_answers_.SizeAt(first)));
-    SPLITVEIL_RETURN_IF_ERROR(
-        Send(ChunkMessage(PointKind::kDoubleMasked, bucket * peer_answers_.points + first, chunk)));
+    SPLITVEIL_RETURN_IF_ERROR(Send(ChunkMessage(PointKind::kDoubleMasked, bucket * peer_answers_.points + first,
+                                                answers.subspan(first, peer_answers_.SizeAt(first)))));
     Report(0);
   }
   return absl::OkStatus();
 }
 
-absl::Status IntersectionProtocol::Intersect(uint64_t bucket, const std::vector<Point>& ours,
-                                             const std::deque<Point>& theirs) {
+absl::Status IntersectionProtocol::Intersect(uint64_t bucket, absl::Span<const Point> ours,
+                                             absl::Span<const Point> theirs) {
+  const auto repeats = [](absl::Span<const Point> points, absl::Span<const uint32_t> positions) {
+    const auto equal = [&](uint32_t a, uint32_t b) { return points[a] == points[b]; };
+    return std::adjacent_find(positions.begin(), positions.end(), equal) != positions.end();
+  };
   // Masking is one-to-one: a value that repeats stands for an id, or an answer, that repeats.
-  if (std::adjacent_find(theirs.begin(), theirs.end()) != theirs.end()) {
+  const std::vector<uint32_t> their_positions = AscendingPositions(theirs);
+  if (repeats(theirs, their_positions)) {
     return absl::InvalidArgumentError("masked: expected distinct ids, found repeated ones");
   }
   // Both parties sort by the same values, and so agree on the order of rows without sending it.
   const std::vector<uint32_t> positions = AscendingPositions(ours);
-  const auto repeats = [&](uint32_t a, uint32_t b) { return ours[a] == ours[b]; };
-  if (std::adjacent_find(positions.begin(), positions.end(), repeats) != positions.end()) {
+  if (repeats(ours, positions)) {
     return absl::InvalidArgumentError("double_masked: expected distinct answers, found repeated ones");
   }
 
@@ -324,16 +331,17 @@ absl::Status IntersectionProtocol::Intersect(uint64_t bucket, const std::vector<
   std::vector<uint32_t> rows;
   Sha256Hasher order;
   uint64_t canaries = 0;
-  auto their = theirs.begin();
+  auto their = their_positions.begin();
   for (const uint32_t position : positions) {
-    their = std::find_if(their, theirs.end(), [&](const Point& point) { return !(point < ours[position]); });
-    if (their == theirs.end() || *their != ours[position]) {
+    const auto is_before = [&](uint32_t their_position) { return theirs[their_position] < ours[position]; };
+    their = std::find_if_not(their, their_positions.end(), is_before);
+    if (their == their_positions.end() || theirs[*their] != ours[position]) {
       continue;
     }
     canaries += items[position] >= kFirstCanary ? 1 : 0;
     if (items[position] < setting_.ids.size()) {
       rows.push_back(items[position]);
-      order.Update({reinterpret_cast<const char*>(their->data()), their->size()});
+      order.Update({reinterpret_cast<const char*>(ours[position].data()), sizeof(Point)});
     }
   }
   // Against errors, of either party's program or machine, that would lose rows. A peer that wants to cheat knows them.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -99,15 +98,13 @@ class IntersectionProtocol {
   absl::Status MaskAndCommit();
   // Those from `begin` to `end` of a bucket, as the link takes them; nothing where there is no such bucket.
   absl::Status SendMasked(uint64_t bucket, uint64_t begin, uint64_t end);
-  // Commits to the answers. Returns them: the peer's points double-masked, in its order. They take memory as they come,
-  // not as they were announced.
-  absl::StatusOr<std::deque<Point>> AnswerPeer(uint64_t bucket);
+  // Commits to the answers. Returns them: the peer's points double-masked, in its order.
+  absl::StatusOr<std::vector<Point>> AnswerPeer(uint64_t bucket);
   // Sends them in step with those that come, once the peer has committed to its own.
-  absl::Status SendAnswers(uint64_t bucket, const std::deque<Point>& answers, AnswerCheck& check);
+  absl::Status SendAnswers(uint64_t bucket, absl::Span<const Point> answers, AnswerCheck& check);
   absl::Status AlignBucket(uint64_t bucket);
   // What both have in common in a bucket, if everything that was received says that both have computed rightly.
-  // `theirs`: ascending.
-  absl::Status Intersect(uint64_t bucket, const std::vector<Point>& ours, const std::deque<Point>& theirs);
+  absl::Status Intersect(uint64_t bucket, absl::Span<const Point> ours, absl::Span<const Point> theirs);
   // Once.
   absl::Status SendOutcome(uint64_t shared_ids, const Digest& order);
   // Both must have found the same number in the same order, and as many as agreed.

@@ -1,10 +1,12 @@
 #include "common/alignment/masking_key.h"
 
+#include <endian.h>
 #include <sodium.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <numeric>
 
 #include "absl/cleanup/cleanup.h"
@@ -73,23 +75,35 @@ void ForEachBatch(size_t points, size_t threads, const Body& body) {
 }  // namespace
 
 std::vector<uint32_t> AscendingPositions(absl::Span<const Point> points) {
-  // First by their leading 16 bits, by counting: the points to compare with each other then fit in a processor's cache,
-  // while comparing them all waits for memory at nearly every step.
+  // First by their leading 16 bits, by counting, then by 64, which lie beside each other in the processor's cache: to
+  // compare the points waits for memory at nearly every step.
+  struct Entry {
+    uint64_t leading;
+    uint32_t position;
+  };
   const auto bucket = [](const Point& point) { return size_t{point[0]} << 8 | point[1]; };
   std::vector<uint32_t> ends(size_t{1} << 16);  // Where each bucket ends; before it is filled, where it begins.
   for (const Point& point : points) {
     ++ends[bucket(point)];
   }
   std::exclusive_scan(ends.begin(), ends.end(), ends.begin(), uint32_t{0});
-  std::vector<uint32_t> positions(points.size());
+  std::vector<Entry> entries(points.size());
   for (uint32_t position = 0; position < points.size(); ++position) {
-    positions[ends[bucket(points[position])]++] = position;
+    Entry& entry = entries[ends[bucket(points[position])]++];
+    std::memcpy(&entry.leading, points[position].data(), sizeof(entry.leading));
+    entry.leading = be64toh(entry.leading);
+    entry.position = position;
   }
-  auto begin = positions.begin();
+  const auto precedes = [&](const Entry& a, const Entry& b) {
+    return a.leading != b.leading ? a.leading < b.leading : points[a.position] < points[b.position];
+  };
+  auto begin = entries.begin();
   for (const uint32_t end : ends) {
-    std::sort(begin, positions.begin() + end, [&](uint32_t a, uint32_t b) { return points[a] < points[b]; });
-    begin = positions.begin() + end;
+    std::sort(begin, entries.begin() + end, precedes);
+    begin = entries.begin() + end;
   }
+  std::vector<uint32_t> positions(points.size());
+  std::transform(entries.begin(), entries.end(), positions.begin(), [](const Entry& entry) { return entry.position; });
   return positions;
 }
 

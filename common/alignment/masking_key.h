@@ -84,8 +84,8 @@ class MaskingKey {
   const RistrettoExponent exponent_;
 };
 
-// The positions of `points`, fewer than 2^32, such that the points ascend; equal ones in any order. Takes 4 bytes a
-// point. Fast where the leading bits are spread evenly, as masked ids' are; right for any points. Thread-safe.
+// The positions of `points`, fewer than 2^32, such that the points ascend; equal ones in any order. Takes 20
+// bytes a point. Fast where the leading bits are spread evenly, as masked ids' are; right for any points. Thread-safe.
 std::vector<uint32_t> AscendingPositions(absl::Span<const Point> points);
 
 // To the message of `kind` whose first point has `first_index`: SHA-256 of a domain tag, the kind, the index, the run's
