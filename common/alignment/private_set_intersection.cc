@@ -199,6 +199,10 @@ absl::StatusOr<v1::AlignmentMessage> CountingChannel::Receive() {
   return message;
 }
 
+std::string SpillPath(const v1::PartyCommon& party) {
+  return party.spill_path().empty() ? party.ledger_path() + ".spill" : party.spill_path();
+}
+
 AlignmentOptions AgreedAlignment(const v1::AlignmentAgreement& agreement, const v1::PartyCommon& party,
                                  const Digest& identities, std::string run_id) {
   AlignmentOptions options;
@@ -208,7 +212,7 @@ AlignmentOptions AgreedAlignment(const v1::AlignmentAgreement& agreement, const 
   options.bucket_ids = static_cast<uint64_t>(agreement.bucket_ids());
   options.min_shared_ids = static_cast<uint64_t>(agreement.min_shared_ids());
   options.max_shared_ids = static_cast<uint64_t>(agreement.max_shared_ids());
-  options.spill_path = party.spill_path().empty() ? party.ledger_path() + ".spill" : party.spill_path();
+  options.spill_path = SpillPath(party);
   // No maps: one serialisation only.
   options.binding = Sha256(absl::StrCat(AsBytes(identities), agreement.SerializeAsString()));
   return options;

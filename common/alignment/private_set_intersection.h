@@ -41,6 +41,9 @@
 
 namespace splitveil {
 
+// party.spill_path, or what stands for it.
+std::string SpillPath(const v1::PartyCommon& party);
+
 // As the parties agreed, for a run. `party`: where buckets are spilled; `identities`: IdentitySha256, for the binding.
 AlignmentOptions AgreedAlignment(const v1::AlignmentAgreement& agreement, const v1::PartyCommon& party,
                                  const Digest& identities, std::string run_id);

@@ -7,11 +7,9 @@
 #include <variant>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/hash/hash.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "deploy/operator/align/alignment_host.h"
@@ -19,6 +17,7 @@
 #include "deploy/operator/commands.h"
 #include "deploy/operator/party_config/party_config.h"
 #include "deploy/operator/preparation/id_form.h"
+#include "deploy/operator/preparation/line_reader.h"
 
 #include "common/config/agreement.h"
 #include "common/dataset/prepared_data.h"
@@ -27,11 +26,11 @@
 #include "common/operations/run_facts.h"
 #include "common/operations/run_status.h"
 #include "common/process/exit_code.h"
-#include "common/process/file.h"
 #include "common/process/runtime.h"
 #include "common/process/steady_time.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
+#include "common/storage/file_system.h"
 #include "common/transport/client_call.h"
 #include "common/transport/peer_probe.h"
 
@@ -164,6 +163,7 @@ absl::StatusOr<OwnIds> ReadIds(const AlignFlags& flags, const v1::RunAgreement& 
   options.repeated = flags.repeated == "first"  ? RepeatedKeys::kFirst
                      : flags.repeated == "last" ? RepeatedKeys::kLast
                                                 : RepeatedKeys::kRefuse;
+  options.spill_path = SpillPath(party);
   SPLITVEIL_ASSIGN_OR_RETURN(own.table, IdTable::Read(options));
   return own;
 }
@@ -171,30 +171,35 @@ absl::StatusOr<OwnIds> ReadIds(const AlignFlags& flags, const v1::RunAgreement& 
 // That what is shared replaces nothing but what an earlier alignment wrote: own ids, or numbers of rows of an own
 // table. Error: AlreadyExists.
 absl::Status CheckSharedPath(const std::string& path, const OwnIds& own) {
-  const absl::StatusOr<std::string> text = ReadFile(path);
-  if (absl::IsNotFound(text.status())) {
+  absl::StatusOr<std::unique_ptr<LineReader>> reader = LineReader::Open(path);
+  if (absl::IsNotFound(reader.status())) {
     return absl::OkStatus();
   }
-  absl::flat_hash_set<absl::string_view> ids;
-  for (size_t row = 0; row < own.ids().size() && !own.table.has_value(); ++row) {
-    ids.insert(own.ids()[row]);
+  // Hashes, as a set of the lines would take several times the memory.
+  std::vector<uint64_t> lines;
+  bool readable = reader.ok(), more = readable;
+  for (absl::string_view line; more;) {
+    const absl::StatusOr<bool> next = (*reader)->Next(&line);
+    readable = next.ok();
+    if (more = next.ok() && *next; more) {
+      lines.push_back(absl::HashOf(line));
+    }
   }
-  const std::vector<absl::string_view> lines =
-      absl::StrSplit(text.ok() ? absl::string_view(*text) : "", '\n', absl::SkipEmpty());
-  // Row numbers of the table, each once: a list of customer numbers is neither.
-  absl::flat_hash_set<uint64_t> numbers;
-  const auto is_row = [&](absl::string_view line) {
-    uint64_t number = 0;
-    return absl::SimpleAtoi(line, &number) &&
-           number < own.ids().size() + static_cast<uint64_t>(own.table->left_out()) && numbers.insert(number).second;
-  };
-  const bool is_own = text.ok() && std::all_of(lines.begin(), lines.end(), [&](absl::string_view line) {
-                        return own.table.has_value() ? is_row(line) : ids.contains(line);
-                      });
-  return is_own ? absl::OkStatus()
-                : absl::AlreadyExistsError(absl::StrCat(path,
-                                                        ": --out: this file holds no earlier shared ids of this party, "
-                                                        "so it is not overwritten: set a different file"));
+  std::sort(lines.begin(), lines.end());
+  // Each once: a list of customer numbers is no list of rows.
+  const bool distinct = std::adjacent_find(lines.begin(), lines.end()) == lines.end();
+  const uint64_t rows = own.ids().size() + (own.table.has_value() ? static_cast<uint64_t>(own.table->left_out()) : 0);
+  size_t found = 0;
+  for (uint64_t row = 0; row < rows && distinct && found < lines.size(); ++row) {
+    const absl::AlphaNum number(row);
+    const uint64_t hash = absl::HashOf(own.table.has_value() ? number.Piece() : own.ids()[row]);
+    found += std::binary_search(lines.begin(), lines.end(), hash) ? 1 : 0;
+  }
+  return readable && distinct && found == lines.size()
+             ? absl::OkStatus()
+             : absl::AlreadyExistsError(absl::StrCat(path,
+                                                     ": --out: this file holds no earlier shared ids of this party, "
+                                                     "so it is not overwritten: set a different file"));
 }
 
 // One id per line, in the order of the own data; of an own table its row numbers, in the order both parties share.
@@ -203,12 +208,13 @@ absl::Status WriteShared(const std::string& path, std::vector<uint32_t> rows, co
     // The alignment's order is random and says nothing; the table's order is easier to compare.
     std::sort(rows.begin(), rows.end());
   }
-  std::string text;
+  // Who is a customer of both is neither's to publish.
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PendingFile> file, PendingFile::Create(path, kOwnerOnly));
   for (const uint32_t row : rows) {
-    own.table.has_value() ? absl::StrAppend(&text, own.table->row_number(row), "\n")
-                          : absl::StrAppend(&text, own.ids()[row], "\n");
+    SPLITVEIL_RETURN_IF_ERROR(file->Append(own.table.has_value() ? absl::StrCat(own.table->row_number(row), "\n")
+                                                                 : absl::StrCat(own.ids()[row], "\n")));
   }
-  return WriteFile(path, text, kOwnerOnly);  // Who is a customer of both is neither's to publish.
+  return PendingFile::Publish({file.get()});
 }
 
 void PrintSummary(const char* role, const FinishedAlignment& finished, const OwnIds& own,

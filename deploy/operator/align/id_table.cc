@@ -1,5 +1,7 @@
 #include "deploy/operator/align/id_table.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -139,49 +141,100 @@ class KeyReader {
   std::string key_;
 };
 
-// Which rows have the key of an earlier one, or of a later one, in their order. By sorting, as a hash table takes three
-// times the memory.
+// Which rows have the key of an earlier one, or of a later one, in their order. In shares, so that memory does not grow
+// with the table: equal keys are in the same one.
 std::vector<bool> RowsToDrop(const IdList& ids, RepeatedKeys repeated) {
-  std::vector<std::pair<uint64_t, uint32_t>> rows(ids.size());
-  for (uint32_t row = 0; row < rows.size(); ++row) {
-    rows[row] = {absl::HashOf(ids[row]), row};
-  }
-  std::sort(rows.begin(), rows.end(), [&](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first < b.first
-                              : std::pair(ids[a.second], a.second) < std::pair(ids[b.second], b.second);
-  });
-  std::vector<bool> dropped(rows.size());
-  for (size_t i = 1; i < rows.size(); ++i) {
-    if (rows[i - 1].first == rows[i].first && ids[rows[i - 1].second] == ids[rows[i].second]) {
-      dropped[rows[repeated == RepeatedKeys::kLast ? i - 1 : i].second] = true;
+  constexpr size_t kShare = size_t{1} << 22;
+  const size_t shares = (ids.size() + kShare - 1) / kShare;
+  std::vector<bool> dropped(ids.size());
+  std::vector<std::pair<uint64_t, uint32_t>> rows;
+  for (size_t share = 0; share < shares; ++share) {
+    rows.clear();
+    for (uint32_t row = 0; row < ids.size(); ++row) {
+      if (const uint64_t hash = absl::HashOf(ids[row]); hash % shares == share) {
+        rows.emplace_back(hash, row);
+      }
+    }
+    std::sort(rows.begin(), rows.end(), [&](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first < b.first
+                                : std::pair(ids[a.second], a.second) < std::pair(ids[b.second], b.second);
+    });
+    for (size_t i = 1; i < rows.size(); ++i) {
+      if (rows[i - 1].first == rows[i].first && ids[rows[i - 1].second] == ids[rows[i].second]) {
+        dropped[rows[repeated == RepeatedKeys::kLast ? i - 1 : i].second] = true;
+      }
     }
   }
   return dropped;
 }
 
+template <typename Number>
+absl::Span<const Number> NumbersIn(absl::string_view section) {
+  return {reinterpret_cast<const Number*>(section.data()), section.size() / sizeof(Number)};
+}
+
 }  // namespace
+
+// The file of a table, row by row.
+class IdTable::Writer {
+ public:
+  static absl::StatusOr<Writer> Create(const std::string& spill_path) {
+    Writer writer;
+    writer.path_ = absl::StrCat(spill_path, ".", getpid(), ".ids");
+    SPLITVEIL_ASSIGN_OR_RETURN(writer.file_, SectionFileWriter::Create(writer.path_, {"ids", "ends", "numbers"}));
+    return writer;
+  }
+
+  absl::Status Append(absl::string_view id) {
+    end_ += id.size();
+    SPLITVEIL_RETURN_IF_ERROR(file_->Append(0, id));
+    return file_->Append(1, {reinterpret_cast<const char*>(&end_), sizeof(end_)});
+  }
+  // Of the row that was appended last.
+  absl::Status AppendNumber(uint32_t number) {
+    return file_->Append(2, {reinterpret_cast<const char*>(&number), sizeof(number)});
+  }
+
+  absl::StatusOr<IdTable> Finish() {
+    SPLITVEIL_RETURN_IF_ERROR(file_->Publish().status());
+    IdTable table;
+    absl::StatusOr<std::unique_ptr<SectionFile>> file = SectionFile::Open(path_, SectionFile::Check::kStructure);
+    unlink(path_.c_str());  // What is mapped stays.
+    SPLITVEIL_ASSIGN_OR_RETURN(table.file_, std::move(file));
+    SPLITVEIL_ASSIGN_OR_RETURN(table.bytes_, table.file_->section("ids"));
+    SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view ends, table.file_->section("ends"));
+    SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view numbers, table.file_->section("numbers"));
+    table.ends_ = NumbersIn<uint64_t>(ends);
+    table.numbers_ = NumbersIn<uint32_t>(numbers);
+    return table;
+  }
+
+ private:
+  std::string path_;
+  std::unique_ptr<SectionFileWriter> file_;
+  uint64_t end_ = 0;
+};
 
 absl::StatusOr<IdTable> IdTable::Read(const Options& options) {
   SPLITVEIL_ASSIGN_OR_RETURN(KeyReader reader, KeyReader::Open(options));
-  IdTable table;
+  SPLITVEIL_ASSIGN_OR_RETURN(Writer writer, Writer::Create(options.spill_path));
   // From which row on, by how much the line exceeds the row: a number or two, as few tables have blank lines.
   std::vector<std::pair<uint32_t, int64_t>> lines;
-  while (true) {
+  for (uint32_t row = 0;; ++row) {
     SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<absl::string_view> key, reader.Next());
     if (!key.has_value()) {
       break;
     }
-    if (table.ends_.size() == std::numeric_limits<uint32_t>::max()) {
+    if (row == std::numeric_limits<uint32_t>::max()) {
       return absl::InvalidArgumentError(absl::StrCat(options.path, ": too many rows: at most 2^32 - 1"));
     }
-    const auto row = static_cast<uint32_t>(table.ends_.size());
     if (lines.empty() || lines.back().second != reader.line() - row) {
       lines.emplace_back(row, reader.line() - row);
     }
-    absl::StrAppend(&table.bytes_, *key);
-    table.ends_.push_back(table.bytes_.size());
+    SPLITVEIL_RETURN_IF_ERROR(writer.Append(*key));
   }
   SPLITVEIL_RETURN_IF_ERROR(reader.Check());
+  SPLITVEIL_ASSIGN_OR_RETURN(IdTable table, writer.Finish());
   const std::vector<bool> dropped = RowsToDrop(table.ids(), options.repeated);
   FaultyRows repeated;
   auto at = lines.begin();
@@ -194,23 +247,20 @@ absl::StatusOr<IdTable> IdTable::Read(const Options& options) {
   if (repeated.any() && options.repeated == RepeatedKeys::kRefuse) {
     return repeated.Error(options.path, "with a key that an earlier row has: remove them, or choose with --repeated");
   }
-  if (repeated.any()) {
-    table.Drop(dropped);
-  }
-  return table;
+  return repeated.any() ? table.Without(dropped, options.spill_path) : std::move(table);
 }
 
-void IdTable::Drop(const std::vector<bool>& dropped) {
-  IdTable kept;
+absl::StatusOr<IdTable> IdTable::Without(const std::vector<bool>& dropped, const std::string& spill_path) const {
+  SPLITVEIL_ASSIGN_OR_RETURN(Writer writer, Writer::Create(spill_path));
   for (uint32_t row = 0; row < dropped.size(); ++row) {
     if (!dropped[row]) {
-      absl::StrAppend(&kept.bytes_, ids()[row]);
-      kept.ends_.push_back(kept.bytes_.size());
-      kept.numbers_.push_back(row);
+      SPLITVEIL_RETURN_IF_ERROR(writer.Append(ids()[row]));
+      SPLITVEIL_RETURN_IF_ERROR(writer.AppendNumber(row));
     }
   }
+  SPLITVEIL_ASSIGN_OR_RETURN(IdTable kept, writer.Finish());
   kept.left_out_ = static_cast<int64_t>(dropped.size() - kept.numbers_.size());
-  *this = std::move(kept);
+  return kept;
 }
 
 }  // namespace splitveil

@@ -3,13 +3,17 @@
 #define SPLITVEIL_DEPLOY_OPERATOR_ALIGN_ID_TABLE_H_
 
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
 #include "common/dataset/id_list.h"
+#include "common/storage/section_file.h"
 
 #include "splitveil/v1/id_form.pb.h"
 
@@ -22,7 +26,9 @@ enum class RepeatedKeys {
   kLast,
 };
 
-// Of all cells it keeps those of the key. Thread-safe once read.
+// Of all cells it keeps those of the key, on the disk, so that memory does not grow with the table: in a file for its
+// owner alone that loses its name as soon as it is whole, and vanishes with this or with the process. Thread-safe once
+// read.
 class IdTable {
  public:
   struct Options {
@@ -36,10 +42,11 @@ class IdTable {
     // AlignmentAgreement.id_pattern, of the cells in these forms: one for each column of the key, or none.
     std::vector<std::string> patterns = {};
     RepeatedKeys repeated = RepeatedKeys::kRefuse;
+    std::string spill_path = {};  // The ids are kept beside it.
   };
-  // Errors: those of LineReader; InvalidArgument with numbers of rows and lines, never with a cell, if the header lacks
-  // a column, a row a cell of the key, a form needs UTF-8, the ids do not fit their patterns, are written in several
-  // ways (IdSurvey::Check) or repeat.
+  // Errors: those of LineReader and SectionFileWriter; InvalidArgument with numbers of rows and lines, never with a
+  // cell, if the header lacks a column, a row a cell of the key, a form needs UTF-8, the ids do not fit their patterns,
+  // are written in several ways (IdSurvey::Check) or repeat.
   static absl::StatusOr<IdTable> Read(const Options& options);
 
   // Borrows from this.
@@ -51,12 +58,14 @@ class IdTable {
   int64_t left_out() const { return left_out_; }
 
  private:
-  // Leaves out the rows of `dropped`.
-  void Drop(const std::vector<bool>& dropped);
+  class Writer;
+  // All rows but those of `dropped`.
+  absl::StatusOr<IdTable> Without(const std::vector<bool>& dropped, const std::string& spill_path) const;
 
-  std::string bytes_;
-  std::vector<uint64_t> ends_;
-  std::vector<uint32_t> numbers_;  // Empty: no row was left out.
+  std::unique_ptr<SectionFile> file_;  // Holds what the others borrow.
+  absl::string_view bytes_;
+  absl::Span<const uint64_t> ends_;
+  absl::Span<const uint32_t> numbers_;  // Empty: no row was left out.
   int64_t left_out_ = 0;
 };
 

@@ -1,10 +1,16 @@
 #include "deploy/operator/align/id_table.h"
 
+#include <malloc.h>
+
+#include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <string>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
 
 #include "tests/testing/hex.h"
 #include "tests/testing/process/temp_folder.h"
@@ -24,7 +30,12 @@ class IdTableTest : public ::testing::Test {
     options_.path = folder_.path() + "/table.csv";
     std::ofstream(options_.path) << text;
     options_.key = std::move(key);
-    return IdTable::Read(options_);
+    options_.spill_path = folder_.path() + "/own.spill";
+    absl::StatusOr<IdTable> table = IdTable::Read(options_);
+    // Neither a table nor a refusal leaves anything behind.
+    const std::filesystem::directory_iterator names(folder_.path());
+    EXPECT_EQ(std::distance(begin(names), end(names)), 1);
+    return table;
   }
 
   std::vector<std::string> Ids(const absl::StatusOr<IdTable>& table) {
@@ -135,6 +146,26 @@ TEST_F(IdTableTest, RefusesTablesOfAnotherShape) {
   ExpectRefused(Read("id,b\nplanted\n"), "table.csv:2:1: expected 2 cells, as the header line has, found 1");
   ExpectRefused(Read("id,b\nplanted,2,3\n"), "found 3");
   EXPECT_TRUE(absl::IsNotFound(IdTable::Read({folder_.path() + "/none", {"id"}, {}}).status()));
+}
+
+// Of bytes that malloc manages, those in use.
+size_t BytesInUse() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+TEST_F(IdTableTest, KeepsIdsOnTheDiskForTheirOwnerAlone) {
+  std::string text = "id\n";
+  for (int i = 0; i < 200'000; ++i) {
+    text += absl::StrCat("someone-", i, "\n");
+  }
+  const size_t before = BytesInUse();
+  const absl::StatusOr<IdTable> table = Read(text);
+  EXPECT_LT(BytesInUse(), before + 200'000);  // A byte an id.
+  ASSERT_EQ(table->ids().size(), 200'000);
+  EXPECT_EQ(table->ids()[199'999], "someone-199999");
+  options_.spill_path = folder_.path() + "/none/own.spill";
+  EXPECT_TRUE(absl::IsInvalidArgument(IdTable::Read(options_).status()));
 }
 
 }  // namespace
