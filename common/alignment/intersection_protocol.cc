@@ -240,6 +240,7 @@ absl::Status IntersectionProtocol::AlignBucket(uint64_t bucket) {
   // So that the link is not idle until the peer's last answers are there and looked at. Not more: what the peer makes
   // of them is lost if this party is interrupted before it has finished this bucket.
   SPLITVEIL_RETURN_IF_ERROR(SendMasked(bucket + 1, 0, EarlyPoints()));
+  const std::vector<uint32_t> their_positions = AscendingPositions(theirs);  // While the peer's last answers come.
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<Point> ours, inbox_.TakeDoubleMasked());
   SPLITVEIL_RETURN_IF_ERROR(check.Check([&](uint64_t position) { return std::optional<Point>(ours[position]); }));
   // A peer that sends our own masked points back would learn nothing, but make us believe that it shares every id. By
@@ -247,7 +248,7 @@ absl::Status IntersectionProtocol::AlignBucket(uint64_t bucket) {
   if (ours.front() == spill_->Masked(bucket).front()) {
     return absl::InvalidArgumentError("double_masked: expected answers by the peer's exponent, found our points");
   }
-  return Intersect(bucket, ours, theirs);
+  return Intersect(bucket, ours, theirs, their_positions);
 }
 
 absl::Status IntersectionProtocol::SendMasked(uint64_t bucket, uint64_t begin, uint64_t end) {
@@ -311,13 +312,13 @@ absl::Status IntersectionProtocol::SendAnswers(uint64_t bucket, absl::Span<const
 }
 
 absl::Status IntersectionProtocol::Intersect(uint64_t bucket, absl::Span<const Point> ours,
-                                             absl::Span<const Point> theirs) {
+                                             absl::Span<const Point> theirs,
+                                             absl::Span<const uint32_t> their_positions) {
   const auto repeats = [](absl::Span<const Point> points, absl::Span<const uint32_t> positions) {
     const auto equal = [&](uint32_t a, uint32_t b) { return points[a] == points[b]; };
     return std::adjacent_find(positions.begin(), positions.end(), equal) != positions.end();
   };
   // Masking is one-to-one: a value that repeats stands for an id, or an answer, that repeats.
-  const std::vector<uint32_t> their_positions = AscendingPositions(theirs);
   if (repeats(theirs, their_positions)) {
     return absl::InvalidArgumentError("masked: expected distinct ids, found repeated ones");
   }

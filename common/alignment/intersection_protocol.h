@@ -104,7 +104,8 @@ class IntersectionProtocol {
   absl::Status SendAnswers(uint64_t bucket, absl::Span<const Point> answers, AnswerCheck& check);
   absl::Status AlignBucket(uint64_t bucket);
   // What both have in common in a bucket, if everything that was received says that both have computed rightly.
-  absl::Status Intersect(uint64_t bucket, absl::Span<const Point> ours, absl::Span<const Point> theirs);
+  absl::Status Intersect(uint64_t bucket, absl::Span<const Point> ours, absl::Span<const Point> theirs,
+                         absl::Span<const uint32_t> their_positions);
   // Once.
   absl::Status SendOutcome(uint64_t shared_ids, const Digest& order);
   // Both must have found the same number in the same order, and as many as agreed.
