@@ -104,6 +104,7 @@ class IntersectionProtocol {
   absl::Status SendAnswers(uint64_t bucket, absl::Span<const Point> answers, AnswerCheck& check);
   absl::Status AlignBucket(uint64_t bucket);
   // What both have in common in a bucket, if everything that was received says that both have computed rightly.
+  // `their_positions`: AscendingPositions(theirs).
   absl::Status Intersect(uint64_t bucket, absl::Span<const Point> ours, absl::Span<const Point> theirs,
                          absl::Span<const uint32_t> their_positions);
   // Once.
