@@ -207,7 +207,7 @@ absl::StatusOr<ModelInferResponse> OpenInference::Infer(const ModelInferRequest&
   const auto rows = static_cast<int64_t>(ids.size());
   SPLITVEIL_RETURN_IF_ERROR(callers_->Charge(caller, rows));
   number = version->number();
-  const absl::StatusOr<Answers> answers = queue_->Ask(version, ids, deadline);
+  const absl::StatusOr<Answers> answers = queue_->Ask(version, ids, deadline, caller.name);
   if (!answers.ok()) {
     callers_->GiveBack(caller, rows);
     return answers.status();

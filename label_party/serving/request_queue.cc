@@ -30,7 +30,8 @@ RequestQueue::~RequestQueue() {
 }
 
 absl::StatusOr<Answers> RequestQueue::Ask(std::shared_ptr<AnswerSource> version,
-                                          absl::Span<const absl::string_view> ids, SteadyTime deadline) {
+                                          absl::Span<const absl::string_view> ids, SteadyTime deadline,
+                                          const std::string& caller) {
   const auto rows = static_cast<int64_t>(ids.size());
   if (rows < 1 || rows > options_.max_batch_rows) {
     return absl::InvalidArgumentError(
@@ -40,6 +41,7 @@ absl::StatusOr<Answers> RequestQueue::Ask(std::shared_ptr<AnswerSource> version,
   request.version = std::move(version);
   request.ids = ids;
   request.deadline = deadline;
+  request.caller = caller;
   request.arrived = SteadyNow();
   bool full = false;
   {
@@ -52,7 +54,14 @@ absl::StatusOr<Answers> RequestQueue::Ask(std::shared_ptr<AnswerSource> version,
       return absl::ResourceExhaustedError(
           absl::StrCat("too many requests: ", rows_, " rows wait already, at most ", options_.max_queued_rows, " may"));
     }
+    const auto own = rows_of_.find(caller);
+    if (own != rows_of_.end() && own->second + rows > options_.max_queued_rows / 2) {
+      return absl::ResourceExhaustedError(absl::StrCat("too many requests: ", own->second,
+                                                       " rows of this caller wait already, at most ",
+                                                       options_.max_queued_rows / 2, " may"));
+    }
     waiting_.push_back(&request);
+    rows_of_[caller] += rows;
     rows_ += rows;
     metrics_->SetWaitingRows(rows_);
     full = rows_ >= options_.max_batch_rows;
@@ -96,6 +105,9 @@ std::vector<RequestQueue::Request*> RequestQueue::Take() {
     }
     waiting_.pop_front();
     rows_ -= more;
+    if (const auto own = rows_of_.find(next.caller); (own->second -= more) == 0) {
+      rows_of_.erase(own);
+    }
     metrics_->ObserveQueue(std::chrono::duration<double>(now - next.arrived).count());
     if (late) {  // Nobody waits for it any more.
       next.answers = absl::DeadlineExceededError("the request waited longer than its deadline allows");

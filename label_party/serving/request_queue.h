@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -45,10 +46,11 @@ class RequestQueue {
     return rows_;
   }
   // Answers of `version` for `ids`, which must live until it returns. Errors: InvalidArgument for no id, or more than
-  // max_batch_rows; ResourceExhausted, at once, where more than max_queued_rows would wait; DeadlineExceeded where its
-  // turn came after `deadline`, and nothing was computed; those of AnswerSource.
+  // max_batch_rows; ResourceExhausted, at once, where more than max_queued_rows would wait, or more than half of them
+  // of this `caller`, so that one does not keep out the others; DeadlineExceeded where its turn came after `deadline`,
+  // and nothing was computed; those of AnswerSource.
   absl::StatusOr<Answers> Ask(std::shared_ptr<AnswerSource> version, absl::Span<const absl::string_view> ids,
-                              SteadyTime deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+                              SteadyTime deadline, const std::string& caller) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   // Of a caller that waits.
@@ -56,6 +58,7 @@ class RequestQueue {
     std::shared_ptr<AnswerSource> version;
     absl::Span<const absl::string_view> ids;
     SteadyTime deadline, arrived;
+    std::string caller;
     absl::StatusOr<Answers> answers;
     absl::Notification done;
   };
@@ -70,7 +73,8 @@ class RequestQueue {
   ServingMetrics* const metrics_;
   mutable absl::Mutex mutex_;
   std::deque<Request*> waiting_ ABSL_GUARDED_BY(mutex_);
-  int64_t rows_ ABSL_GUARDED_BY(mutex_) = 0;  // Of those.
+  int64_t rows_ ABSL_GUARDED_BY(mutex_) = 0;                        // Of those.
+  std::map<std::string, int64_t> rows_of_ ABSL_GUARDED_BY(mutex_);  // By caller; none of 0.
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   WakeableSleep delay_;  // The thread's.
   std::thread thread_;   // Last: uses all above.

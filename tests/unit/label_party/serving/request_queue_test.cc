@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
 namespace splitveil::testing {
@@ -66,16 +67,17 @@ class RequestQueueTest : public ::testing::Test {
   void Start(const RequestQueue::Options& options) { queue_ = *RequestQueue::Create(options, &metrics_); }
 
   absl::StatusOr<Answers> Ask(const std::vector<absl::string_view>& ids, const std::shared_ptr<AnswerSource>& version,
-                              absl::Duration limit = absl::Minutes(1)) {
-    return queue_->Ask(version, ids, SteadyAfter(limit));
+                              absl::Duration limit = absl::Minutes(1), const std::string& caller = "one") {
+    return queue_->Ask(version, ids, SteadyAfter(limit), caller);
   }
 
-  // Asks in a thread of its own; returns once it waits, or is computed.
+  // Asks in a thread of its own, each time as another caller; returns once it waits, or is computed.
   void AskBeside(const std::vector<absl::string_view>& ids, const std::shared_ptr<Lengths>& version) {
+    const std::string caller = absl::StrCat("caller ", threads_.size());
     const int64_t waiting = queue_->queued_rows();
     const size_t batches = version->Batches().size();
-    threads_.emplace_back([this, ids, version] {
-      const absl::StatusOr<Answers> answers = Ask(ids, version);
+    threads_.emplace_back([this, ids, version, caller] {
+      const absl::StatusOr<Answers> answers = Ask(ids, version, absl::Minutes(1), caller);
       ASSERT_TRUE(answers.ok()) << answers.status();
       ASSERT_EQ(answers->found.size(), ids.size());
       for (size_t i = 0; i < ids.size(); ++i) {
@@ -160,6 +162,21 @@ TEST_F(RequestQueueTest, AFullQueueRefusesAtOnce) {
   version_->SetOpen(true);
   Join();
   EXPECT_TRUE(Ask({"a", "b"}, version_).ok());
+}
+
+TEST_F(RequestQueueTest, OneCallerHasHalfOfTheQueue) {
+  Start({3, absl::ZeroDuration(), 6});
+  version_->SetOpen(false);
+  AskBeside({"a"}, version_);  // Is being computed.
+  version_->AwaitBatches(1);
+  AskBeside({"a", "b"}, version_);
+  const absl::Status refused = Ask({"a", "b"}, version_, absl::Minutes(1), "caller 1").status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("2 rows of this caller wait already, at most 3 may"));
+  AskBeside({"a", "b", "c"}, version_);  // Of another.
+  version_->SetOpen(true);
+  Join();
+  EXPECT_TRUE(Ask({"a", "b"}, version_, absl::Minutes(1), "caller 1").ok());
 }
 
 TEST_F(RequestQueueTest, WhatIsPastItsDeadlineIsNotComputed) {
