@@ -195,7 +195,8 @@ class LogRatioReader {
     for (size_t j = 0; j < ranges.size(); ++j) {
       // If v is 0 the label moves nothing, so the row does not depend on it.
       if (v_squared_[j] > 0) {
-        const double margin = Margin(head_, j, x_v_[j] / v_squared_[j], std::sqrt(v_squared_[j]));
+        // Noise across v is rounded, too, and what that adds may lie along v.
+        const double margin = Margin(head_, j, std::sqrt(x_squared_[j] / v_squared_[j]), std::sqrt(v_squared_[j]));
         // A positive's label draws the row along -v.
         const double one = LogRatio(j, margin), other = LogRatio(j, -margin);
         ranges[j] = {std::min(one, other), std::max(one, other)};
