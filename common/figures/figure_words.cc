@@ -43,7 +43,7 @@ std::string BoundStateWords(const RunFigures& figures, AttackNaming naming) {
     constexpr const char* kWords[] = {"not measurable from this ledger", "no gradient released", "none stated",
                                       "no attack was held against it", "not exceeded by the attacks run here"};
     static_assert(std::size(kWords) == static_cast<size_t>(BoundState::kExceeded));
-    return absl::StrCat(kWords[static_cast<size_t>(state)], is_refuted ? ", but refuted by the claim check" : "");
+    return absl::StrCat(kWords[static_cast<size_t>(state)], is_refuted ? " but refuted by the claim check" : "");
   }
   if (figures.excesses.empty()) {
     return "exceeded";

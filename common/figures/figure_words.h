@@ -25,7 +25,7 @@ enum class AttackNaming {
 
 // "not exceeded by the attacks run here", "exceeded by Gradient length and 2 more", "none stated", "no attack was held
 // against it", "no gradient released", "not measurable from this ledger"; of a claim that the run's own scores refute,
-// also ", but refuted by the claim check". Unless it is proved, a bound that is stated is conditional: it holds for
+// also " but refuted by the claim check". Unless it is proved, a bound that is stated is conditional: it holds for
 // Gaussian classes only, and no run shows that it does. Say so beside it.
 std::string BoundStateWords(const RunFigures& figures, AttackNaming naming = AttackNaming::kTitle);
 

@@ -100,7 +100,7 @@ TEST(PromiseTest, ABrokenPromiseNamesTheCheckThatBrokeIt) {
   EXPECT_EQ(PromiseSentence(PromiseOf(figures)),
             "Do not rely on the limit of 73.2% that this run states: the claim check found mu at least 1.020, and the "
             "run claims 0.876.");
-  EXPECT_EQ(BoundStateWords(figures), "not exceeded by the attacks run here, but refuted by the claim check");
+  EXPECT_EQ(BoundStateWords(figures), "not exceeded by the attacks run here but refuted by the claim check");
 }
 
 TEST(PromiseTest, ABrokenPromiseNamesTheAttackThatBrokeIt) {
