@@ -225,6 +225,17 @@ absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, ab
   }));
 }
 
+absl::StatusOr<int64_t> PrivacyAccount::ExamplesWith(uint32_t sigma_units) {
+  absl::StatusOr<SqliteStatement> select = database_->Prepare(
+      "SELECT count(*) FROM debit WHERE release IN (SELECT release.number FROM release JOIN label_set "
+      "ON label_set.number = release.label_set WHERE name = ?1 AND sigma_units = ?2)");
+  SPLITVEIL_RETURN_IF_ERROR(At(select.status()));
+  SPLITVEIL_RETURN_IF_ERROR(At(select->Bind(options_.label_set, static_cast<int64_t>(sigma_units))));
+  const absl::StatusOr<bool> found = select->Next();
+  SPLITVEIL_RETURN_IF_ERROR(At(found.status()));
+  return select->Int64(0);
+}
+
 absl::StatusOr<ForeseenDebit> PrivacyAccount::Foresee(absl::Span<const NoiseRow> examples,
                                                       absl::Span<const NoiseReleases> releases) {
   absl::StatusOr<SqliteStatement> select = database_->Prepare("SELECT release, draws FROM debit WHERE example = ?1");

@@ -77,6 +77,10 @@ class PrivacyAccount {
   // [n]: LabelNumber of each. Error: InvalidArgument, also where the label set is of another kind.
   absl::Status CheckLabels(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels);
 
+  // Of how many examples of this label set the account has counted releases at this strength. Errors: as
+  // SqliteDatabase.
+  absl::StatusOr<int64_t> ExamplesWith(uint32_t sigma_units);
+
   // What Debit would count of these examples with all of these together; of a strength that is there twice, the larger
   // number of draws. Changes nothing. Errors: as SqliteDatabase; InvalidArgument for a strength of 0, or where the
   // label set is of another kind.

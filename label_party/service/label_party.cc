@@ -86,7 +86,10 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> ReadAccount(const LabelPartyPlan
   SPLITVEIL_RETURN_IF_ERROR(account.status());
   RunRow row;
   DescribeLabels(plan.config, data, *account == nullptr ? "" : (*account)->id(), row);
-  SPLITVEIL_RETURN_IF_ERROR(CheckSameAccount(plan.config.party().ledger_path(), row, config.new_account()));
+  const std::string& ledger_path = plan.config.party().ledger_path();
+  SPLITVEIL_RETURN_IF_ERROR(CheckSameAccount(ledger_path, row, config.new_account()));
+  SPLITVEIL_RETURN_IF_ERROR(*account == nullptr ? absl::OkStatus()
+                                                : CheckNotOlder(ledger_path, row, config.new_account(), **account));
   return account;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <system_error>
 
 #include "absl/strings/escaping.h"
@@ -102,6 +103,38 @@ absl::Status CheckSameAccount(const std::string& ledger_path, const RunRow& run,
                    "account from now on"));
 }
 
+absl::Status CheckNotOlder(const std::string& ledger_path, const RunRow& run, bool new_account,
+                           PrivacyAccount& account) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> ledger, OpenIfThere(ledger_path));
+  if (ledger == nullptr) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> records, ledger->Runs());
+  for (const RunRecord& record : records) {
+    const RunRow& of = record.run;
+    if (of.account != run.account || of.label_set != run.label_set ||
+        (new_account && of.data_sha256 == run.data_sha256)) {
+      continue;
+    }
+    // Written once all of its examples are counted.
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<AllRunsRow> counted, ledger->AllRuns(of.run_id));
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<LabelReleaseRow> releases, ledger->LabelReleases(of.run_id));
+    for (const LabelReleaseRow& release : releases) {
+      const auto units = static_cast<uint32_t>(release.sigma_units);
+      SPLITVEIL_ASSIGN_OR_RETURN(const int64_t known, units == 0 ? 0 : account.ExamplesWith(units));
+      if (counted.has_value() && units > 0 && known < counted->examples) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "path: this account has counted fewer examples of label_set \"", run.label_set, "\" than run ", of.run_id,
+            " of ", ledger_path, " released, so it is an older copy: put the latest in its place; or ",
+            of.data_sha256 == run.data_sha256
+                ? "set new_account: true, and what was released since is unknown to the account from now on"
+                : "choose a label_set of another name, since this table may have other labels than that run's"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, const LabelRun& planned) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> ledger, OpenIfThere(ledger_path));
   if (ledger == nullptr || planned.releases.empty()) {
@@ -114,11 +147,13 @@ absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, con
     if (record.run.run_id == planned.run.run_id || AreOnSameLabels(record.run, planned.run) != SameLabels::kYes) {
       continue;
     }
-    // A run that was stopped before its first answer released nothing, whatever it had planned.
+    // A run that ended before its first answer released nothing, whatever it had planned. One that was killed may have
+    // released all of it in the second before: its last rows are lost.
     SPLITVEIL_ASSIGN_OR_RETURN(const bool released, HasReleased(*ledger, record.run.run_id));
     LabelRun& run = runs.emplace_back();
     run.run = record.run;
-    run.released = released ? LabelRun::Released::kSomething : LabelRun::Released::kNothing;
+    run.released =
+        released || record.finished_at.empty() ? LabelRun::Released::kSomething : LabelRun::Released::kNothing;
     SPLITVEIL_ASSIGN_OR_RETURN(run.releases, ledger->LabelReleases(record.run.run_id));
     SPLITVEIL_ASSIGN_OR_RETURN(run.counted, ledger->AllRuns(record.run.run_id));
   }

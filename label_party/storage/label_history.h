@@ -11,6 +11,7 @@
 #include "common/dataset/dataset.h"
 #include "common/figures/all_runs.h"
 #include "common/ledger/ledger_rows.h"
+#include "common/privacy_account/privacy_account.h"
 
 #include "splitveil/v1/checkpoint.pb.h"
 #include "splitveil/v1/party.pb.h"
@@ -31,6 +32,13 @@ absl::StatusOr<std::string> OtherAccount(const std::string& ledger_path, const R
 // Checks that the account of `run` is the one that counted the ledger's runs on these labels, or that the operator has
 // accepted a new one (`new_account`). Errors: InvalidArgument with both accounts; see LedgerReader.
 absl::Status CheckSameAccount(const std::string& ledger_path, const RunRow& run, bool new_account);
+
+// Checks that the account of `run` knows of all releases that it counted by this ledger under the label set of `run`.
+// If not, an older copy of it was put in its place, which knows neither these releases nor which labels they were of.
+// The operator may accept that (`new_account`), but not beside another table than theirs: the noise would be the same,
+// so a changed label would show in the difference. Errors: InvalidArgument; see LedgerReader and PrivacyAccount.
+absl::Status CheckNotOlder(const std::string& ledger_path, const RunRow& run, bool new_account,
+                           PrivacyAccount& account);
 
 // What the releases that `planned` will make, with all those of the ledger's other runs on the same labels, whichever
 // account counted them, disclose together (BoundOfAllRuns). Errors: see LedgerReader.

@@ -9,6 +9,8 @@
 
 #include "common/leakage/bounds.h"
 #include "common/process/exit_code.h"
+#include "common/storage/sqlite_database.h"
+#include "label_party/storage/label_history.h"
 #include "tests/testing/local_label_party.h"
 #include "tests/testing/small_run.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"
@@ -158,6 +160,55 @@ TEST_F(PrivacyAccountRunTest, ACopyOfTheAccountDoesNotMakeTheSumOfAllRunsSmaller
   Complete(3);
   // The copy itself says GaussianAucBound(0.25 + 1 / 9). Whether one example was in all three runs, nobody knows.
   EXPECT_NEAR(AllRunsBound(), GaussianAucBound(1.25), kDigits);
+}
+
+// The noise is the same under one label set, so that labels that were changed meanwhile would show in the difference.
+TEST_F(PrivacyAccountRunTest, AnOlderCopyOfTheAccountIsRefused) {
+  const std::string path = run_.label_config.privacy_account().path(), copy = run_.files.File("copy");
+  Complete(2);
+  label_.reset();
+  std::filesystem::copy_file(path, copy);
+  Complete(1);
+  label_.reset();
+  PrivacyAccountOptions options;
+  options.path = path;
+  options.label_set = "small";
+  RunRow row;
+  const auto check = [&](bool new_account) {
+    const std::unique_ptr<PrivacyAccount> account = *PrivacyAccount::OpenToRead(options);
+    row.label_set = "small";
+    row.account = account->id();
+    return CheckNotOlder(path_, row, new_account, *account);
+  };
+  row.data_sha256 = LedgerValue(path_, "SELECT max(data_sha256) FROM run");
+  EXPECT_TRUE(check(false).ok());
+  std::filesystem::copy_file(copy, path, std::filesystem::copy_options::overwrite_existing);
+  EXPECT_THAT(std::string(check(false).message()),
+              ::testing::HasSubstr("older copy: put the latest in its place; or set"));
+  EXPECT_TRUE(check(true).ok());
+  row.data_sha256 = "of another table";
+  for (const bool new_account : {false, true}) {
+    EXPECT_THAT(std::string(check(new_account).message()), ::testing::HasSubstr("choose a label_set of another name"));
+  }
+}
+
+// Killed, it lost its last rows: it may have released all that it had planned.
+TEST_F(PrivacyAccountRunTest, ARunWithoutAnEndCountsAsReleased) {
+  run_.label_config.clear_label_side_audit();
+  run_.label_config.clear_privacy_account();
+  run_.label_config.mutable_protection()->mutable_label_dp()->set_epsilon(1);
+  EXPECT_TRUE(RunConfigured().ok()) << nonlabel_status_;
+  label_.reset();
+  {
+    absl::StatusOr<std::unique_ptr<SqliteDatabase>> ledger = SqliteDatabase::Open(path_, SqliteDatabase::Mode::kCreate);
+    ASSERT_TRUE(ledger.ok()) << ledger.status();
+    for (const char* sql : {"DELETE FROM protection", "DELETE FROM step_summary", "DELETE FROM event",
+                            "UPDATE run SET finished_at = NULL, status = 'running'"}) {
+      EXPECT_TRUE((*ledger)->Execute(sql).ok()) << sql;
+    }
+  }
+  EXPECT_TRUE(RunConfigured().ok()) << nonlabel_status_;
+  EXPECT_NEAR(AllRunsBound(), 0.82192, 1e-5);
 }
 
 // Flips of two runs are independent: the best test of both has AUC 0.82192 (its four outcomes, by hand).
