@@ -110,7 +110,8 @@ TEST_F(ServeTest, RefusesWhatItCannotAnswer) {
   EXPECT_EQ(Infer(request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   request = Request(ids);
   request.add_inputs()->set_name("income");
-  EXPECT_THAT(Infer(request, &response).error_message(), HasSubstr("a request cannot replace the stored values of a row"));
+  EXPECT_THAT(Infer(request, &response).error_message(),
+              HasSubstr("a request cannot replace the stored values of a row"));
   request = Request(ids);
   request.add_outputs()->set_name("logit");
   EXPECT_EQ(Infer(request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);

@@ -154,8 +154,8 @@ std::vector<std::string> RandomIds(size_t count, size_t universe, std::mt19937& 
   return ids;
 }
 
-// Small sets, for a test's time. With sizes up to 50,000, drawn evenly in their logarithm, 300 of 300 were equal, too (53
-// s of processor time with IFMA).
+// Small sets, for a test's time. With sizes up to 50,000, drawn evenly in their logarithm, 300 of 300 were equal, too
+// (53 s of processor time with IFMA).
 TEST(AlignIdsTest, FindsTheIntersectionOf300RandomPairs) {
   const bool fast = ActiveRistrettoPath() == RistrettoPath::kIfma;  // Eight times the work in the same time.
   std::mt19937 random(20261127);
