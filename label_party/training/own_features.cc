@@ -1,6 +1,7 @@
 #include "label_party/training/own_features.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <random>
@@ -73,7 +74,10 @@ std::optional<std::vector<float>> PredictFromOwnFeatures(const TopModelOptions& 
   // A figure for the report only: if it cannot be had, the run goes on without it.
   alone.cut_gradient = false;  // Nobody reads it.
   absl::StatusOr<std::vector<float>> outputs = TrainAndPredict(alone, data, batch_size, epochs);
-  return outputs.ok() ? std::optional(*std::move(outputs)) : std::nullopt;
+  // Nor if training diverges: it is of true labels, which decide that, and the peer would see that Start fails.
+  const bool is_usable =
+      outputs.ok() && std::all_of(outputs->begin(), outputs->end(), [](float output) { return std::isfinite(output); });
+  return is_usable ? std::optional(*std::move(outputs)) : std::nullopt;
 }
 
 std::vector<uint32_t> TestedPositions(const TrainingData& data) {
