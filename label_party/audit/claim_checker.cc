@@ -159,7 +159,7 @@ ClaimChecker::Scored ClaimChecker::Own() const {
       const auto unit = static_cast<float>(UnitOf(own_.weights[i]));
       scored.scores.push_back({own_.evidence.low[i] / unit, own_.evidence.high[i] / unit});
       scored.labels.push_back(labels_[i]);
-      scored.centres.push_back(labels_[i] * own_shifts_[i] / unit);
+      scored.centres.push_back(static_cast<double>(labels_[i]) * own_shifts_[i] / unit);
     }
   }
   return scored;
