@@ -54,8 +54,6 @@ double MeanAuc(ConstMatrixView scores, absl::Span<const uint8_t> truth, absl::Sp
 
 }  // namespace
 
-absl::Span<const AttributeAttackTraits> AllAttributeAttackTraits() { return kAttacks; }
-
 AttributeAttackTraits TraitsOf(v1::AttributeAttack attack) {
   for (const AttributeAttackTraits& traits : kAttacks) {
     if (traits.attack == attack) {

@@ -38,9 +38,6 @@ struct AttributeAttackTraits {
   constexpr bool needs_features() const { return source == DecoderSource::kAuxiliaryFeatures; }
 };
 
-// Every attack, in the order of the tables that list them.
-absl::Span<const AttributeAttackTraits> AllAttributeAttackTraits();
-
 // An unknown attack has no name and needs everything.
 AttributeAttackTraits TraitsOf(v1::AttributeAttack attack);
 

@@ -23,8 +23,6 @@ using Binomial = boost::math::binomial_distribution<
                 policies::domain_error<policies::ignore_error>, policies::pole_error<policies::ignore_error>,
                 policies::overflow_error<policies::ignore_error>, policies::evaluation_error<policies::ignore_error>>>;
 
-constexpr double kNormalQuantile975 = 1.959963984540054;
-
 // Examples of equal score. All figures depend on the scores' order alone.
 struct TiedGroup {
   int64_t negatives = 0, positives = 0;

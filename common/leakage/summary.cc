@@ -19,7 +19,6 @@ namespace {
 constexpr int kDigitBits = 11;
 constexpr int kDigits = 3;  // Of 32 bits.
 constexpr size_t kBuckets = size_t{1} << kDigitBits;
-constexpr double kTwoSided95 = 1.959963984540054;  // The 0.975 quantile of the standard normal distribution.
 
 struct Keyed {
   uint32_t key;
@@ -164,7 +163,7 @@ LeakSummary SummarizeLeak(const std::vector<double>& aucs) {
 
 double MeanInterval95(double squares, int64_t count) {
   const auto values = static_cast<double>(count);
-  return count < 2 ? 0 : kTwoSided95 * std::sqrt(squares / (values - 1) / values);
+  return count < 2 ? 0 : kNormalQuantile975 * std::sqrt(squares / (values - 1) / values);
 }
 
 int64_t NearestRank(int64_t count, double q) {
@@ -188,7 +187,7 @@ Guessing GuessingOver(double positives, double negatives) {
   }
   constexpr double kNormalMeanDistance = 0.7978845608028654;  // Of a standard normal number from 0: sqrt(2 / pi).
   const double deviation = std::sqrt((positives + negatives + 1) / (12 * positives * negatives));
-  return {std::min(1.0, 0.5 + kNormalMeanDistance * deviation), std::min(1.0, 0.5 + kTwoSided95 * deviation)};
+  return {std::min(1.0, 0.5 + kNormalMeanDistance * deviation), std::min(1.0, 0.5 + kNormalQuantile975 * deviation)};
 }
 
 StepSeries::StepSeries(std::initializer_list<double> values) {

@@ -57,6 +57,9 @@ double MeanInterval95(double squares, int64_t count);
 // The rank, from 1, of the nearest-rank quantile of `count` values, at least one.
 int64_t NearestRank(int64_t count, double q);
 
+// The 0.975 quantile of the standard normal distribution: half the width of a two-sided 95% interval.
+inline constexpr double kNormalQuantile975 = 1.959963984540054;
+
 // Nearest-rank quantile: the smallest value with at least a share q of the values at or below it. 0 for no values.
 double NearestRankQuantile(std::vector<double> values, double q);
 

@@ -47,8 +47,8 @@ absl::Status CheckPlaces(const v1::PartyCommon& party, const std::string& listen
                          const std::string& config_path);
 
 // Removes every other user's access to the files that a party's configuration marks as (owner_only): data, ledger,
-// checkpoints and what else reveals ids or labels. Splitveil writes such files for their owner alone, but copies and
-// files of older versions are as the umask has it. With a warning for each, also for one that is another user's and
+// checkpoints and what else reveals ids or labels. Splitveil writes such files for their owner alone, but copies
+// are as the umask has it. With a warning for each, also for one that is another user's and
 // stays as it is. For a run; --check changes nothing.
 void KeepForOwnerAlone(const google::protobuf::Message& config);
 

@@ -60,14 +60,12 @@ class ShadowEncoder {
   friend class cereal::access;
   // What the next Imitate resumes from.
   template <typename Archive>
-  void save(Archive& archive) const {
-    archive(TrainingState(), random_);
-  }
-  template <typename Archive>
-  void load(Archive& archive) {
-    NamedParameters state;
+  void serialize(Archive& archive) {
+    NamedParameters state = TrainingState();
     archive(state, random_);
-    Restore(state);
+    if (Archive::is_loading::value) {
+      Restore(state);
+    }
   }
   NamedParameters TrainingState() const;
   // Throws, as cereal does, unless `state` is that of such an encoder.

@@ -40,11 +40,6 @@ class RequestQueue {
   RequestQueue& operator=(const RequestQueue&) = delete;
 
   int64_t max_batch_rows() const { return options_.max_batch_rows; }
-  // Rows that wait.
-  int64_t queued_rows() const ABSL_LOCKS_EXCLUDED(mutex_) {
-    const absl::MutexLock lock(&mutex_);
-    return rows_;
-  }
   // Answers of `version` for `ids`, which must live until it returns. Errors: InvalidArgument for no id, or more than
   // max_batch_rows; ResourceExhausted, at once, where more than max_queued_rows would wait, or more than half of them
   // of this `caller`, so that one does not keep out the others; DeadlineExceeded where its turn came after `deadline`,

@@ -21,7 +21,7 @@ namespace splitveil {
 
 namespace {
 
-// ConditionalAucBound of what would leave by `plan`.
+// ConditionalAucBound of what would be sent by `plan`.
 double WorstCase(const LabelFreeBatch& batch, const NoisePlan& plan) {
   const auto* const noise = std::get_if<GaussianNoise>(&plan.change);
   if (noise == nullptr) {

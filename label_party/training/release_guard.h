@@ -31,13 +31,13 @@ struct GuardedBatch {
   bool sends_clean = false;  // The clean gradients are sent as they are; `gradients` is empty then, too.
 };
 
-// What the known attacks make of a batch before it leaves: the largest 0.5 + |AUC - 0.5| of the norm and the cosine
+// What the known attacks make of a batch before it is sent: the largest 0.5 + |AUC - 0.5| of the norm and the cosine
 // attack on `gradients` [batch, cut_width], protected but not yet released, of which `clean` is the same before; 0.5
 // where the batch has no AUC. Thread-safe.
 double MeasuredLeak(ConstMatrixView gradients, ConstMatrixView clean, const ReleasedBatch& batch);
 
 // Plans a batch's noise and holds the plan against the release policy: more noise is another plan with a smaller limit,
-// and noise that the gate will not let leave is never drawn. It is drawn once, unless the leak that is then measured
+// and noise that the gate would not let be sent is never drawn. It is drawn once, unless the leak that is then measured
 // asks for more. Not thread-safe.
 class ReleaseGuard {
  public:
@@ -56,7 +56,7 @@ class ReleaseGuard {
   // this run.
   double Account(const ProtectionReport& report, ReleasedBatch& batch);
 
-  // Whether a batch's gradients leave as they are, so that the first ones need not wait for the last.
+  // Whether a batch's gradients are sent as they are, so that the first ones need not wait for the last.
   bool is_passthrough() const { return protection_->is_passthrough() && !gate_.can_block(); }
 
   // Whether Account will note in `batch` that the attack module's scores of it get an answer.

@@ -175,7 +175,7 @@ absl::StatusOr<FinishedAlignment> HostAlignment(const AlignmentSide& side, const
       StartServer({listen_address, MaxMessageBytes(side.agreement), {&open, &align, &operations}}, side.identity));
   LogInfo("label party listens on port ", running.port);
   absl::StatusOr<FinishedAlignment> finished = host.WaitUntilEnded();
-  running.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(2))));  // The last answer may leave.
+  running.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(2))));  // Until the last answer is sent.
   return finished;
 }
 

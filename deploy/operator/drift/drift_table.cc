@@ -76,7 +76,8 @@ std::string DriftText(const std::vector<ColumnDrift>& drifts) {
   }
   if (!std::all_of(drifts.begin(), drifts.end(), IsCompared)) {
     absl::StrAppend(
-        &notes, "  columns without a PSI are not compared: their training data were prepared by an older version\n");
+        &notes,
+        "  columns without a PSI are not compared: the training data or these have no counts of their values\n");
   }
   return AlignedTable(rows) + notes;
 }

@@ -108,7 +108,7 @@ ColumnDrift Compare(const Column& column, const std::vector<int>& outside, bool 
   if (here.size() > 2 && rows > 0) {
     drift.here = shares(here, rows);
   }
-  // Data of an older version have no counts.
+  // Buckets cannot be told apart where a column was not counted, has one bucket alone, or no row.
   if (!column.has_counts() || here.size() != training.size() || here.size() <= 2 || rows == 0 || training_rows == 0) {
     return drift;
   }

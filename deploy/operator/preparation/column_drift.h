@@ -37,7 +37,7 @@ double ChanceIndex(int64_t training, int64_t here, int64_t buckets);
 // How a column of data that were encoded as earlier ones differs from the training part of these. Shares are in [0, 1].
 struct ColumnDrift {
   enum class Verdict {
-    kNotCompared,  // One of the two is of an older version.
+    kNotCompared,  // The training data or these have no counts of its values (ValueCounts), or no row.
     kSame,
     kMoved,    // An index of 0.1 or more that chance does not explain.
     kShifted,  // An index of 0.25 or more, or a share that moved by 0.05 or more, if chance does not explain it.

@@ -288,7 +288,7 @@ namespace {
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 constexpr ActivationMethod kMethods[] = {
-    {"none", "Activations not protected", "The activations leave as the bottom model makes them"},
+    {"none", "Activations not protected", "The activations are sent as the bottom model makes them"},
     {"adversarial", "Adversarial training", "The bottom model also learns to mislead a simulated adversary"},
     {"adversarial_label_flip", "Adversarial training with label flip",
      "The bottom model also learns to have a simulated adversary take the wrong value"},

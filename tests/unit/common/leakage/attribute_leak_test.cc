@@ -13,6 +13,17 @@ namespace {
 
 constexpr uint8_t kUnknown = 255;
 
+// Of every attack that the protocol has.
+std::vector<AttributeAttackTraits> AllTraits() {
+  std::vector<AttributeAttackTraits> all;
+  for (int number = v1::AttributeAttack_MIN + 1; number <= v1::AttributeAttack_MAX; ++number) {
+    if (v1::AttributeAttack_IsValid(number)) {
+      all.push_back(TraitsOf(static_cast<v1::AttributeAttack>(number)));
+    }
+  }
+  return all;
+}
+
 AttributeLeak Measure(const std::vector<float>& scores, int64_t values, const std::vector<uint8_t>& truth) {
   return MeasureAttributeLeak(ConstMatrixView(scores.data(), static_cast<int64_t>(truth.size()), values), truth);
 }
@@ -54,18 +65,14 @@ TEST(AttributeLeakTest, HasNoFiguresWithoutExamplesAndNoAucOfOneValue) {
   EXPECT_EQ(one.floor, 1);
 }
 
-TEST(AttributeAttackTraitsTest, TheTableHoldsEveryAttackOfTheProtocolOnceByItsName) {
+TEST(AttributeAttackTraitsTest, EveryAttackOfTheProtocolHasANameOfItsOwn) {
   std::set<std::string> names;
-  for (const AttributeAttackTraits& traits : AllAttributeAttackTraits()) {
+  for (const AttributeAttackTraits& traits : AllTraits()) {
+    EXPECT_FALSE(traits.name.empty()) << traits.attack;
     EXPECT_TRUE(names.insert(std::string(traits.name)).second) << traits.name;
     EXPECT_EQ(AttributeAttackOfName(traits.name), traits.attack);
-    EXPECT_EQ(TraitsOf(traits.attack).name, traits.name);
   }
-  size_t attacks = 0;
-  for (int number = v1::AttributeAttack_MIN + 1; number <= v1::AttributeAttack_MAX; ++number) {
-    attacks += v1::AttributeAttack_IsValid(number) ? 1 : 0;
-  }
-  EXPECT_EQ(names.size(), attacks);
+  EXPECT_FALSE(names.empty());
 }
 
 TEST(AttributeAttackTraitsTest, AnUnknownAttackHasNoNameAndNeedsFeatures) {
@@ -76,7 +83,7 @@ TEST(AttributeAttackTraitsTest, AnUnknownAttackHasNoNameAndNeedsFeatures) {
 }
 
 TEST(AttributeAttackTraitsTest, QueriesOfTheModelAreForAttacksThatDoNotReadTheTraining) {
-  for (const AttributeAttackTraits& traits : AllAttributeAttackTraits()) {
+  for (const AttributeAttackTraits& traits : AllTraits()) {
     EXPECT_NE(traits.needs_auxiliary_activations(), traits.reads_training()) << traits.name;
   }
 }

@@ -38,7 +38,7 @@ TEST(DriftTableTest, HasALineForEachColumnAndAWarningForEachThatShifted) {
             "  WARNING: \"age\" differs from the training: PSI 0.50; why\n"
             "  NOTE: \"region\" differs somewhat from the training: PSI 0.50; so\n"
             "  \"region\": 7 rows write a number otherwise than the training, such as 3.0 for 3: taken as the same\n"
-            "  columns without a PSI are not compared: their training data were prepared by an older version\n");
+            "  columns without a PSI are not compared: the training data or these have no counts of their values\n");
   EXPECT_EQ(DriftText({}), "");
   EXPECT_EQ(DriftText({Drift("a\x1b[31m", Verdict::kShifted, "why")}).find('\x1b'), std::string::npos);
 }

@@ -324,24 +324,24 @@ TEST_F(ColumnDriftTest, HashedCategoriesAreComparedByBucket) {
   EXPECT_THAT(grade.what, HasSubstr("% have a rarer value, in the training 0.0%"));
 }
 
-// A training file as it was before there were counts: it is read, and nothing is claimed.
-TEST_F(ColumnDriftTest, DataOfAnOlderVersionAreNotCompared) {
+// A training file without counts is read, and nothing is claimed of its columns.
+TEST_F(ColumnDriftTest, DataWithoutCountsAreNotCompared) {
   Preprocessor preprocessor = *Preprocessor::Create(Columns(), {});
   Fill(Table(400, 1), preprocessor);
-  v1::Preprocessing older = preprocessor.preprocessing();
-  for (v1::NumericScaling& column : *older.mutable_numeric()) {
+  v1::Preprocessing uncounted = preprocessor.preprocessing();
+  for (v1::NumericScaling& column : *uncounted.mutable_numeric()) {
     column.clear_counts();
     column.clear_bucket_edges();
     column.clear_scaling();
   }
-  for (v1::CategoryIndex& column : *older.mutable_categorical()) {
+  for (v1::CategoryIndex& column : *uncounted.mutable_categorical()) {
     column.clear_counts();
     column.clear_bucket_rows();
   }
   const float before = ScaledNumber(preprocessor.preprocessing().numeric(0), 47);
-  EXPECT_EQ(ScaledNumber(older.numeric(0), 47), before);
+  EXPECT_EQ(ScaledNumber(uncounted.numeric(0), 47), before);
   Preprocessor::Options options;
-  options.extends = Store(older, preprocessor.vocabularies());
+  options.extends = Store(uncounted, preprocessor.vocabularies());
   options.only_applies = true;
   Preprocessor applied = *Preprocessor::Create(Columns(), options);
   std::vector<Cells> table = Table(100, 2);

@@ -97,9 +97,10 @@ TEST(AttributeRecordsTest, OnlyAnActivationBoundGuaranteesAnything) {
 }
 
 TEST(AttributeRecordsTest, HaveWordsForEveryAttackAndMethod) {
-  for (const AttributeAttackTraits& traits : AllAttributeAttackTraits()) {
-    EXPECT_NE(AttributeAttackTitle(traits.name), traits.name);
-    EXPECT_NE(AttributeAttackExplanation(traits.name), "");
+  for (int number = v1::AttributeAttack_MIN + 1; number <= v1::AttributeAttack_MAX; ++number) {
+    const absl::string_view attack = TraitsOf(static_cast<v1::AttributeAttack>(number)).name;
+    EXPECT_NE(AttributeAttackTitle(attack), attack);
+    EXPECT_NE(AttributeAttackExplanation(attack), "");
   }
   EXPECT_EQ(AttributeAttackNamed("later_attack"), "later_attack");
   EXPECT_EQ(AttributeAttackExplanation("later_attack"), "");
@@ -108,7 +109,7 @@ TEST(AttributeRecordsTest, HaveWordsForEveryAttackAndMethod) {
     EXPECT_THAT(DescribeActivationProtection(name),
                 AllOf(HasSubstr(name), Not(StartsWith("The activations are protected"))));
   }
-  EXPECT_EQ(DescribeActivationProtection("none"), "The activations leave as the bottom model makes them.");
+  EXPECT_EQ(DescribeActivationProtection("none"), "The activations are sent as the bottom model makes them.");
   EXPECT_EQ(DescribeActivationProtection("later(x=1)"), "The activations are protected by later(x=1).");
 }
 
