@@ -70,7 +70,7 @@ std::string DescribeBaseline(const RunFigures& figures);
 // "R²", "macro AUC", "AUC".
 std::string QualityName(const std::vector<EvaluationRow>& evaluations);
 
-// What is attacked where labels are numbers or of several classes (SECURITY.md); empty of two classes, or not known.
+// What is attacked where labels are numbers or of several classes (BOUNDS.md); empty of two classes, or not known.
 std::string DescribeTask(const std::vector<EvaluationRow>& evaluations);
 
 // Test AUC of the best epoch, of a regression R^2, by what it was chosen, and the last one; empty without an evaluation
