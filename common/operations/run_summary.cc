@@ -269,8 +269,12 @@ void AddClaim(const RunFigures& figures, Table& table) {
 
 }  // namespace
 
-std::string ResultPath(const std::string& ledger_path, bool only_predicts) {
-  return absl::StrCat(absl::StripSuffix(ledger_path, ".db"), only_predicts ? ".prediction.json" : ".result.json");
+std::string ResultPath(const std::string& ledger_path) {
+  return absl::StrCat(absl::StripSuffix(ledger_path, ".db"), ".result.json");
+}
+
+std::string PredictionPath(const std::string& ledger_path) {
+  return absl::StrCat(absl::StripSuffix(ledger_path, ".db"), ".prediction.json");
 }
 
 std::string RunSummaryTable(const RunFigures& figures, const std::string& details, bool verbose) {

@@ -16,7 +16,8 @@ namespace splitveil {
 
 // Where a party writes every figure of a run: beside its ledger, LEDGER without ".db" + ".result.json"; of one that
 // only predicts with the model of a training, whose figures stay, + ".prediction.json".
-std::string ResultPath(const std::string& ledger_path, bool only_predicts);
+std::string ResultPath(const std::string& ledger_path);
+std::string PredictionPath(const std::string& ledger_path);
 
 // A headline, then "  name            figures" in lines that end in '\n', in the order of the report's page: the
 // verdict, the promise in one sentence, what it rests on, what the model is good for, the run. What this party does not

@@ -193,7 +193,8 @@ absl::Duration FarewellLimit(const v1::Deadlines& deadlines, bool halted) {
 }
 
 std::string DetailsPath(const LabelPartyPlan& plan) {
-  return ResultPath(plan.config.party().ledger_path(), plan.agreement.mode() == v1::RunAgreement::PREDICT);
+  const std::string& ledger_path = plan.config.party().ledger_path();
+  return plan.agreement.mode() == v1::RunAgreement::PREDICT ? PredictionPath(ledger_path) : ResultPath(ledger_path);
 }
 
 std::string ResultLine(const RunFigures& figures) { return absl::StrCat("RESULT ", ResultJson(figures)); }

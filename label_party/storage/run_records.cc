@@ -181,12 +181,9 @@ absl::Status RunRecords::KeepReleases() {
 absl::Status RunRecords::BeginLedger(RunRow row) {
   const int64_t retained_steps = run_->config.party().ledger_retained_steps();
   DescribeLabels(run_->config, *run_->data, run_->account_id, row);
-  LabelRun planned = {row};
-  // A prediction releases nothing, so it plans no noise on labels.
-  if (run_->agreement.mode() != v1::RunAgreement::PREDICT) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const v1::LabelReleases of_labels, LabelReleasesOf(*run_));
-    planned.releases = LabelReleaseRows(of_labels, run_->data->task());
-  }
+  // Of a prediction, which has no protection (CheckFitsMode), no rows.
+  SPLITVEIL_ASSIGN_OR_RETURN(const v1::LabelReleases of_labels, LabelReleasesOf(*run_));
+  const LabelRun planned = {row, LabelReleaseRows(of_labels, run_->data->task())};
   const auto record_releases = [&]() -> absl::Status {
     for (const LabelReleaseRow& release : planned.releases) {
       SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(release));

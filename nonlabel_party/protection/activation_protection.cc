@@ -135,6 +135,9 @@ std::string ActivationProtectionName(const ActivationProtection& protection) {
 }
 
 int64_t ActivationReleases(const v1::RunAgreement& agreement) {
+  if (agreement.mode() == v1::RunAgreement::PREDICT) {
+    return 1;  // Canonicalize has cleared the epochs, whose default is more.
+  }
   // At most: early stopping makes it fewer, and a repeated step sends the same bytes.
   return int64_t{agreement.epochs()} + (agreement.progressive_validation() ? 1 : 0);
 }

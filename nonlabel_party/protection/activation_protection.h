@@ -43,9 +43,9 @@ absl::StatusOr<std::vector<ProtectedAttribute>> CheckActivationProtection(const 
 // "pareto(threshold=0.005, slack=0.5, noise_sigma=1)", for ledgers and reports; "none".
 std::string ActivationProtectionName(const v1::ActivationProtection& protection);
 
-// How often an example's activations are sent in a run, at most: each training example once in an epoch and, under
-// progressive_validation, once before the first. Test examples are evaluated once an epoch, auxiliary ones embedded at
-// most once an epoch. What is sent again in a continued run is the same bytes (ActivationNoise).
+// How often an example's activations are sent in a run, at most: once in a prediction; each training example once in an
+// epoch and, under progressive_validation, once before the first. Test examples are evaluated once an epoch, auxiliary
+// ones embedded at most once an epoch. What is sent again in a continued run is the same bytes (ActivationNoise).
 int64_t ActivationReleases(const v1::RunAgreement& agreement);
 
 // Whether it adds to the bottom model's objective.

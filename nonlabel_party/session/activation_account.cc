@@ -107,7 +107,7 @@ absl::StatusOr<NoiseReleases> PlannedActivationReleases(const v1::ActivationProt
     return absl::InvalidArgumentError(absl::StrCat("protection.noise_sigma: expected at least 2^-19 of clip_norm (",
                                                    protection.clip_norm(), "), found ", protection.noise_sigma()));
   }
-  const int64_t draws = agreement.mode() == v1::RunAgreement::PREDICT ? 1 : ActivationReleases(agreement);
+  const int64_t draws = ActivationReleases(agreement);
   return NoiseReleases{static_cast<uint32_t>(std::min<double>(units, kMaxSigmaUnits)), static_cast<uint32_t>(draws)};
 }
 

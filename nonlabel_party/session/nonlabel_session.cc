@@ -235,7 +235,7 @@ absl::Status NonLabelSession::CountReleases(absl::Span<const uint32_t> positions
                        examples));
     SPLITVEIL_RETURN_IF_ERROR(lifecycle_.ledger()->Record(*account_.all_runs()));
   }
-  const int64_t releases = SentReleases();
+  const int64_t releases = ActivationReleases(options_.agreement);
   if (steps.has_value()) {
     SPLITVEIL_RETURN_IF_ERROR(RecordActivationProtection(options_.config.protection(), *protected_model_, *steps,
                                                          releases, *lifecycle_.ledger()));
@@ -400,10 +400,11 @@ std::optional<RunFigures> NonLabelSession::figures() const {
   figures.run_id = lifecycle_.run_id();
   figures.ended = lifecycle_.ended();
   if (account_.all_runs().has_value()) {
-    figures.activation_auc_bound = GaussianPrivacy::FromMu(protected_model_->Mu(SentReleases()))->AucBound();
+    const double mu = protected_model_->Mu(ActivationReleases(options_.agreement));
+    figures.activation_auc_bound = GaussianPrivacy::FromMu(mu)->AucBound();
     figures.all_activation_auc_bound = account_.all_runs()->auc_bound;
   }
-  if (only_predicts()) {
+  if (recorder_ == nullptr) {  // Which only a training has.
     figures.only_predicts = true;
     return figures;
   }

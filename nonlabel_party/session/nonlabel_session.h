@@ -112,7 +112,6 @@ class NonLabelSession {
   BottomModelOptions BottomOptions() const;
   ActivationsSource Source();
   // Of each example, at most.
-  int64_t SentReleases() const { return only_predicts() ? 1 : ActivationReleases(options_.agreement); }
   bool only_predicts() const { return options_.agreement.mode() == v1::RunAgreement::PREDICT; }
 
   NonLabelSessionOptions options_;

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -203,6 +204,20 @@ std::string UpperLimitOf(const AttributeFigure& figure) {
                          figure.leak.accuracy, figure.leak.floor);
 }
 
+// All stand in the non-label party's ledger.
+std::vector<Finding> OfNonLabelParty(const LedgerRun& run, std::vector<Finding> findings) {
+  for (Finding& finding : findings) {
+    finding.holder = LedgerHolder::kNonLabelParty;
+    if (finding.outcome == Outcome::kNotMeasured) {
+      finding.remedy = kMeasureRemedy;
+    }
+    if (run.nonlabel_party() == nullptr) {
+      finding.outcome = Outcome::kNotMeasured;  // Which the verdict turns into kNotMeasurable.
+    }
+  }
+  return findings;
+}
+
 }  // namespace
 
 std::vector<Finding> AttributeFindings(const LedgerRun& run, const v1::AuditPolicy& policy) {
@@ -210,44 +225,40 @@ std::vector<Finding> AttributeFindings(const LedgerRun& run, const v1::AuditPoli
   const PartyRecords* const recorded = run.nonlabel_party();
   const PartyRecords& party = recorded != nullptr ? *recorded : nothing;
   const AttributeRecords records = AttributeRecordsOf(run).value_or(AttributeRecords());
-  const bool trained = !run.only_predicts();
   std::vector<Finding> findings;
-  if (trained && !policy.require_attribute_attacks().empty()) {
+  if (!policy.require_attribute_attacks().empty()) {
     findings.push_back(AttacksRan(party, records, policy));
   }
   // Judged by the upper end of the interval: a small sample must not pass by chance.
   const std::vector<Agreed> missing = Missing(party, records, AgreedAttacks(party));
-  if (trained && policy.has_max_attribute_advantage()) {
+  if (policy.has_max_attribute_advantage()) {
     findings.push_back(AtMost(
         records.figures, missing, "accuracy over the floor of attacks on attributes", policy.max_attribute_advantage(),
         [](const AttributeFigure& figure) { return figure.leak.accuracy_high - figure.leak.floor; }, UpperLimitOf));
   }
-  if (trained && policy.has_max_attribute_auc()) {
+  if (policy.has_max_attribute_auc()) {
     findings.push_back(AtMost(
         OfEveryEpoch(party), missing, "AUC of attacks on attributes", policy.max_attribute_auc(),
         [](const AttributeFigure& figure) { return InvertedAuc(figure.leak.auc); },
         [](const AttributeFigure&) { return ""; }));
   }
-  if (trained && (!policy.require_attribute_attacks().empty() || policy.has_max_attribute_advantage() ||
-                  policy.has_max_attribute_auc())) {
+  if (!policy.require_attribute_attacks().empty() || policy.has_max_attribute_advantage() ||
+      policy.has_max_attribute_auc()) {
     AddFarBelowFloor(party, findings);
   }
-  if (trained && policy.has_max_privacy_loss()) {
+  if (policy.has_max_privacy_loss()) {
     findings.push_back(PrivacyLoss(party, policy.max_privacy_loss()));
   }
+  return OfNonLabelParty(run, std::move(findings));
+}
+
+std::vector<Finding> ActivationFindings(const LedgerRun& run, const v1::AuditPolicy& policy) {
+  std::vector<Finding> findings;
   if (policy.has_max_activation_auc_bound()) {
-    findings.push_back(ActivationBound(records, policy.max_activation_auc_bound()));
+    findings.push_back(
+        ActivationBound(AttributeRecordsOf(run).value_or(AttributeRecords()), policy.max_activation_auc_bound()));
   }
-  for (Finding& finding : findings) {
-    finding.holder = LedgerHolder::kNonLabelParty;
-    if (finding.outcome == Outcome::kNotMeasured) {
-      finding.remedy = kMeasureRemedy;
-    }
-    if (recorded == nullptr) {
-      finding.outcome = Outcome::kNotMeasured;  // Which the verdict turns into kNotMeasurable.
-    }
-  }
-  return findings;
+  return OfNonLabelParty(run, std::move(findings));
 }
 
 }  // namespace splitveil

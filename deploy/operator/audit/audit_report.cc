@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -46,33 +47,25 @@ void Complete(Finding& finding, const LedgerRun& run) {
 }  // namespace
 
 bool RunVerdict::met() const {
-  // No criterion at all is no pass: a policy that asks nothing would otherwise approve everything.
-  return (only_predicts || !findings.empty()) &&
-         std::all_of(findings.begin(), findings.end(),
-                     [](const Finding& finding) { return finding.outcome == Outcome::kMet; });
+  return !failed() && std::all_of(findings.begin(), findings.end(),
+                                  [](const Finding& finding) { return finding.outcome == Outcome::kMet; });
 }
 
 bool RunVerdict::failed() const {
-  return (!only_predicts && findings.empty()) ||
+  // No criterion at all is no pass: a policy that asks nothing would otherwise approve every training.
+  return (findings.empty() && !figures.only_predicts) ||
          std::any_of(findings.begin(), findings.end(), [](const Finding& finding) { return finding.failed(); });
 }
 
 std::vector<RunVerdict> JudgeRuns(const std::vector<LedgerRun>& runs, const v1::AuditPolicy& policy) {
+  const std::vector<AllRunsBound> bounds = BoundsOfAllRuns(runs);
   std::vector<RunVerdict> verdicts;
-  std::vector<LabelRun> label_runs;  // Up to the one that is judged.
-  for (const LedgerRun& run : runs) {
-    RunVerdict verdict = {run.run_id(), run.label, {}, FiguresOf(run)};
-    verdict.only_predicts = run.only_predicts();
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const LedgerRun& run = runs[i];
+    const AllRunsBound& all_runs = bounds[i];
+    RunVerdict verdict = {run.run_id(), run.label, {}, FiguresWith(run, all_runs)};
     if (const std::optional<AttributeRecords> attributes = AttributeRecordsOf(run); attributes.has_value()) {
       verdict.further_lines = AttributeLines(*attributes);
-    }
-    if (std::optional<LabelRun> released = LabelRunOf(run); released.has_value()) {
-      label_runs.push_back(*std::move(released));
-    }
-    AllRunsBound all_runs;
-    if (run.label_party() != nullptr && !verdict.only_predicts) {
-      all_runs = BoundOfAllRuns(label_runs);
-      verdict.figures = FiguresWith(run, all_runs);
     }
     // The promise is about one run and its account; a partner keeps what the earlier ones sent.
     const bool is_doubted = all_runs.possible >= 1 && !all_runs.doubt.empty();
@@ -90,12 +83,14 @@ std::vector<RunVerdict> JudgeRuns(const std::vector<LedgerRun>& runs, const v1::
     const auto add = [&verdict](const std::vector<Finding>& findings) {
       verdict.findings.insert(verdict.findings.end(), findings.begin(), findings.end());
     };
-    if (!verdict.only_predicts) {
+    // A prediction releases no gradient, and nobody attacks it.
+    if (!verdict.figures.only_predicts) {
       add(ConductFindings(run, policy));
       add(LeakFindings(run, policy));
       add(BoundFindings(run, verdict.figures, policy, all_runs));
+      add(AttributeFindings(run, policy));
     }
-    add(AttributeFindings(run, policy));
+    add(ActivationFindings(run, policy));
     add(LifetimeFindings(runs, run, policy));
     for (Finding& finding : verdict.findings) {
       Complete(finding, run);
@@ -105,10 +100,18 @@ std::vector<RunVerdict> JudgeRuns(const std::vector<LedgerRun>& runs, const v1::
   return verdicts;
 }
 
+namespace {
+
+int64_t TrainedRuns(const std::vector<RunVerdict>& verdicts) {
+  return std::count_if(verdicts.begin(), verdicts.end(),
+                       [](const RunVerdict& verdict) { return !verdict.figures.only_predicts; });
+}
+
+}  // namespace
+
 bool PolicyMet(const std::vector<RunVerdict>& verdicts) {
-  return !std::all_of(verdicts.begin(), verdicts.end(), [](const RunVerdict& verdict) {
-    return verdict.only_predicts;
-  }) && std::all_of(verdicts.begin(), verdicts.end(), [](const RunVerdict& verdict) { return verdict.met(); });
+  return TrainedRuns(verdicts) > 0 &&
+         std::all_of(verdicts.begin(), verdicts.end(), [](const RunVerdict& verdict) { return verdict.met(); });
 }
 
 bool PolicyFailed(const std::vector<RunVerdict>& verdicts) {
@@ -240,7 +243,7 @@ std::string Rows(const RunVerdict& verdict, const std::array<size_t, 5>& widths,
 
 // What is said of the run before its criteria.
 std::string RunText(const RunVerdict& verdict, bool verbose) {
-  if (verdict.only_predicts) {
+  if (verdict.figures.only_predicts) {
     return "predicts only: nothing was released by the label party\n";
   }
   std::vector<std::string> lines = {absl::StrCat("verdict: ", VerdictWords(verdict.figures.verdict())),
@@ -276,9 +279,9 @@ std::vector<Remedy> Remedies(const RunVerdict& verdict) {
 }
 
 std::string VerdictSummary(const std::vector<RunVerdict>& verdicts) {
-  size_t criteria = 0, failed = 0, open = 0, failed_runs = 0, trained_runs = 0;
+  const int64_t trained_runs = TrainedRuns(verdicts);
+  size_t criteria = 0, failed = 0, open = 0, failed_runs = 0;
   for (const RunVerdict& verdict : verdicts) {
-    trained_runs += verdict.only_predicts ? 0 : 1;
     criteria += verdict.findings.size();
     failed_runs += verdict.failed() ? 1 : 0;
     for (const Finding& finding : verdict.findings) {

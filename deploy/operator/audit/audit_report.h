@@ -25,7 +25,6 @@ struct RunVerdict {
   // AttributeLines, what earlier runs disclosed that the promise does not cover, and LifetimeLine, where they say
   // something.
   std::vector<std::string> further_lines = {};
-  bool only_predicts = false;  // LedgerRun::only_predicts: held to what limits activations alone.
 
   bool met() const;
   // Whether any criterion failed. Neither met nor failed: what the ledgers given can show is met, the rest is open.

@@ -276,26 +276,37 @@ Finding ClaimNotRefuted(const LedgerRun& run, const ClaimCheckRow& audit) {
           RemedyForExceededBound(run.protection())};
 }
 
-}  // namespace
-
-std::optional<LabelRun> LabelRunOf(const LedgerRun& run) {
-  const PartyRecords* const party = run.label_party();
-  if (party == nullptr) {
-    return std::nullopt;
-  }
-  LabelRun of = {party->record.run, party->label_releases, party->all_runs};
-  if (const double bound = OwnBound(*party); std::isfinite(bound)) {
+// What the label party of `run`, whose ledger is given, released of its labels.
+LabelRun LabelRunOf(const LedgerRun& run) {
+  const PartyRecords& party = *run.label_party();
+  LabelRun of = {party.record.run, party.label_releases, party.all_runs};
+  if (const double bound = OwnBound(party); std::isfinite(bound)) {
     // Back to a divergence, which adds up over runs as AUCs do not.
     of.sum_kl = SumKlOfGaussianAuc(bound);
   }
   // Noised labels count once a head has learned from them, be its gradients kept back: it may be served, or be where a
   // later run starts.
-  const bool has_learned = party->released_nothing() && !party->label_releases.empty();
-  of.released = run.only_predicts() || (party->released_nothing() && !has_learned)    ? LabelRun::Released::kNothing
-                : has_learned || party->released_steps() > 0 || party->sent_a_slice() ? LabelRun::Released::kSomething
-                : party->record.status.empty() || party->record.status == "running"   ? LabelRun::Released::kUnknown
-                                                                                      : LabelRun::Released::kNothing;
+  const bool has_learned = party.released_nothing() && !party.label_releases.empty();
+  of.released = run.released_nothing() && !has_learned                              ? LabelRun::Released::kNothing
+                : has_learned || party.released_steps() > 0 || party.sent_a_slice() ? LabelRun::Released::kSomething
+                : party.record.status.empty() || party.record.status == "running"   ? LabelRun::Released::kUnknown
+                                                                                    : LabelRun::Released::kNothing;
   return of;
+}
+
+}  // namespace
+
+std::vector<AllRunsBound> BoundsOfAllRuns(const std::vector<LedgerRun>& runs) {
+  std::vector<AllRunsBound> bounds;
+  std::vector<LabelRun> label_runs;  // Up to the one at hand.
+  for (const LedgerRun& run : runs) {
+    const bool is_known = run.label_party() != nullptr;
+    if (is_known) {
+      label_runs.push_back(LabelRunOf(run));
+    }
+    bounds.push_back(is_known && !run.only_predicts() ? BoundOfAllRuns(label_runs) : AllRunsBound());
+  }
+  return bounds;
 }
 
 RunFigures FiguresWith(const LedgerRun& run, const AllRunsBound& all_runs) {
@@ -308,14 +319,10 @@ RunFigures FiguresWith(const LedgerRun& run, const AllRunsBound& all_runs) {
 }
 
 std::vector<RunFigures> FiguresOfAll(const std::vector<LedgerRun>& runs) {
+  const std::vector<AllRunsBound> bounds = BoundsOfAllRuns(runs);
   std::vector<RunFigures> all;
-  std::vector<LabelRun> label_runs;  // Up to the one that is described.
-  for (const LedgerRun& run : runs) {
-    if (std::optional<LabelRun> released = LabelRunOf(run); released.has_value()) {
-      label_runs.push_back(*std::move(released));
-    }
-    all.push_back(run.label_party() == nullptr || run.only_predicts() ? FiguresOf(run)
-                                                                      : FiguresWith(run, BoundOfAllRuns(label_runs)));
+  for (size_t i = 0; i < runs.size(); ++i) {
+    all.push_back(FiguresWith(runs[i], bounds[i]));
   }
   return all;
 }

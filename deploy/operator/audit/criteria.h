@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,11 +69,12 @@ std::vector<Finding> LeakFindings(const LedgerRun& run, const v1::AuditPolicy& p
 // Whether all of `text` is as `pattern` says: * stands for any text, also none, ? for any one character.
 bool MatchesGlob(absl::string_view pattern, absl::string_view text);
 
-// What the label party of `run` released of its labels; nullopt without its ledger.
-std::optional<LabelRun> LabelRunOf(const LedgerRun& run);
+// Of each of the runs, in the order in which they started, what it and those before it on the same labels disclose
+// together: whichever account counted them, the partner keeps what they sent. Of no runs for one that only predicts, or
+// without the label party's ledger.
+std::vector<AllRunsBound> BoundsOfAllRuns(const std::vector<LedgerRun>& runs);
 
-// FiguresOf the run with what it and the earlier runs on the same labels disclose together by `all_runs`: whichever
-// account counted them, the partner keeps what they sent.
+// FiguresOf the run with its bound of BoundsOfAllRuns.
 RunFigures FiguresWith(const LedgerRun& run, const AllRunsBound& all_runs);
 // Of all runs, in the order in which they started.
 std::vector<RunFigures> FiguresOfAll(const std::vector<LedgerRun>& runs);
@@ -87,9 +87,12 @@ std::vector<RunFigures> FiguresOfAll(const std::vector<LedgerRun>& runs);
 std::vector<Finding> BoundFindings(const LedgerRun& run, const RunFigures& figures, const v1::AuditPolicy& policy,
                                    const AllRunsBound& all_runs);
 
-// One finding for each limit that the policy sets, for the activations' bound alone of a run that only predicts. All
-// stand in the non-label party's ledger.
+// One finding for each limit that the policy sets on attacks on attributes and on the privacy loss. All stand in the
+// non-label party's ledger.
 std::vector<Finding> AttributeFindings(const LedgerRun& run, const v1::AuditPolicy& policy);
+
+// That the activations of the run keep the policy's bound, where it sets one. Stands in the non-label party's ledger.
+std::vector<Finding> ActivationFindings(const LedgerRun& run, const v1::AuditPolicy& policy);
 
 // That all activations of all `runs`, those of `run` among them, keep the policy's life-long bound, where it sets one.
 // Accounts that differ add up; a run that no account counts has no bound. Stands in the non-label party's ledgers.

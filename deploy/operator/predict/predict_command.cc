@@ -73,7 +73,7 @@ v1::RunAgreement PredictionOf(const v1::RunAgreement& training) {
 
 // Beside the figures of the prediction, at either party.
 std::string DriftPath(const v1::PartyCommon& party) {
-  return std::filesystem::path(ResultPath(party.ledger_path(), /*only_predicts=*/true)).replace_extension(".drift.csv");
+  return std::filesystem::path(PredictionPath(party.ledger_path())).replace_extension(".drift.csv");
 }
 
 // That the predictions replace nothing that the training, or this run, reads or writes: what is there is no table, but
@@ -88,9 +88,8 @@ absl::Status CheckOut(const PredictOptions& options, const v1::LabelPartyConfig&
   for (const ConfigPath& other : ListPaths(others)) {
     paths.push_back(other.path);
   }
-  for (const bool only_predicts : {false, true}) {
-    paths.push_back(ResultPath(training.party().ledger_path(), only_predicts));
-  }
+  paths.push_back(ResultPath(training.party().ledger_path()));
+  paths.push_back(PredictionPath(training.party().ledger_path()));
   paths.push_back(StatusSocketPath(training.party()));
   paths.push_back(DriftPath(training.party()));
   for (const std::string* path :

@@ -210,7 +210,7 @@ bool LedgerRun::only_predicts() const {
                      [](const PartyRecords& party) { return party.Agreed("/mode") == "PREDICT" && HasNoStep(party); });
 }
 
-bool LedgerRun::is_baseline() const { return !only_predicts() && parties.front().Agreed("/cut_layer") == kLogisticCut; }
+bool LedgerRun::is_baseline() const { return parties.front().Agreed("/cut_layer") == kLogisticCut; }
 
 bool LedgerRun::released_nothing() const {
   const PartyRecords* const party = label_party();

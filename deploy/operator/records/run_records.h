@@ -72,7 +72,7 @@ struct LedgerRun {
   // Whether the agreement trains nothing and no party's ledger has a trace of a step: no gradient was released. A run
   // with one is the record of a training, whatever its agreement says.
   bool only_predicts() const;
-  // Whether it trains logistic regression, as `splitveil baseline` writes it.
+  // Whether its model is logistic regression, as `splitveil baseline` writes it.
   bool is_baseline() const;
   // PartyRecords::released_nothing of the label party, or only_predicts.
   bool released_nothing() const;

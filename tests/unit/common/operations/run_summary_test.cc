@@ -300,9 +300,9 @@ TEST(RunSummaryTest, ABoundIsNeverSaidToHold) {
 }
 
 TEST(ResultPathTest, IsBesideTheLedger) {
-  EXPECT_EQ(ResultPath("/a/label_party.db", /*only_predicts=*/false), "/a/label_party.result.json");
-  EXPECT_EQ(ResultPath("ledger.sqlite", /*only_predicts=*/false), "ledger.sqlite.result.json");
-  EXPECT_EQ(ResultPath("/a/label_party.db", /*only_predicts=*/true), "/a/label_party.prediction.json");
+  EXPECT_EQ(ResultPath("/a/label_party.db"), "/a/label_party.result.json");
+  EXPECT_EQ(ResultPath("ledger.sqlite"), "ledger.sqlite.result.json");
+  EXPECT_EQ(PredictionPath("/a/label_party.db"), "/a/label_party.prediction.json");
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include "google/protobuf/text_format.h"
 
+#include "common/config/agreement.h"
+
 namespace splitveil {
 namespace {
 
@@ -73,6 +75,9 @@ TEST(ActivationProtectionTest, CountsTheReleasesOfATrainingExample) {
   EXPECT_EQ(ActivationReleases(agreement), 6);
   agreement.set_epochs(1);
   EXPECT_EQ(ActivationReleases(agreement), 2);
+  agreement.set_mode(v1::RunAgreement::PREDICT);
+  Canonicalize(agreement);
+  EXPECT_EQ(ActivationReleases(agreement), 1);
 }
 
 TEST(ActivationProtectionTest, Names) {
