@@ -112,17 +112,20 @@ TEST_F(AlignTest, BothPartiesGetTheirSharedIdsAndTheAttemptAloneIsRecorded) {
   }
 }
 
-// Tables that nobody prepared, of different columns, orders and separators; the key has two columns.
+// Tables that nobody prepared, of different columns, orders, separators and writings; the key has two columns.
 TEST_F(AlignTest, TablesOfOwnIdsGiveRowNumbersInOneOrder) {
   std::vector<std::pair<int, int>> ours, theirs;
   std::string our_table = "amount,branch,account\n", their_table = "account\tbranch\n";
   for (int i = 0; i < 300; ++i) {
     ours.emplace_back(i % 7, i);
-    absl::StrAppend(&our_table, 1000 - i, ",", i % 7, ",", i, "\n");
+    absl::StrAppend(&our_table, 1000 - i, ",North ", i % 7, ",", i, ".0\n");
     const int other = 449 - i;
     theirs.emplace_back(other % 7, other);
-    absl::StrAppend(&their_table, other, "\t", other % 7, "\n");
+    absl::StrAppend(&their_table, other, "\tNORTH ", other % 7, "\n");
   }
+  run_.label_agreement.mutable_alignment()->add_key_column()->add_id_form(v1::CASE_FOLD);
+  run_.label_agreement.mutable_alignment()->add_key_column()->add_id_form(v1::INTEGER);
+  Write("run.textproto", run_.label_agreement);
   std::ofstream(run_.folder + "/ours.csv") << our_table;
   std::ofstream(run_.folder + "/theirs.tsv") << their_table;
   std::filesystem::remove_all(run_.folder + "/label_party.data");

@@ -157,7 +157,13 @@ absl::StatusOr<OwnIds> ReadIds(const AlignFlags& flags, const v1::RunAgreement& 
     SPLITVEIL_ASSIGN_OR_RETURN(own.data, OpenPreparedData(party, agreement, owner));
     return own;
   }
-  IdTable::Options options = {flags.ids, flags.key, FormsIn(agreement.alignment().id_form())};
+  IdTable::Options options = {flags.ids, flags.key, {}};
+  for (const v1::AlignmentAgreement::KeyColumn& column : agreement.alignment().key_column()) {
+    options.forms.push_back(FormsIn(column.id_form()));
+  }
+  if (options.forms.empty()) {
+    options.forms.assign(flags.key.size(), FormsIn(agreement.alignment().id_form()));
+  }
   const auto& patterns = agreement.alignment().id_pattern();
   options.patterns.assign(patterns.begin(), patterns.end());
   options.repeated = flags.repeated == "first"  ? RepeatedKeys::kFirst

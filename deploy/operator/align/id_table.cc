@@ -24,11 +24,9 @@ namespace {
 class KeyReader {
  public:
   static absl::StatusOr<KeyReader> Open(const IdTable::Options& options) {
-    if (!options.patterns.empty() && options.patterns.size() != options.key.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(options.path, ": --key: expected as many columns as the agreement's ",
-                       "alignment.id_pattern describes, ", options.patterns.size(), ", found ", options.key.size()));
-    }
+    SPLITVEIL_RETURN_IF_ERROR(CheckColumns(options, "key_column", options.forms.size()));
+    SPLITVEIL_RETURN_IF_ERROR(options.patterns.empty() ? absl::OkStatus()
+                                                       : CheckColumns(options, "id_pattern", options.patterns.size()));
     std::vector<IdPattern> patterns;
     for (const std::string& pattern : options.patterns) {
       SPLITVEIL_ASSIGN_OR_RETURN(patterns.emplace_back(), IdPattern::Create(pattern));
@@ -90,13 +88,22 @@ class KeyReader {
       return undecodable_.Error(options_.path, "with a key that is not UTF-8, which the agreed id_form needs");
     }
     for (size_t i = 0; i < surveys_.size(); ++i) {
-      SPLITVEIL_RETURN_IF_ERROR(surveys_[i].Check(options_.path, options_.key[i], options_.forms));
+      SPLITVEIL_RETURN_IF_ERROR(surveys_[i].Check(options_.path, options_.key[i], options_.forms[i]));
       SPLITVEIL_RETURN_IF_ERROR(patterns_.empty() ? absl::OkStatus() : patterns_[i].Check(options_.path));
     }
     return absl::OkStatus();
   }
 
  private:
+  // `described`: columns that the agreement's alignment.`field` describes.
+  static absl::Status CheckColumns(const IdTable::Options& options, absl::string_view field, size_t described) {
+    return described == options.key.size()
+               ? absl::OkStatus()
+               : absl::InvalidArgumentError(
+                     absl::StrCat(options.path, ": --key: expected as many columns as the agreement's alignment.",
+                                  field, " describes, ", described, ", found ", options.key.size()));
+  }
+
   KeyReader(const IdTable::Options& options, std::unique_ptr<LineReader> lines, CellSplitter splitter,
             std::vector<size_t> columns, size_t width)
       : options_(options),
@@ -104,14 +111,14 @@ class KeyReader {
         splitter_(std::move(splitter)),
         columns_(std::move(columns)),
         width_(width),
-        form_(options.forms),
+        forms_(options.forms.begin(), options.forms.end()),
         surveys_(columns_.size()) {}
 
   absl::string_view Key() {
     key_.clear();
     for (size_t i = 0; i < columns_.size(); ++i) {
       const absl::string_view cell = cells_[columns_[i]];
-      const std::optional<absl::string_view> id = form_.Of(cell);
+      const std::optional<absl::string_view> id = forms_[i].Of(cell);
       if (!id.has_value() || id->empty()) {
         (id.has_value() ? empty_ : undecodable_).Add(line());
         return "";
@@ -133,9 +140,9 @@ class KeyReader {
   CellSplitter splitter_;
   std::vector<size_t> columns_;  // Of the key, in its order.
   size_t width_;
-  IdNormalForm form_;
-  std::vector<IdSurvey> surveys_;    // Of the key's columns.
-  std::vector<IdPattern> patterns_;  // Of the same, or empty.
+  std::vector<IdNormalForm> forms_;  // Of the key's columns, as the next two.
+  std::vector<IdSurvey> surveys_;
+  std::vector<IdPattern> patterns_;  // Or empty.
   FaultyRows empty_, undecodable_;
   std::vector<absl::string_view> cells_;
   std::string key_;

@@ -38,7 +38,8 @@ class IdTable {
     // At least one. A key of one column is its cell, as `splitveil prepare` takes it; of several, each cell with its
     // length in front, so that "1" and "23" are not "12" and "3".
     std::vector<std::string> key;
-    std::set<v1::IdForm> forms;  // AlignmentAgreement.id_form, for each cell of the key.
+    // AlignmentAgreement.key_column, or id_form for each: one for each column of the key.
+    std::vector<std::set<v1::IdForm>> forms;
     // AlignmentAgreement.id_pattern, of the cells in these forms: one for each column of the key, or none.
     std::vector<std::string> patterns = {};
     RepeatedKeys repeated = RepeatedKeys::kRefuse;

@@ -512,6 +512,15 @@ TEST(AgreementTest, RefusesAPatternOfIdsThatIsNone) {
               HasSubstr("alignment.id_pattern[1]: expected a regular expression as RE2 has them, found \"[0-9\": "));
 }
 
+TEST(AgreementTest, RefusesFormsOfKeyColumnsBesideFormsOfAll) {
+  v1::RunAgreement agreement = Minimal();
+  agreement.mutable_alignment()->add_key_column()->add_id_form(v1::DIGITS);
+  EXPECT_TRUE(ValidateAgreement(agreement).ok());
+  agreement.mutable_alignment()->add_id_form(v1::CASE_FOLD);
+  EXPECT_THAT(std::string(ValidateAgreement(agreement).message()),
+              HasSubstr("alignment.key_column: expected none beside alignment.id_form"));
+}
+
 TEST(AgreementTest, RefusesMoreSharedIdsAtLeastThanAtMost) {
   v1::RunAgreement agreement = Minimal();
   agreement.mutable_alignment()->set_min_shared_ids(8);

@@ -476,6 +476,9 @@ TEST(PreparedDataTest, RefusesIdsInOtherFormsThanTheAgreedOnes) {
   EXPECT_TRUE(OpenPreparedData(party, agreement, PreparedFor::kLabelParty).ok());
   agreement.mutable_alignment()->clear_id_form();
   EXPECT_FALSE(OpenPreparedData(party, agreement, PreparedFor::kLabelParty).ok());
+  agreement.mutable_alignment()->add_key_column()->add_id_form(v1::INTEGER);
+  EXPECT_THAT(std::string(OpenPreparedData(party, agreement, PreparedFor::kLabelParty).status().message()),
+              HasSubstr("alignment.key_column: expected none"));
 }
 
 TEST(PreparedDataTest, RefusesIdsThatTheAgreedPatternDoesNotDescribe) {

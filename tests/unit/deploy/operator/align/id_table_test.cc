@@ -30,6 +30,8 @@ class IdTableTest : public ::testing::Test {
     options_.path = folder_.path() + "/table.csv";
     std::ofstream(options_.path) << text;
     options_.key = std::move(key);
+    options_.forms =
+        column_forms_.empty() ? std::vector<std::set<v1::IdForm>>(options_.key.size(), forms_) : column_forms_;
     options_.spill_path = folder_.path() + "/own.spill";
     absl::StatusOr<IdTable> table = IdTable::Read(options_);
     // Neither a table nor a refusal leaves anything behind.
@@ -53,6 +55,8 @@ class IdTableTest : public ::testing::Test {
   }
 
   const testing::TempFolder folder_;
+  std::set<v1::IdForm> forms_;  // Of each column of the key, or else:
+  std::vector<std::set<v1::IdForm>> column_forms_;
   IdTable::Options options_;
 };
 
@@ -83,19 +87,33 @@ TEST_F(IdTableTest, AKeyOfSeveralColumnsKeepsThemApart) {
 }
 
 TEST_F(IdTableTest, GivesEachCellOfTheKeyTheAgreedForms) {
-  options_.forms = {v1::CASE_FOLD};
+  forms_ = {v1::CASE_FOLD};
   EXPECT_THAT(Ids(Read("id,b\nAnn,X\n", {"id", "b"})), ElementsAre("3:ann1:x"));
   ExpectRefused(Read("id\nann\n\xff\xfeplanted\n"),
                 "1 row with a key that is not UTF-8, which the agreed id_form needs (line 3)");
-  options_.forms = {};
+  forms_ = {};
   ExpectRefused(Read("id\n7\n8.0\n"), "column \"id\"");  // Written in two ways.
-  options_.forms = {v1::INTEGER};
+  forms_ = {v1::INTEGER};
   EXPECT_THAT(Ids(Read("id\n7\n8.0\n")), ElementsAre("7", "8"));
+}
+
+TEST_F(IdTableTest, GivesEachColumnOfTheKeyItsOwnForms) {
+  const std::string text = "branch,account\nKöln,007\nBONN,8.0\n";
+  column_forms_ = {{v1::CASE_FOLD}, {v1::INTEGER}};
+  EXPECT_THAT(Ids(Read(text, {"branch", "account"})), ElementsAre("5:köln1:7", "4:bonn1:8"));
+  column_forms_ = {{}, {v1::DIGITS}};
+  EXPECT_THAT(Ids(Read("a,b\nX 1,+49 (1)\n", {"a", "b"})), ElementsAre("3:X 13:491"));
+  // What one column is allowed is not allowed the next.
+  column_forms_ = {{v1::INTEGER}, {}};
+  ExpectRefused(Read(text, {"branch", "account"}), "column \"account\"");
+  column_forms_ = {{v1::INTEGER}};
+  ExpectRefused(Read(text, {"branch", "account"}),
+                "--key: expected as many columns as the agreement's alignment.key_column describes, 1, found 2");
 }
 
 TEST_F(IdTableTest, CountsRowsThatThePatternsDoNotDescribe) {
   options_.patterns = {"[a-z]+[0-9]"};
-  options_.forms = {v1::CASE_FOLD};
+  forms_ = {v1::CASE_FOLD};
   EXPECT_THAT(Ids(Read("id\nAB1\nc2\n")), ElementsAre("ab1", "c2"));  // Of the forms, not of the cells.
   ExpectRefused(Read("id\nab1\nplanted\nc2\nplanted22\n"),
                 "2 rows with an id that the agreed id_pattern \"[a-z]+[0-9]\" does not describe: correct or remove "
@@ -145,7 +163,7 @@ TEST_F(IdTableTest, RefusesTablesOfAnotherShape) {
   ExpectRefused(Read("id,b\n1,2\n", {"id", "c"}), "names each key column once (id, c)");
   ExpectRefused(Read("id,b\nplanted\n"), "table.csv:2:1: expected 2 cells, as the header line has, found 1");
   ExpectRefused(Read("id,b\nplanted,2,3\n"), "found 3");
-  EXPECT_TRUE(absl::IsNotFound(IdTable::Read({folder_.path() + "/none", {"id"}, {}}).status()));
+  EXPECT_TRUE(absl::IsNotFound(IdTable::Read({folder_.path() + "/none", {"id"}, {{}}}).status()));
 }
 
 // Of bytes that malloc manages, those in use.
