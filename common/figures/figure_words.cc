@@ -74,7 +74,10 @@ std::string ProvedWords(const RunFigures& figures) {
                           : "a bound on single steps, none over the whole run";
   // Of a run that continues none the two are the same.
   if (figures.all_runs_auc_bound.has_value() && figures.all_runs_auc_bound != figures.run_auc_bound) {
-    absl::StrAppend(&bound, " and ", BoundText(*figures.all_runs_auc_bound), " over all runs up to it");
+    absl::StrAppend(&bound,
+                    Promises(figures.all_runs_auc_bound)
+                        ? absl::StrCat(" and ", BoundText(*figures.all_runs_auc_bound), " over all runs up to it")
+                        : ", with nothing that bounds the earlier runs on these labels");
   }
   if (!figures.is_proved()) {
     return absl::StrCat("nothing; conditional: ", bound);
@@ -124,7 +127,9 @@ std::string DescribeClaimCheck(const ClaimCheckRow& check) {
           "claimed mu %.3f; measured mu at least %.3f (%.0f%% confidence), at least %.3f (%.4g%%): claim %s",
           check.claimed_mu, check.mu_lower, 100 * check.confidence, check.failing_mu_lower,
           100 * check.failing_confidence, check.is_refuted() ? "refuted" : "not refuted"),
-      check.is_conclusive() ? "" : "; too few examples to detect noise at half the claimed strength");
+      check.is_conclusive()
+          ? ""
+          : "; too few examples, or rounded too coarsely, to detect noise at half the claimed strength");
 }
 
 namespace {
@@ -171,11 +176,13 @@ std::string Conditional(const Promise& promise) {
 
 std::string Proved(const Promise& promise) {
   // A partner keeps what it received in earlier runs: the sum is told when it is the larger promise.
-  const std::string all_runs = Promises(promise.all_runs_auc_bound) &&
-                                       BoundTenths(*promise.all_runs_auc_bound) > BoundTenths(*promise.run_auc_bound)
+  const bool is_more = promise.all_runs_auc_bound.has_value() &&
+                       BoundTenths(*promise.all_runs_auc_bound) > BoundTenths(*promise.run_auc_bound);
+  const std::string all_runs = !is_more ? ""
+                               : Promises(promise.all_runs_auc_bound)
                                    ? absl::StrCat(" (", BoundCertainty(*promise.all_runs_auc_bound),
                                                   " together with the earlier runs on the same labels)")
-                                   : "";
+                                   : " (in this run alone: nothing bounds the earlier runs on the same labels)";
   return absl::StrCat(
       "hatever the partner does with what it received, it can tell apart two customers who differ only in their label "
       "with at most ",

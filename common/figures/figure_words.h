@@ -48,7 +48,7 @@ std::string DescribeLayer(const std::string& layer);
 std::string DescribeAttack(const AttackFigure* attack);
 
 // "claimed mu 0.742; measured mu at least 0.510 (95% confidence), at least 0.402 (99.99%): claim not refuted", and
-// "; too few to detect noise at half the claimed strength" if they are.
+// "; too few examples, or rounded too coarsely, to detect noise at half the claimed strength" if they are.
 std::string DescribeClaimCheck(const ClaimCheckRow& check);
 
 // An AUC is told as a certainty in percent: of two customers with different labels, how often an attacker puts the

@@ -174,6 +174,23 @@ double EpsilonLower(double tpr_low, double fpr_high, double delta) {
   return epsilon;
 }
 
+int64_t Total(const OpenScores& scores) {
+  int64_t total = 0;
+  for (const auto& [width, examples] : scores) {
+    total += examples;
+  }
+  return total;
+}
+
+// Of scores whose middles are N(mean, 1), the share whose point at `of_width` from the middle is above `threshold`.
+double ShareAbove(double threshold, double mean, const OpenScores& scores, double of_width) {
+  double above = 0;
+  for (const auto& [width, examples] : scores) {
+    above += static_cast<double>(examples) * NormalCdf(mean + of_width * width - threshold);
+  }
+  return above / static_cast<double>(Total(scores));
+}
+
 }  // namespace
 
 absl::StatusOr<MuLowerBound> LowerBoundMu(absl::Span<const float> scores, absl::Span<const uint8_t> labels,
@@ -224,13 +241,14 @@ double MuLowerOfNoise(double mu, int64_t within, int64_t draws, double risk) {
   return mu * NormalQuantile((1 + share) / 2) / kNoiseWithin;
 }
 
-double ExpectedMuLower(double mu, int64_t positives, int64_t negatives, double confidence) {
+double ExpectedMuLower(double mu, const OpenScores& positives, const OpenScores& negatives, double confidence) {
+  const Counts all = {Total(positives), Total(negatives)};
   // LowerBoundMu needs an example of each class in each half.
-  if (positives < 2 || negatives < 2) {
+  if (all.positives < 2 || all.negatives < 2) {
     return 0;
   }
   // As Split divides them.
-  const Counts testing = {positives - positives / 2, negatives - negatives / 2};
+  const Counts testing = {all.positives - all.positives / 2, all.negatives - all.negatives / 2};
   const WilsonLimits limits(testing, (1 - confidence) / 2);
   const auto expected = [](double share, int64_t trials) {
     return static_cast<int64_t>(std::llround(share * static_cast<double>(trials)));
@@ -243,8 +261,9 @@ double ExpectedMuLower(double mu, int64_t positives, int64_t negatives, double c
   const auto steps = static_cast<int64_t>((mu + 2 * kFarthestQuantile) / kQuantileStep);
   for (int64_t step = 0; step <= steps; ++step) {
     const double threshold = mu + kFarthestQuantile - static_cast<double>(step) * kQuantileStep;
-    most = std::max(most, limits.Mu({expected(NormalCdf(mu - threshold), testing.positives),
-                                     expected(NormalCdf(-threshold), testing.negatives)}));
+    // As Example::End: a positive counts if all of its range lies above, a negative if any of it does.
+    most = std::max(most, limits.Mu({expected(ShareAbove(threshold, mu, positives, -0.5), testing.positives),
+                                     expected(ShareAbove(threshold, 0, negatives, 0.5), testing.negatives)}));
   }
   return most;
 }

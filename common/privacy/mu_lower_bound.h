@@ -3,6 +3,7 @@
 #define SPLITVEIL_COMMON_PRIVACY_MU_LOWER_BOUND_H_
 
 #include <cstdint>
+#include <map>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -73,10 +74,13 @@ absl::StatusOr<MuLowerBound> LowerBoundMu(absl::Span<const float> scores, absl::
 inline constexpr double kNoiseWithin = 1;
 double MuLowerOfNoise(double mu, int64_t within, int64_t draws, double risk);
 
-// About the mu_lower of so many examples, `positives` and `negatives` (halved as above), if the best attack on a
-// mechanism of `mu` >= 0 scores them: what LowerBoundMu would find of a fault of that size, were there one. 0 for fewer
-// than two examples of a class. Thread-safe.
-double ExpectedMuLower(double mu, int64_t positives, int64_t negatives, double confidence);
+// How many examples of a class have scores that are open by how much, in standard deviations (ScoreRange; 0: exact).
+using OpenScores = std::map<double, int64_t>;
+
+// About the mu_lower of these examples (halved as above), if the best attack on a mechanism of `mu` >= 0 scores them,
+// each in the middle of its range: what LowerBoundMu would find of a fault of that size, were there one. 0 for fewer
+// than two examples of a class. Thread-safe; O(different widths).
+double ExpectedMuLower(double mu, const OpenScores& positives, const OpenScores& negatives, double confidence);
 
 }  // namespace splitveil
 

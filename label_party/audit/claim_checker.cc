@@ -190,6 +190,19 @@ ClaimChecker::Scored ClaimChecker::Difference() const {
   return scored;
 }
 
+// Of one class, in standard deviations of half the noise.
+OpenScores ClaimChecker::OpenOf(const Scored& own, uint8_t label) {
+  constexpr double kStep = 0.25, kWidest = 64;  // Wider ones tell nothing.
+  OpenScores open;
+  for (size_t i = 0; i < own.scores.size(); ++i) {
+    if (own.labels[i] == label) {
+      const double width = 2 * (static_cast<double>(own.scores[i].high) - own.scores[i].low);
+      ++open[width < kWidest ? kStep * std::ceil(width / kStep) : kWidest];  // NaN, too.
+    }
+  }
+  return open;
+}
+
 // The scores of one class less what their label adds are N(0, 1) if there is as much noise as the run claims. So how
 // many are small tests the amount of noise without comparing classes.
 void ClaimChecker::AddNoiseTest(const Scored& own, uint8_t label, ClaimCheckRow& row) {
@@ -255,13 +268,13 @@ std::optional<ClaimCheckRow> ClaimChecker::Finish() const {
   // What the first test would find if the noise were half of what is claimed, for labels as far apart as those of this
   // run. Without `noise`: it would need only fifty examples, too few to find noise that examples share.
   const double separation = separations_ == 0 ? 1 : std::sqrt(squared_separations_ / static_cast<double>(separations_));
-  const std::vector<uint8_t>& own = tests[0].second.labels;
-  // What half the noise would show, so that "not refuted" can be told from "could not have been refuted".
+  // What half the noise would show, so that "not refuted" can be told from "could not have been refuted": by too few
+  // examples, or because rounding hides them.
   const bool adds_up = separations_ > 0 && !releases_repeat_;
   const double seen_mu = adds_up ? std::sqrt(std::min(seen_sum_kl_, claimed_sum_kl_)) : row.claimed_mu;
-  row.half_noise_mu_lower =
-      ExpectedMuLower(2 * separation * seen_mu, Positives(own), static_cast<int64_t>(own.size()) - Positives(own),
-                      OfEachTest(1 - kFalseAlarmRisk, kReportedTests));
+  const Scored& own = tests[0].second;
+  row.half_noise_mu_lower = ExpectedMuLower(2 * separation * seen_mu, OpenOf(own, 1), OpenOf(own, 0),
+                                            OfEachTest(1 - kFalseAlarmRisk, kReportedTests));
   return row;
 }
 

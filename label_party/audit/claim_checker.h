@@ -109,6 +109,7 @@ class ClaimChecker {
   Scored Own() const;
   Scored Neighbour() const;
   Scored Difference() const;
+  static OpenScores OpenOf(const Scored& own, uint8_t label);
   static void AddNoiseTest(const Scored& own, uint8_t label, ClaimCheckRow& row);
 
   ExampleSample sample_;

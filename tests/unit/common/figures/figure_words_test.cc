@@ -65,7 +65,7 @@ TEST(FigureWordsTest, ACheckedClaimStatesWhatWasMeasuredAndWhetherItCouldHaveFai
   EXPECT_EQ(
       DescribeClaimCheck(check),
       "claimed mu 1.500; measured mu at least 1.250 (95% confidence), at least 1.000 (99.99%): claim not refuted; "
-      "too few examples to detect noise at half the claimed strength");
+      "too few examples, or rounded too coarsely, to detect noise at half the claimed strength");
   check.failing_mu_lower = 1.6;
   EXPECT_THAT(DescribeClaimCheck(check), ::testing::HasSubstr("at least 1.600 (99.99%): claim refuted"));
 }

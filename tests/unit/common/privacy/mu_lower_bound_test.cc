@@ -66,11 +66,11 @@ TEST(MuLowerBoundTest, IsAboutWhatIsExpected) {
       mean += LowerBoundMu(sample.scores, sample.labels, options)->mu_lower / kRuns;
     }
     // A run scatters by 0.1; the chosen threshold costs what the expectation does not know.
-    EXPECT_NEAR(mean, ExpectedMuLower(mu, kPositives, kNegatives, options.confidence), 0.1) << mu;
+    EXPECT_NEAR(mean, ExpectedMuLower(mu, {{0, kPositives}}, {{0, kNegatives}}, options.confidence), 0.1) << mu;
   }
-  EXPECT_EQ(ExpectedMuLower(0, 1000, 1000, 0.95), 0);
-  EXPECT_EQ(ExpectedMuLower(5, 1, 1000, 0.95), 0);
-  EXPECT_LT(ExpectedMuLower(1, 100, 100, 0.95), ExpectedMuLower(1, 1000, 1000, 0.95));
+  EXPECT_EQ(ExpectedMuLower(0, {{0, 1000}}, {{0, 1000}}, 0.95), 0);
+  EXPECT_EQ(ExpectedMuLower(5, {{0, 1}}, {{0, 1000}}, 0.95), 0);
+  EXPECT_LT(ExpectedMuLower(1, {{0, 100}}, {{0, 100}}, 0.95), ExpectedMuLower(1, {{0, 1000}}, {{0, 1000}}, 0.95));
 }
 
 TEST(MuLowerBoundTest, FindsScoresThatPointTheOtherWay) {
@@ -209,12 +209,38 @@ TEST(LowerBoundMuTest, RangesCountAsTheirEndThatSpeaksForTheClaim) {
   EXPECT_EQ(LowerBoundMu(apart, labels).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+// Every second score is open by 1, every tenth by anything.
+TEST(ExpectedMuLowerTest, CountsWhatIsOpenAgainstTheAttack) {
+  constexpr int kRuns = 20, kEach = 2000;
+  const OpenScores open = {{0, 4 * kEach / 10}, {1, 5 * kEach / 10}, {100, kEach / 10}};
+  std::mt19937_64 random(1);
+  std::normal_distribution<float> normal;
+  double mean = 0;
+  for (int run = 0; run < kRuns; ++run) {
+    std::vector<ScoreRange> scores;
+    std::vector<uint8_t> labels;
+    for (const uint8_t label : {0, 1}) {
+      for (const auto& [width, examples] : open) {
+        for (int64_t i = 0; i < examples; ++i) {
+          const float middle = 2 * static_cast<float>(label) + normal(random), half = static_cast<float>(width) / 2;
+          scores.push_back({middle - half, middle + half});
+          labels.push_back(label);
+        }
+      }
+    }
+    mean += LowerBoundMu(scores, labels)->mu_lower / kRuns;
+  }
+  EXPECT_NEAR(mean, ExpectedMuLower(2, open, open, 0.95), 0.1);  // A run scatters by less than 0.1.
+  EXPECT_LT(ExpectedMuLower(2, open, open, 0.95), ExpectedMuLower(2, {{0, kEach}}, {{0, kEach}}, 0.95) - 0.5);
+  EXPECT_EQ(ExpectedMuLower(9, {{100, kEach}}, {{100, kEach}}, 0.95), 0);
+}
+
 // Gradients without noise: a run of them would otherwise never end.
 TEST(ExpectedMuLowerTest, EndsForAnyMu) {
-  const double apart = ExpectedMuLower(20, 500, 500, 0.95);
+  const double apart = ExpectedMuLower(20, {{0, 500}}, {{0, 500}}, 0.95);
   EXPECT_GT(apart, 3);
   for (const double mu : {1e3, 1e9, 1e300, std::numeric_limits<double>::infinity()}) {
-    EXPECT_EQ(ExpectedMuLower(mu, 500, 500, 0.95), apart) << mu;
+    EXPECT_EQ(ExpectedMuLower(mu, {{0, 500}}, {{0, 500}}, 0.95), apart) << mu;
   }
 }
 

@@ -37,8 +37,8 @@ class ClaimCheckerTest : public ::testing::Test {
     const auto rows = static_cast<int64_t>(batch_.labels.size());
     Matrix directions(rows, 2), released(rows, 2);
     for (int64_t j = 0; j < rows; ++j) {
-      directions.row(j)[0] = 1;
-      released.row(j)[0] = 0.5F - static_cast<float>(batch_.labels[static_cast<size_t>(j)]);
+      directions.row(j)[0] = length_;
+      released.row(j)[0] = length_ * (0.5F - static_cast<float>(batch_.labels[static_cast<size_t>(j)]));
     }
     const std::vector<float> probabilities(batch_.labels.size(), 0.5F), line = {1, 0};
     head_.label_directions = directions;
@@ -72,6 +72,7 @@ class ClaimCheckerTest : public ::testing::Test {
   ReleasedBatch batch_;
   ReleaseEvidence evidence_;
   ReleasingHead head_;
+  float length_ = 1;  // Of the directions.
 };
 
 TEST_F(ClaimCheckerTest, AClaimOfNoiseThatIsNotThereIsRefuted) {
@@ -212,6 +213,20 @@ TEST_F(ClaimCheckerTest, ManyExamplesMakeItConclusive) {
   ManyExamples();
   EXPECT_TRUE(Audit()->is_conclusive());
   EXPECT_LT(Audit()->half_noise_mu_lower, 1);
+}
+
+// A peer's activations can make gradients so small that nothing is left of them on the wire: what nobody could have
+// seen is no finding.
+TEST_F(ClaimCheckerTest, WhatRoundingHidesIsNotConclusive) {
+  ClaimLabelNoise();
+  ManyExamples();
+  head_.rounding = evidence_.rounding = RoundingOf(v1::FLOAT16);
+  EXPECT_TRUE(Audit()->is_conclusive());
+  length_ = 1e-9F;
+  const std::optional<ClaimCheckRow> row = Audit();
+  ASSERT_TRUE(row.has_value());
+  EXPECT_EQ(row->mu_lower, 0);
+  EXPECT_FALSE(row->is_conclusive());
 }
 
 // Of a run that another one began, the first draws are claimed and not seen: half of the noise is found less surely.
