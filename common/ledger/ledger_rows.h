@@ -323,6 +323,13 @@ struct EventRow {
 
 // Kind of the event before the run's first gradients, if they are sent slice by slice, before their step has a row.
 inline constexpr char kFirstSliceSent[] = "first_slice_sent";
+// From here on the party sends what it computes of labels, or of features.
+inline constexpr char kReleasesFollow[] = "releases_follow";
+// Of the non-label party: agreed guesses of the label party that never came.
+inline constexpr char kGuessesMissing[] = "attribute_guesses";
+// An earlier run, by its id, that the run's privacy account counted and does not know of: an older copy of the account
+// was put back, which the operator has accepted.
+inline constexpr char kLostByAccount[] = "lost_by_account";
 
 // The enum's name in small letters: "release", "raise_noise". "unknown" for what is none of its values.
 std::string GateActionName(v1::GateAction action);

@@ -148,11 +148,11 @@ absl::Status AttributeAuditRunner::RecordMissing(uint32_t epoch, const std::vect
       }
     }
   }
-  return missing.empty() ? absl::OkStatus()
-                         : options_.ledger->RecordEvent(
-                               "attribute_guesses",
-                               absl::StrCat("after epoch ", epoch,
-                                            " none came from the label party: ", absl::StrJoin(missing, ", ")));
+  return missing.empty()
+             ? absl::OkStatus()
+             : options_.ledger->RecordEvent(
+                   kGuessesMissing, absl::StrCat("after epoch ", epoch,
+                                                 " none came from the label party: ", absl::StrJoin(missing, ", ")));
 }
 
 absl::Status AttributeAuditRunner::Take(const v1::AttributeGuesses& message, Series& series,

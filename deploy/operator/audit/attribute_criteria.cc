@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -81,10 +82,27 @@ std::vector<AttributeFigure> OfEveryEpoch(const PartyRecords& party) {
   return figures;
 }
 
-// A figure above its limit decides, then one that is missing, then the largest. `missing`: agreed attacks without one.
+// The first of the agreed guesses that the label party kept to itself; "": none. It may prefer epochs and examples of
+// which it reads nothing.
+std::string KeptBack(const PartyRecords& party) {
+  for (const EventRow& event : party.events) {
+    if (event.kind == kGuessesMissing) {
+      return event.detail;
+    }
+  }
+  return "";
+}
+
+// What was agreed and has no figure, and may have read more than what has.
+struct Unknown {
+  std::vector<Agreed> missing;
+  std::string kept_back;  // KeptBack.
+};
+
+// A figure above its limit decides, then what is unknown, then the largest.
 template <typename Value, typename Words>
-Finding AtMost(const std::vector<AttributeFigure>& figures, const std::vector<Agreed>& missing, const char* criterion,
-               double limit, Value value, Words words) {
+Finding AtMost(const std::vector<AttributeFigure>& figures, const Unknown& unknown, const char* criterion, double limit,
+               Value value, Words words) {
   Finding finding = NotMeasured(criterion, absl::StrFormat("at most %g", limit),
                                 "not measured: no attack on an attribute recorded", kProtectRemedy);
   const AttributeFigure* worst = nullptr;
@@ -94,13 +112,16 @@ Finding AtMost(const std::vector<AttributeFigure>& figures, const std::vector<Ag
     }
   }
   // An agreed attack that did not run may have read more: the others decide only if they read too much already.
-  if (worst != nullptr && (value(*worst) > limit || missing.empty())) {
+  if (worst != nullptr && (value(*worst) > limit || (unknown.missing.empty() && unknown.kept_back.empty()))) {
     finding.outcome = value(*worst) > limit ? Outcome::kNotMet : Outcome::kMet;
     finding.found = absl::StrCat(AgainstLimit(value(*worst), limit), words(*worst));
     finding.where = Place(*worst);
-  } else if (!missing.empty()) {
+  } else if (!unknown.missing.empty()) {
+    const Agreed& first = unknown.missing.front();
     finding.found = kNotMeasured;
-    finding.where = absl::StrCat(AttributeAttackNamed(missing.front().attack), " at ", missing.front().attribute);
+    finding.where = absl::StrCat(AttributeAttackNamed(first.attack), " at ", first.attribute);
+  } else if (!unknown.kept_back.empty()) {
+    finding.found = absl::StrCat("not all measured: ", unknown.kept_back);
   }
   return finding;
 }
@@ -125,13 +146,21 @@ Finding AttacksRan(const PartyRecords& party, const AttributeRecords& records, c
     finding.found = absl::StrCat("not run: ", absl::StrJoin(missing, ", ", [](std::string* out, const Agreed& agreed) {
                                    absl::StrAppend(out, agreed.attack, " on ", agreed.attribute);
                                  }));
+  } else if (const std::string kept_back = KeptBack(party); !kept_back.empty()) {
+    finding.outcome = Outcome::kNotMet;
+    finding.found = absl::StrCat("not all: ", kept_back);
   }
   return finding;
 }
 
-Finding PrivacyLoss(const PartyRecords& party, double limit) {
-  Finding finding = NotMeasured("privacy loss of a training batch that left", absl::StrFormat("at most %g", limit),
+// `protection`: of the activations.
+Finding PrivacyLoss(const PartyRecords& party, const std::string& protection, double limit) {
+  Finding finding = NotMeasured("privacy loss of a training batch that was sent", absl::StrFormat("at most %g", limit),
                                 "not measured: the protection of the activations has no privacy loss", kProtectRemedy);
+  // Its figure is minus the loss of an adversary that it simulates: no limit above 0 means anything.
+  if (absl::StartsWith(protection, "adversarial")) {
+    return finding;
+  }
   struct Loss {
     const std::string& attribute;
     int64_t step;
@@ -172,7 +201,7 @@ Finding ActivationBound(const AttributeRecords& records, double limit) {
                      kBoundRemedy};
   if (records.bound.has_value()) {
     finding.outcome = records.bound->auc_bound <= limit ? Outcome::kMet : Outcome::kNotMet;
-    finding.found = absl::StrCat(AgainstLimit(records.bound->auc_bound, limit), ": guaranteed, mu ",
+    finding.found = absl::StrCat(BoundAgainstLimit(records.bound->auc_bound, limit), ": guaranteed, mu ",
                                  absl::StrFormat("%.3f", records.bound->mu));
     finding.where =
         absl::StrCat("all ", records.bound->releases, " releases of an example's activations, of this run alone");
@@ -180,21 +209,29 @@ Finding ActivationBound(const AttributeRecords& records, double limit) {
   return finding;
 }
 
-// Half as often right as guessing the most common value, by the 95% interval: no attack that knows nothing misses by so
-// much. The values were matched wrongly, or the label party, whose guesses they are, guesses badly on purpose.
-bool IsFarBelowFloor(const AttributeLeakRow& leak) { return leak.rows > 0 && leak.accuracy_high < leak.floor / 2; }
+// Half as often right as guessing the most common value, by the 95% interval, or ranked the wrong way round by four
+// standard deviations of chance: no attack that knows nothing misses by so much, and read the other way round it tells
+// as much as one that hits. The values were matched wrongly, or the label party, whose guesses they are, guesses badly
+// on purpose.
+bool Misses(const AttributeLeakRow& leak) {
+  const auto rows = static_cast<double>(leak.rows);
+  // Of an AUC of chance (Mann and Whitney, Ann. Math. Stat. 1947), the most common value against the rest.
+  const double deviation = std::sqrt((rows + 1) / (12 * rows * rows * leak.floor * (1 - leak.floor)));
+  return leak.rows > 0 && (leak.accuracy_high < leak.floor / 2 || leak.auc < 0.5 - std::max(0.05, 4 * deviation));
+}
 
 // A finding only if there is one: nobody is asked for it.
-void AddFarBelowFloor(const PartyRecords& party, std::vector<Finding>& findings) {
+void AddMisses(const PartyRecords& party, std::vector<Finding>& findings) {
   const AttributeLeakRow* worst = nullptr;
   for (const AttributeLeakRow& row : party.attribute_leaks) {
-    worst = IsFarBelowFloor(row) && (worst == nullptr || row.advantage() < worst->advantage()) ? &row : worst;
+    worst = Misses(row) && (worst == nullptr || row.auc < worst->auc) ? &row : worst;
   }
   if (worst != nullptr) {
     findings.push_back(
         {Outcome::kNotMet, "attacks on attributes that miss", "none",
-         absl::StrFormat("accuracy %.3f (at most %.3f), where guessing the most common value reaches %.3f",
-                         worst->accuracy, worst->accuracy_high, worst->floor),
+         absl::StrFormat("accuracy %.3f (at most %.3f), where guessing the most common value reaches "
+                         "%.3f; AUC %.3f, read the other way round %.3f",
+                         worst->accuracy, worst->accuracy_high, worst->floor, worst->auc, InvertedAuc(worst->auc)),
          Place({*worst}), kMissRemedy});
   }
 }
@@ -230,24 +267,24 @@ std::vector<Finding> AttributeFindings(const LedgerRun& run, const v1::AuditPoli
     findings.push_back(AttacksRan(party, records, policy));
   }
   // Judged by the upper end of the interval: a small sample must not pass by chance.
-  const std::vector<Agreed> missing = Missing(party, records, AgreedAttacks(party));
+  const Unknown unknown = {Missing(party, records, AgreedAttacks(party)), KeptBack(party)};
   if (policy.has_max_attribute_advantage()) {
     findings.push_back(AtMost(
-        records.figures, missing, "accuracy over the floor of attacks on attributes", policy.max_attribute_advantage(),
+        records.figures, unknown, "accuracy over the floor of attacks on attributes", policy.max_attribute_advantage(),
         [](const AttributeFigure& figure) { return figure.leak.accuracy_high - figure.leak.floor; }, UpperLimitOf));
   }
   if (policy.has_max_attribute_auc()) {
     findings.push_back(AtMost(
-        OfEveryEpoch(party), missing, "AUC of attacks on attributes", policy.max_attribute_auc(),
+        OfEveryEpoch(party), unknown, "AUC of attacks on attributes", policy.max_attribute_auc(),
         [](const AttributeFigure& figure) { return InvertedAuc(figure.leak.auc); },
         [](const AttributeFigure&) { return ""; }));
   }
   if (!policy.require_attribute_attacks().empty() || policy.has_max_attribute_advantage() ||
       policy.has_max_attribute_auc()) {
-    AddFarBelowFloor(party, findings);
+    AddMisses(party, findings);
   }
   if (policy.has_max_privacy_loss()) {
-    findings.push_back(PrivacyLoss(party, policy.max_privacy_loss()));
+    findings.push_back(PrivacyLoss(party, run.activation_protection(), policy.max_privacy_loss()));
   }
   return OfNonLabelParty(run, std::move(findings));
 }

@@ -295,7 +295,7 @@ Json LossJson(const std::string& attribute, const std::vector<PrivacyLossRow>& r
 std::string LossWords(const AttributeRecords& records, const std::vector<PrivacyLossRow>& rows) {
   const auto [at_front, corrected, corrections] = CountSteps(rows);
   std::string words =
-      absl::StrCat("Over ", rows.size(), " steps the largest privacy loss of a training batch that left was ",
+      absl::StrCat("Over ", rows.size(), " steps the largest privacy loss of a training batch that was sent was ",
                    absl::StrFormat("%.4g", records.largest_privacy_loss), " nats");
   if (!std::isfinite(records.threshold)) {
     return absl::StrCat(words, ". This method has no threshold.");

@@ -176,5 +176,37 @@ TEST(AttributeCriteriaTest, TheVerdictNamesWhatIsGuaranteedAndWhatIsMeasuredOnly
   EXPECT_THAT(VerdictText(JudgeRuns({RecordedRun()}, v1::AuditPolicy())), Not(HasSubstr("attributes:")));
 }
 
+// The label party measures, and is the adversary: what it does not hand over may be what reads the most.
+TEST(AttributeCriteriaTest, GuessesThatWereKeptBackAreNotMeasured) {
+  LedgerRun run = RunWithAttributes();
+  NonLabelParty(run).events.push_back({"", kGuessesMissing, "after epoch 1 none came from the label party: basic"});
+  ExpectFound(Judge(run, "require_attribute_attacks: BASIC", kRan), Outcome::kNotMet,
+              "not all: after epoch 1 none came");
+  ExpectFound(Judge(run, "max_attribute_advantage: 0.06", kAdvantage), Outcome::kNotMeasured,
+              "not all measured: after");
+  ExpectFound(Judge(run, "max_attribute_advantage: 0.01", kAdvantage), Outcome::kNotMet, "0.050");
+}
+
+// Read the other way round, it tells as much as one that hits: 1000 rows, of which chance leaves 0.5 +- 0.02.
+TEST(AttributeCriteriaTest, AnAttackThatRanksTheWrongWayRoundMisses) {
+  LedgerRun run = RunWithAttributes();
+  NonLabelParty(run).attribute_leaks.front().auc = 0.41;
+  ExpectFound(Judge(run, "max_attribute_advantage: 0.5", kMiss), Outcome::kNotMet,
+              "AUC 0.410, read the other way round 0.590");
+  NonLabelParty(run).attribute_leaks.front().auc = 0.43;
+  v1::AuditPolicy policy;
+  policy.set_max_attribute_advantage(0.5);
+  for (const Finding& finding : AttributeFindings(run, policy)) {
+    EXPECT_NE(finding.criterion, kMiss);
+  }
+}
+
+TEST(AttributeCriteriaTest, TheLossOfASimulatedAdversaryIsNoPrivacyLoss) {
+  LedgerRun run = RunWithAttributes();
+  NonLabelParty(run).events.back().detail = "adversarial(weight=1); 0 steps";
+  NonLabelParty(run).privacy_losses.front().privacy_loss = NonLabelParty(run).privacy_losses.back().privacy_loss = -0.5;
+  ExpectFound(Judge(run, "max_privacy_loss: 0.01", kLoss), Outcome::kNotMeasured, "has no privacy loss");
+}
+
 }  // namespace
 }  // namespace splitveil

@@ -91,7 +91,8 @@ TEST_F(ReportAttributesTest, ChartsThePrivacyLossWithItsThreshold) {
   EXPECT_EQ(loss["marks"], Json::array({Json::array({7, 0.007})}));
   EXPECT_EQ(
       attributes["loss_words"],
-      "Over 40 steps the largest privacy loss of a training batch that left was 0.007 nats; the threshold is 0.005, "
+      "Over 40 steps the largest privacy loss of a training batch that was sent was 0.007 nats; the threshold is "
+      "0.005, "
       "with its "
       "slack 0.0075. 30 steps went along the Pareto front, 10 toward it; 1 batch was corrected before leaving, by 3 "
       "steps on the privacy loss alone.");
