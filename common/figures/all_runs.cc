@@ -18,42 +18,12 @@ namespace splitveil {
 namespace {
 
 constexpr double kRounding = 1e-6;  // Between a sum and what is read back from its AUC, as a share.
-constexpr double kNothing = 1e-12;
 
-// Releases of one example: Gaussian noise, whose mu^2 add, and flips, which an account counts as noise above 1/2.
-struct Part {
-  double sum_kl = 0;               // Of Gaussian noise.
-  std::vector<double> flips = {};  // Their epsilons.
-  double flips_sum_kl = 0;         // Of the noise that they are made of.
-
-  // As an account counts them.
-  double counted() const { return sum_kl + flips_sum_kl; }
-  bool IsMoreThan(const Part& other) const { return counted() > (1 + kRounding) * other.counted(); }
-  void Add(const Part& other) {
-    sum_kl += other.sum_kl;
-    flips.insert(flips.end(), other.flips.begin(), other.flips.end());
-    flips_sum_kl += other.flips_sum_kl;
-  }
-};
+bool IsMore(double sum_kl, double than) { return sum_kl > (1 + kRounding) * than; }
 
 double SumKlOfUnits(int64_t sigma_units) {
   const auto noise = LabelPrivacy::OfReleases(LabelKind::kBinary, {static_cast<uint32_t>(sigma_units)});
   return noise.ok() ? noise->mu() * noise->mu() : std::numeric_limits<double>::infinity();
-}
-
-// What an account has counted by the figure of a run with the releases `of_run`, which are part of it. Flips are not
-// Gaussian: ComposedAucBound, solved for all the rest.
-Part CountedBy(double auc_bound, Part of_run) {
-  if (of_run.flips.empty()) {
-    return {SumKlOfGaussianAuc(auc_bound)};
-  }
-  double low = 0, high = SumKlOfGaussianAuc(auc_bound);
-  for (int i = 0; i < 100 && std::isfinite(high); ++i) {
-    const double middle = (low + high) / 2;
-    (ComposedAucBound(middle, of_run.flips) > auc_bound ? high : low) = middle;
-  }
-  of_run.sum_kl = high > kNothing ? high : 0;
-  return of_run;
 }
 
 // `at_most`: also what the ledger's rows of an account's runs come to that the account itself does not add up, because
@@ -71,30 +41,25 @@ class Sum {
     }
     // Without an account a run draws noise of its own.
     Account& account = accounts_[run.run.account.empty() ? absl::StrCat("run ", run.run.run_id) : run.run.account];
-    Part added, of_run;
+    double added = 0;
     for (const LabelReleaseRow& release : run.releases) {
       const bool is_flip = release.noise == "flip";
       if (is_flip && release.sigma_units == 0) {  // Counted by no account: flips of its own.
         epsilons_.insert(epsilons_.end(), static_cast<size_t>(release.draws), release.strength);
         continue;
       }
-      // Noise that was released as it is discloses more than the flips that are made of it: it counts beside them.
-      int64_t& draws = account.draws[{run.run.label_set, is_flip ? -release.sigma_units : release.sigma_units}];
-      const auto repeated = std::min(draws, release.draws);
-      const Part part = is_flip
-                            ? Part{0, {release.strength}, SumKlOfUnits(release.sigma_units)}
-                            : Part{static_cast<double>(release.draws - repeated) * release.strength * release.strength};
-      of_run = is_flip ? part : of_run;
-      if (release.draws > repeated) {
-        added.Add(part);
-      }
+      // As the account counts them: flips are made of noise of that strength, which discloses at least as much, and may
+      // have been released as it is by a run that is in no ledger.
+      const double of_one = is_flip ? SumKlOfUnits(release.sigma_units) : release.strength * release.strength;
+      int64_t& draws = account.draws[{run.run.label_set, release.sigma_units}];
+      added += static_cast<double>(std::max<int64_t>(0, release.draws - draws)) * of_one;
       draws = std::max(draws, release.draws);
     }
-    if (added.counted() > 0) {
+    if (added > 0) {
       account.AddReleases(added, run.counted);
     }
     if (run.counted.has_value() && (is_of_account || at_most_)) {
-      account.Count(CountedBy(run.counted->auc_bound, of_run));
+      account.Count(SumKlOfGaussianAuc(run.counted->auc_bound));
     } else if (run.counted.has_value()) {
       at_least_ = std::max(at_least_, run.counted->auc_bound);
     }
@@ -103,38 +68,36 @@ class Sum {
   bool is_bounded() const { return is_bounded_; }
   double AucBound() const {
     double sum_kl = sum_kl_;
-    std::vector<double> epsilons = epsilons_;
     for (const auto& [id, account] : accounts_) {
-      const Part& part = account.Exposed(at_most_);
-      sum_kl += part.sum_kl;
-      epsilons.insert(epsilons.end(), part.flips.begin(), part.flips.end());
+      sum_kl += account.Exposed(at_most_);
     }
-    return std::max(at_least_, ComposedAucBound(sum_kl, epsilons));
+    return std::max(at_least_, ComposedAucBound(sum_kl, epsilons_));
   }
 
  private:
   struct Account {
     std::map<std::pair<std::string, int64_t>, int64_t> draws;  // By label set and strength.
-    Part counted, released, largest;  // By its own figure; by the ledger's rows of all its runs, and of one of them.
+    // Sums of mu^2: by its own figure; by the ledger's rows of all its runs, and of one of them.
+    double counted = 0, released = 0, largest = 0;
     int64_t runs = 0, examples = 0, table_rows = 0;  // Of the runs that released something new.
 
-    void AddReleases(const Part& part, const std::optional<AllRunsRow>& by_account) {
-      released.Add(part);
-      largest = part.IsMoreThan(largest) ? part : largest;
+    void AddReleases(double sum_kl, const std::optional<AllRunsRow>& by_account) {
+      released += sum_kl;
+      largest = std::max(largest, sum_kl);
       ++runs;
       examples += by_account.has_value() ? by_account->examples : 0;
       table_rows = std::max(table_rows, by_account.has_value() ? by_account->table_rows : 0);
     }
-    void Count(const Part& part) {
-      counted = part.IsMoreThan(counted) ? part : counted;
+    void Count(double sum_kl) {
+      counted = std::max(counted, sum_kl);
       // What it had counted by then adds to what it does not know of later.
-      released = counted.IsMoreThan(released) ? counted : released;
+      released = IsMore(counted, released) ? counted : released;
     }
     // Whether one example must be in all of these runs: so many do not fit into the table otherwise.
     bool share_an_example() const { return runs < 2 || (table_rows > 0 && examples > (runs - 1) * table_rows); }
-    const Part& Exposed(bool at_most) const {
-      const Part& by_ledger = at_most || share_an_example() ? released : largest;
-      return counted.IsMoreThan(by_ledger) ? counted : by_ledger;
+    double Exposed(bool at_most) const {
+      const double by_ledger = at_most || share_an_example() ? released : largest;
+      return IsMore(counted, by_ledger) ? counted : by_ledger;
     }
   };
 
@@ -179,7 +142,9 @@ AllRunsBound BoundOfAllRuns(absl::Span<const LabelRun> runs) {
   Sum known(/*at_most=*/false), possible(/*at_most=*/true);
   for (const LabelRun& run : runs) {
     const bool is_last = &run == &runs.back();
-    const SameLabels same = is_last ? SameLabels::kYes : AreOnSameLabels(run.run, runs.back().run);
+    // Of examples of its own an account alone could tell, and it has lost this run.
+    const bool is_lost = absl::c_linear_search(runs.back().lost, run.run.run_id);
+    const SameLabels same = is_last || is_lost ? SameLabels::kYes : AreOnSameLabels(run.run, runs.back().run);
     if (same == SameLabels::kNo || (run.released == LabelRun::Released::kNothing && !is_last)) {
       continue;
     }
@@ -192,6 +157,7 @@ AllRunsBound BoundOfAllRuns(absl::Span<const LabelRun> runs) {
     const bool is_of_account =
         run.run.resumed_from.empty() || (earlier != runs.end() && earlier->run.account == run.run.account);
     possible.Add(run, is_of_account);
+    bound.is_by_accounts = bound.is_by_accounts && (is_of_account || !run.counted.has_value());
     const bool has_earlier = run.run.resumed_from.empty() || run.counted.has_value() || earlier != runs.end();
     if (!has_earlier && bound.has_earlier) {
       bound.has_earlier = false;

@@ -22,6 +22,7 @@ struct LabelRun {
   std::optional<AllRunsRow> counted = {};      // By its privacy account.
   std::optional<double> sum_kl = {};           // Of all its releases of one example; nullopt: nothing bounds it.
   Released released = Released::kSomething;    // kUnknown: it ended without a word before a step was recorded.
+  std::vector<std::string> lost = {};          // Earlier runs that its account counted and did not know of any more.
 };
 
 // Whether two runs are about the same labels. Those of one table are. Of two tables nobody knows whether the same
@@ -37,6 +38,7 @@ struct AllRunsBound {
   int64_t runs = 0;                   // How many these are.
   std::vector<std::string> accounts;  // That counted some of them, in order.
   bool has_earlier = true;            // No run resumes from one that is not among `runs`, uncounted by an account.
+  bool is_by_accounts = true;         // Each account's figures are of its own releases alone.
   std::string doubt;                  // Why `possible` is above `known`; empty: it is not.
   // The first of all these runs whose part is bounded under assumptions, or not at all; empty: all of it is proved.
   std::string not_proved;

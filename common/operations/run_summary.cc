@@ -203,7 +203,7 @@ void AddActivations(const RunFigures& figures, Table& table) {
   if (figures.activation_auc_bound.has_value()) {
     const std::string all =
         figures.all_activation_auc_bound.has_value()
-            ? absl::StrCat(", ", BoundText(*figures.all_activation_auc_bound), " over all runs up to it")
+            ? absl::StrCat(", ", BoundText(*figures.all_activation_auc_bound), " over all that its account has counted")
             : "";
     table.Add("features", absl::StrCat("guaranteed given the bottom model: AUC of any attribute at most ",
                                        BoundText(*figures.activation_auc_bound), " in this run", all));

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <openssl/crypto.h>
+#include <set>
 #include <system_error>
 #include <vector>
 
@@ -23,9 +24,9 @@
 namespace splitveil {
 namespace {
 
-constexpr SqliteApplication kOfLabels = {"a privacy account", /*id=*/0x53565041, /*version=*/3};  // "SVPA".
+constexpr SqliteApplication kOfLabels = {"a privacy account", /*id=*/0x53565041, /*version=*/4};  // "SVPA".
 // A kind of file of its own: mu of labels and mu of features never add up.
-constexpr SqliteApplication kOfActivations = {"a privacy account of activations", /*id=*/0x53564141, 1};  // "SVAA".
+constexpr SqliteApplication kOfActivations = {"a privacy account of activations", /*id=*/0x53564141, 2};  // "SVAA".
 
 const SqliteApplication& ApplicationOf(LabelKind kind) {
   return kind == LabelKind::kActivations ? kOfActivations : kOfLabels;
@@ -33,12 +34,14 @@ const SqliteApplication& ApplicationOf(LabelKind kind) {
 
 // One debit per example and strength, with the number of draws: the same draw released again discloses nothing new, and
 // must not be counted again. The label is kept because the same noise on a changed label would reveal the difference.
+// The runs tell an older copy of the file: it does not know of those that came after it.
 constexpr char kTables[] = R"sql(
 CREATE TABLE account(id TEXT NOT NULL CHECK (id <> ''), noise_key BLOB NOT NULL CHECK (length(noise_key) = 32)) STRICT;
 CREATE TABLE label_set(
   number INTEGER PRIMARY KEY,
   name TEXT NOT NULL UNIQUE,
-  kind INTEGER NOT NULL CHECK (kind IN (0, 1, 2, 3))
+  kind INTEGER NOT NULL CHECK (kind IN (0, 1, 2, 3)),
+  most_exposed REAL NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TABLE release(
   number INTEGER PRIMARY KEY,
@@ -53,6 +56,7 @@ CREATE TABLE debit(
   draws INTEGER NOT NULL DEFAULT 1 CHECK (draws > 0),
   PRIMARY KEY (example, release)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE run(id TEXT PRIMARY KEY CHECK (id <> '')) STRICT, WITHOUT ROWID;
 )sql";
 
 // Of a connection that writes. EXTRA: a commit is one also where the power fails right after it.
@@ -209,6 +213,18 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAccountToRead(const std::str
                              SqliteDatabase::Open(path, SqliteDatabase::Mode::kReadOnly));
   SPLITVEIL_ASSIGN_OR_RETURN(const bool is_account, IsAccount(*database, kind));
   return is_account ? std::move(database) : nullptr;
+}
+
+absl::StatusOr<std::set<std::string>> ReadRuns(SqliteDatabase& database) {
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement select, database.Prepare("SELECT id FROM run"));
+  std::set<std::string> runs;
+  while (true) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool row, select.Next());
+    if (!row) {
+      return runs;
+    }
+    runs.insert(select.Text(0));
+  }
 }
 
 absl::StatusOr<SecretKey> ReadNoiseKey(SqliteDatabase& database) {

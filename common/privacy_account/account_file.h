@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -58,6 +59,9 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAccountToRead(const std::str
 // is what the file has then. Pages that an earlier connection has kept are checked by a counter alone, which another
 // file in its place may have in common with it. Errors: NotFound where there is no file; else as PrivacyAccount::Open.
 absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenAccountToCount(const std::string& path);
+
+// The runs that the account has counted. Errors: as SqliteDatabase.
+absl::StatusOr<std::set<std::string>> ReadRuns(SqliteDatabase& database);
 
 // The key of the noise. Errors: InvalidArgument where it is missing; as SqliteDatabase.
 absl::StatusOr<SecretKey> ReadNoiseKey(SqliteDatabase& database);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -197,11 +198,12 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> PrivacyAccount::Make(PrivacyAcco
   // Read once and held: CheckSame compares with these before every debit.
   absl::StatusOr<SecretKey> key = ReadNoiseKey(*database);
   absl::StatusOr<std::string> id = database->QueryText("SELECT id FROM account");
-  if (!key.ok() || !id.ok()) {
-    return Within(options.path, key.ok() ? id.status() : key.status());
+  absl::StatusOr<std::set<std::string>> runs = ReadRuns(*database);
+  for (const absl::Status& status : {key.status(), id.status(), runs.status()}) {
+    SPLITVEIL_RETURN_IF_ERROR(Within(options.path, status));
   }
-  return std::unique_ptr<PrivacyAccount>(
-      new PrivacyAccount(std::move(options), std::move(database), *std::move(key), *std::move(id), access));
+  return std::unique_ptr<PrivacyAccount>(new PrivacyAccount(std::move(options), std::move(database), *std::move(key),
+                                                            *std::move(id), *std::move(runs), access));
 }
 
 absl::StatusOr<LabelNoise> PrivacyAccount::Noise(const NoiseReleases& releases) const {
@@ -225,15 +227,28 @@ absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, ab
   }));
 }
 
-absl::StatusOr<int64_t> PrivacyAccount::ExamplesWith(uint32_t sigma_units) {
-  absl::StatusOr<SqliteStatement> select = database_->Prepare(
-      "SELECT count(*) FROM debit WHERE release IN (SELECT release.number FROM release JOIN label_set "
-      "ON label_set.number = release.label_set WHERE name = ?1 AND sigma_units = ?2)");
-  SPLITVEIL_RETURN_IF_ERROR(At(select.status()));
-  SPLITVEIL_RETURN_IF_ERROR(At(select->Bind(options_.label_set, static_cast<int64_t>(sigma_units))));
-  const absl::StatusOr<bool> found = select->Next();
-  SPLITVEIL_RETURN_IF_ERROR(At(found.status()));
-  return select->Int64(0);
+absl::StatusOr<double> PrivacyAccount::Remember(absl::string_view run_id, double most_exposed) const {
+  const auto write = [&](SqliteDatabase& database) -> absl::Status {
+    SPLITVEIL_RETURN_IF_ERROR(CheckSame(database));
+    // OR IGNORE: a run that continues is counted again.
+    SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement insert, database.Prepare("INSERT OR IGNORE INTO run VALUES (?1)"));
+    SPLITVEIL_RETURN_IF_ERROR(insert.Run(run_id));
+    SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement update,
+                               database.Prepare("UPDATE label_set SET most_exposed = max(most_exposed, ?2) "
+                                                "WHERE name = ?1"));
+    SPLITVEIL_RETURN_IF_ERROR(update.Run(options_.label_set, most_exposed));
+    SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement select,
+                               database.Prepare("SELECT most_exposed FROM label_set WHERE name = ?1"));
+    SPLITVEIL_RETURN_IF_ERROR(select.Bind(options_.label_set));
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool found, select.Next());
+    most_exposed = found ? select.Double(0) : most_exposed;
+    return absl::OkStatus();
+  };
+  absl::StatusOr<std::unique_ptr<SqliteDatabase>> database = Reopen();
+  SPLITVEIL_RETURN_IF_ERROR(At(database.status()));
+  SPLITVEIL_RETURN_IF_ERROR(At(InTransaction(
+      **database, [&] { return write(**database); }, kToWrite)));
+  return most_exposed;
 }
 
 absl::StatusOr<ForeseenDebit> PrivacyAccount::Foresee(absl::Span<const NoiseRow> examples,
@@ -338,13 +353,18 @@ absl::Status PrivacyAccount::CheckSame(SqliteDatabase& database) const {
   // The file may have been replaced by a copy since the run began: a debit there would be lost.
   const absl::Status another = absl::InternalError(
       absl::StrCat(kExpected, "found a different one in its place: restore that file. Nothing has been released"));
-  // A new account has neither this id nor this key. An older copy of the same one has both: the file is trusted.
+  // A new account has neither this id nor this key. An older copy of the same one has both, but not the later runs.
   const absl::StatusOr<std::string> id = database.QueryText("SELECT id FROM account");
   if (!id.ok() || *id != id_) {
     return absl::IsInvalidArgument(id.status()) || id.ok() ? another : id.status();
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const SecretKey key, ReadNoiseKey(database));
-  return key.bytes() == key_.bytes() ? absl::OkStatus() : another;
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::set<std::string> runs, ReadRuns(database));
+  return key.bytes() != key_.bytes() ? another
+         : std::includes(runs.begin(), runs.end(), runs_.begin(), runs_.end())
+             ? absl::OkStatus()
+             : absl::InternalError(absl::StrCat(
+                   kExpected, "found an older copy of it in its place: restore the latest. Nothing has been released"));
 }
 
 absl::Status PrivacyAccount::DebitPart(SqliteDatabase& database, absl::Span<const size_t> part, bool writes,

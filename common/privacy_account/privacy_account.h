@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -40,7 +41,7 @@ struct ForeseenDebit {
   LabelPrivacy lifetime;  // and with these.
 };
 
-// One SQLite file (application_id 0x53565041, "SVPA"; user_version 3): the key of the noise, the label sets, the
+// One SQLite file (application_id 0x53565041, "SVPA"; user_version 4): the key of the noise, the label sets, the
 // strengths of noise that each was released with, and how many draws of which strength an example was released with,
 // and its label. The draws of a strength are numbered, and runs take them in order. A draw of an example is the same
 // bits however often it is released, so it counts once; different ones, and different strengths, have independent noise
@@ -50,7 +51,7 @@ struct ForeseenDebit {
 // reads it can take the noise off. It is created with mode 0600, and a debit is on the disk before Debit returns.
 //
 // An account of activations (LabelKind::kActivations) is the same file with an application_id of its own (0x53564141,
-// "SVAA"; version 1). Its runs draw noise under a key of their own each, so that each is a label set of its own; the
+// "SVAA"; version 2). Its runs draw noise under a key of their own each, so that each is a label set of its own; the
 // labels are 0, and the account's key draws nothing.
 //
 // Several processes may use one file. Not thread-safe.
@@ -77,9 +78,12 @@ class PrivacyAccount {
   // [n]: LabelNumber of each. Error: InvalidArgument, also where the label set is of another kind.
   absl::Status CheckLabels(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels);
 
-  // Of how many examples of this label set the account has counted releases at this strength. Errors: as
-  // SqliteDatabase.
-  absl::StatusOr<int64_t> ExamplesWith(uint32_t sigma_units);
+  // Keeps the name of a run that Debit has counted, and what it returned as mu^2, on the disk when it returns: before a
+  // ledger says so, or anything is released. Returns the largest mu^2 that was remembered of the label set: examples
+  // that are not in this run may be more exposed than those that are. Errors: as Debit.
+  absl::StatusOr<double> Remember(absl::string_view run_id, double most_exposed) const;
+  // The runs that it remembered when it was opened. An older copy of the file lacks those that came after it.
+  const std::set<std::string>& runs() const { return runs_; }
 
   // What Debit would count of these examples with all of these together; of a strength that is there twice, the larger
   // number of draws. Changes nothing. Errors: as SqliteDatabase; InvalidArgument for a strength of 0, or where the
@@ -95,8 +99,9 @@ class PrivacyAccount {
   // Counts these releases, each strength once, of these examples, [n] each. All of it is on the disk when it returns:
   // before anything that is computed from the noised labels is sent. Returns what all releases of the most exposed of
   // them disclose together, these included. Errors, after which nothing may be sent: ResourceExhausted, marked as a
-  // halt, where that passes max_lifetime_auc_bound; Internal where the file has gone or is another account than was
-  // opened; InvalidArgument for other labels than an example was released with; else as SqliteDatabase.
+  // halt, where that passes max_lifetime_auc_bound; Internal where the file has gone, or is another account than was
+  // opened or an older copy of it; InvalidArgument for other labels than an example was released with; else as
+  // SqliteDatabase.
   //
   // It looks at all examples first, so that a run past the limit counts nothing. Then it counts 100,000 a transaction,
   // and lets other runs count between two. A process that is killed meanwhile, and one that finds that another run has
@@ -109,18 +114,19 @@ class PrivacyAccount {
   struct Debits;
 
   PrivacyAccount(PrivacyAccountOptions options, std::unique_ptr<SqliteDatabase> database, SecretKey key, std::string id,
-                 Access access)
+                 std::set<std::string> runs, Access access)
       : options_(std::move(options)),
         database_(std::move(database)),
         key_(std::move(key)),
         id_(std::move(id)),
+        runs_(std::move(runs)),
         access_(access) {}
 
   static absl::StatusOr<std::unique_ptr<PrivacyAccount>> Make(PrivacyAccountOptions options,
                                                               std::unique_ptr<SqliteDatabase> database, Access access);
   // The account as the file has it now, to count in it. Errors: as Debit.
   absl::StatusOr<std::unique_ptr<SqliteDatabase>> Reopen() const;
-  // That `database` is the account that was opened. Within a transaction. Errors: as Debit.
+  // That `database` is the account that was opened, or a later state of it. Within a transaction. Errors: as Debit.
   absl::Status CheckSame(SqliteDatabase& database) const;
   // Of the examples `part`: looks at what the account has, or counts what it lacks. Within a transaction.
   absl::Status DebitPart(SqliteDatabase& database, absl::Span<const size_t> part, bool writes, Debits& debits) const;
@@ -130,6 +136,7 @@ class PrivacyAccount {
   std::unique_ptr<SqliteDatabase> database_;
   const SecretKey key_;
   const std::string id_;
+  const std::set<std::string> runs_;
   const Access access_;
 };
 

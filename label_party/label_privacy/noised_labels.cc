@@ -145,13 +145,15 @@ absl::StatusOr<std::shared_ptr<NoisedLabels>> NoisedLabels::Create(const Config&
       new NoisedLabels(config, task, std::move(noise), std::move(plan), std::move(account)));
 }
 
-absl::Status NoisedLabels::Count(absl::Span<const NoiseRow> examples, absl::Span<const float> labels) {
+absl::Status NoisedLabels::Count(absl::string_view run_id, absl::Span<const NoiseRow> examples,
+                                 absl::Span<const float> labels) {
   if (account_ != nullptr && !accounted_) {
     SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime,
                                account_->Debit(examples, LabelNumbers(task_, labels), releases_));
+    SPLITVEIL_ASSIGN_OR_RETURN(const double most_exposed, account_->Remember(run_id, lifetime.mu() * lifetime.mu()));
     const double run_sum_kl = privacy_.mu() * privacy_.mu();
     // The account knows all releases together; what this run does not repeat was released by others.
-    accounted_ = {account_->id(), std::max(0.0, lifetime.mu() * lifetime.mu() - run_sum_kl), run_sum_kl};
+    accounted_ = {account_->id(), std::max(0.0, most_exposed - run_sum_kl), run_sum_kl};
   }
   return absl::OkStatus();
 }

@@ -54,10 +54,6 @@
 namespace splitveil {
 namespace {
 
-PrivacyAccountOptions AccountOptions(const v1::PrivacyAccount& config, const Task& task) {
-  return {config.path(), config.label_set(), config.max_lifetime_auc_bound(), LabelKindOf(task)};
-}
-
 absl::Status OfAccount(const LabelPartyPlan& plan, const absl::Status& status) {
   return Within(plan.config_path, Within("privacy_account", status));
 }
@@ -89,7 +85,7 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> ReadAccount(const LabelPartyPlan
   const std::string& ledger_path = plan.config.party().ledger_path();
   SPLITVEIL_RETURN_IF_ERROR(CheckSameAccount(ledger_path, row, config.new_account()));
   SPLITVEIL_RETURN_IF_ERROR(*account == nullptr ? absl::OkStatus()
-                                                : CheckNotOlder(ledger_path, row, config.new_account(), **account));
+                                                : LostRuns(ledger_path, row, config.new_account(), **account).status());
   return account;
 }
 

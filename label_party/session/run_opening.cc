@@ -307,7 +307,7 @@ absl::StatusOr<TrainingInputs> RunOpening::Start(const v1::StartRequest& request
                         /*is_continued=*/continued_seed_.has_value(),
                         *counted_sum_kl,
                         *in_flight,
-                        run_->records.ledger_auc_bound()};
+                        run_->records.planned()};
 }
 
 }  // namespace splitveil

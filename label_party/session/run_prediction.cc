@@ -215,6 +215,9 @@ absl::Status RunPrediction::Complete() {
 RunFigures RunPrediction::figures() const {
   RunFigures figures = FiguresOf(recorder_->result(), auditor_);
   figures.only_predicts = true;
+  // It releases nothing of the labels, and says nothing of what others did.
+  figures.run_auc_bound.reset();
+  figures.all_runs_auc_bound.reset();
   return figures;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <system_error>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -29,6 +30,14 @@ absl::StatusOr<std::unique_ptr<LedgerReader>> OpenIfThere(const std::string& pat
                                                 : absl::StatusOr<std::unique_ptr<LedgerReader>>(nullptr);
 }
 
+// `detail`: empty for any.
+absl::StatusOr<bool> HasEvent(LedgerReader& ledger, const std::string& run_id, absl::string_view kind,
+                              absl::string_view detail = "") {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger.Events(run_id));
+  return std::any_of(events.begin(), events.end(),
+                     [&](const EventRow& row) { return row.kind == kind && (detail.empty() || row.detail == detail); });
+}
+
 // Whether any row of the run was sent. Old steps are kept only as summaries (ledger_retained_steps), so both tables
 // count.
 // A frozen or halted step has a row, but its gradients were not sent.
@@ -38,10 +47,36 @@ absl::StatusOr<bool> HasReleased(LedgerReader& ledger, const std::string& run_id
   const auto is_released = [](const auto& row) {
     return !row.method.empty() && row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT;
   };
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger.Events(run_id));
-  return std::any_of(removed.begin(), removed.end(), is_released) ||
-         std::any_of(steps.begin(), steps.end(), is_released) ||
-         std::any_of(events.begin(), events.end(), [](const EventRow& row) { return row.kind == kFirstSliceSent; });
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool sent_a_slice, HasEvent(ledger, run_id, kFirstSliceSent));
+  return sent_a_slice || std::any_of(removed.begin(), removed.end(), is_released) ||
+         std::any_of(steps.begin(), steps.end(), is_released);
+}
+
+// Whether the operator has accepted before that its account has lost this run.
+absl::StatusOr<bool> WasAccepted(LedgerReader& ledger, const std::vector<RunRecord>& records,
+                                 const std::string& run_id) {
+  for (const RunRecord& record : records) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool accepted, HasEvent(ledger, record.run.run_id, kLostByAccount, run_id));
+    if (accepted) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Of a run whose own bound is conditional: whether the ledger has others on its labels whose releases it does not carry
+// on as the one that it resumes from.
+AllRunsBound BoundWithout(const std::vector<LabelRun>& runs, const RunRow& planned) {
+  AllRunsBound bound;
+  std::string carried_on = planned.resumed_from;
+  for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+    if (run->run.run_id == carried_on) {
+      carried_on = run->run.resumed_from;
+    } else if (run->released != LabelRun::Released::kNothing) {
+      bound.not_proved = absl::StrCat("run ", run->run.run_id, " (", run->run.protection, ")");
+    }
+  }
+  return bound;
 }
 
 }  // namespace
@@ -103,66 +138,87 @@ absl::Status CheckSameAccount(const std::string& ledger_path, const RunRow& run,
                    "account from now on"));
 }
 
-absl::Status CheckNotOlder(const std::string& ledger_path, const RunRow& run, bool new_account,
-                           PrivacyAccount& account) {
+PrivacyAccountOptions AccountOptions(const v1::PrivacyAccount& config, const Task& task) {
+  return {config.path(), config.label_set(), config.max_lifetime_auc_bound(), LabelKindOf(task)};
+}
+
+absl::StatusOr<std::vector<std::string>> LostRuns(const std::string& ledger_path, const RunRow& run, bool new_account,
+                                                  const PrivacyAccount& account) {
+  std::vector<std::string> lost;
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> ledger, OpenIfThere(ledger_path));
   if (ledger == nullptr) {
-    return absl::OkStatus();
+    return lost;
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> records, ledger->Runs());
   for (const RunRecord& record : records) {
     const RunRow& of = record.run;
-    if (of.account != run.account || of.label_set != run.label_set ||
-        (new_account && of.data_sha256 == run.data_sha256)) {
+    if (of.account != account.id() || account.runs().count(of.run_id) > 0) {
       continue;
     }
-    // Written once all of its examples are counted.
-    SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<AllRunsRow> counted, ledger->AllRuns(of.run_id));
-    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<LabelReleaseRow> releases, ledger->LabelReleases(of.run_id));
-    for (const LabelReleaseRow& release : releases) {
-      const auto units = static_cast<uint32_t>(release.sigma_units);
-      SPLITVEIL_ASSIGN_OR_RETURN(const int64_t known, units == 0 ? 0 : account.ExamplesWith(units));
-      if (counted.has_value() && units > 0 && known < counted->examples) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "path: this account has counted fewer examples of label_set \"", run.label_set, "\" than run ", of.run_id,
-            " of ", ledger_path, " released, so it is an older copy: put the latest in its place; or ",
-            of.data_sha256 == run.data_sha256
-                ? "set new_account: true, and what was released since is unknown to the account from now on"
-                : "choose a label_set of another name, since this table may have other labels than that run's"));
-      }
+    // On the disk before the run released anything, and after the account knew of it.
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool could_release, HasEvent(*ledger, of.run_id, kReleasesFollow));
+    if (!could_release) {
+      continue;
     }
+    const bool may_differ = of.label_set == run.label_set && of.data_sha256 != run.data_sha256;
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool accepted, new_account ? true : WasAccepted(*ledger, records, of.run_id));
+    if (may_differ || !accepted) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "path: this account does not know of run ", of.run_id, ", which it has counted by ", ledger_path,
+          ", so it is an older copy: put the latest in its place; or, if that is lost, set new_account: true",
+          may_differ ? " and another label_set, since this table may have other labels than that run's" : "",
+          ", and the runs that this copy does not know of are added up from that ledger alone"));
+    }
+    lost.push_back(of.run_id);
   }
-  return absl::OkStatus();
+  return lost;
 }
 
 absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, const LabelRun& planned) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> ledger, OpenIfThere(ledger_path));
-  if (ledger == nullptr || planned.releases.empty()) {
+  if (ledger == nullptr) {
     return AllRunsBound();
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> records, ledger->Runs());
   std::vector<LabelRun> runs;
   for (const RunRecord& record : records) {
     // A run that continues has its own rows there already.
-    if (record.run.run_id == planned.run.run_id || AreOnSameLabels(record.run, planned.run) != SameLabels::kYes) {
+    const bool is_lost = absl::c_linear_search(planned.lost, record.run.run_id);
+    // A prediction names no protection, and releases none of them.
+    if (record.run.run_id == planned.run.run_id || record.run.protection.empty() ||
+        (!is_lost && AreOnSameLabels(record.run, planned.run) != SameLabels::kYes)) {
       continue;
     }
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<AllRunsRow> counted, ledger->AllRuns(record.run.run_id));
+    SPLITVEIL_ASSIGN_OR_RETURN(bool released, HasReleased(*ledger, record.run.run_id));
     // A run that ended before its first answer released nothing, whatever it had planned. One that was killed may have
-    // released all of it in the second before: its last rows are lost.
-    SPLITVEIL_ASSIGN_OR_RETURN(const bool released, HasReleased(*ledger, record.run.run_id));
+    // released all of it in the second before: its last rows are lost, but not that it had come so far.
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool could_release, HasEvent(*ledger, record.run.run_id, kReleasesFollow));
+    released = released || (record.finished_at.empty() && could_release);
     LabelRun& run = runs.emplace_back();
     run.run = record.run;
-    run.released =
-        released || record.finished_at.empty() ? LabelRun::Released::kSomething : LabelRun::Released::kNothing;
+    run.released = released ? LabelRun::Released::kSomething : LabelRun::Released::kNothing;
     SPLITVEIL_ASSIGN_OR_RETURN(run.releases, ledger->LabelReleases(record.run.run_id));
-    SPLITVEIL_ASSIGN_OR_RETURN(run.counted, ledger->AllRuns(record.run.run_id));
+    run.counted = counted;
+  }
+  if (planned.releases.empty()) {
+    return BoundWithout(runs, planned.run);
   }
   // With the planned run as if it were complete: the refusal has to come before its first release.
   runs.push_back(planned);
-  return BoundOfAllRuns(runs);
+  AllRunsBound bound = BoundOfAllRuns(runs);
+  // What an account has counted of its own is exact, unless it has lost some; what else there is adds to it.
+  bound.known = planned.lost.empty() && bound.is_by_accounts ? bound.known : bound.possible;
+  return bound;
 }
 
 absl::Status CheckLifetime(const AllRunsBound& bound) {
+  if (bound.limit < 1 && !bound.not_proved.empty()) {
+    return AsHalt(absl::ResourceExhaustedError(absl::StrCat(
+        "privacy_account.max_lifetime_auc_bound: by the ledger ", bound.not_proved,
+        " released of the same labels, and nothing proved bounds what: nothing is released; keep trials without a "
+        "proved bound out of this ledger if the partner never had them, or take the limit away")));
+  }
   if (bound.known <= bound.limit) {
     return absl::OkStatus();
   }

@@ -33,19 +33,23 @@ absl::StatusOr<std::string> OtherAccount(const std::string& ledger_path, const R
 // accepted a new one (`new_account`). Errors: InvalidArgument with both accounts; see LedgerReader.
 absl::Status CheckSameAccount(const std::string& ledger_path, const RunRow& run, bool new_account);
 
-// Checks that the account of `run` knows of all releases that it counted by this ledger under the label set of `run`.
-// If not, an older copy of it was put in its place, which knows neither these releases nor which labels they were of.
-// The operator may accept that (`new_account`), but not beside another table than theirs: the noise would be the same,
-// so a changed label would show in the difference. Errors: InvalidArgument; see LedgerReader and PrivacyAccount.
-absl::Status CheckNotOlder(const std::string& ledger_path, const RunRow& run, bool new_account,
-                           PrivacyAccount& account);
+// What the account of `config` is opened with, for labels of `task`.
+PrivacyAccountOptions AccountOptions(const v1::PrivacyAccount& config, const Task& task);
+
+// The ledger's runs that `account` counted and does not know of: an older copy of it was put in the place of the one
+// that does. The operator may accept that (`new_account`); but not beside another table under the same label set, as
+// the noise would be the same and a changed label would show in the difference. Accepted once, it stays so. Errors:
+// InvalidArgument; see LedgerReader.
+absl::StatusOr<std::vector<std::string>> LostRuns(const std::string& ledger_path, const RunRow& run, bool new_account,
+                                                  const PrivacyAccount& account);
 
 // What the releases that `planned` will make, with all those of the ledger's other runs on the same labels, whichever
-// account counted them, disclose together (BoundOfAllRuns). Errors: see LedgerReader.
+// account counted them, disclose together (BoundOfAllRuns). Those that the account has lost count in full: whether they
+// had the same examples, nobody knows any more. Errors: see LedgerReader.
 absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, const LabelRun& planned);
 
-// Checks that they stay within the least max_lifetime_auc_bound of these runs. Error: ResourceExhausted, marked as a
-// halt.
+// Checks that they stay within the least max_lifetime_auc_bound of these runs, which none does without a proof. Error:
+// ResourceExhausted, marked as a halt.
 absl::Status CheckLifetime(const AllRunsBound& bound);
 
 }  // namespace splitveil

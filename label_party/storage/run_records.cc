@@ -178,21 +178,33 @@ absl::Status RunRecords::KeepReleases() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<std::string>> RunRecords::LostRunsOf(const RunRow& row) const {
+  const v1::PrivacyAccount& config = run_->config.privacy_account();
+  if (!run_->config.has_privacy_account()) {
+    return std::vector<std::string>();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PrivacyAccount> account,
+                             PrivacyAccount::OpenToRead(AccountOptions(config, run_->data->task())));
+  return account == nullptr ? std::vector<std::string>() : LostRuns(ledger_path_, row, config.new_account(), *account);
+}
+
 absl::Status RunRecords::BeginLedger(RunRow row) {
   const int64_t retained_steps = run_->config.party().ledger_retained_steps();
   DescribeLabels(run_->config, *run_->data, run_->account_id, row);
+  if (!continues_ && checkpoint_ != nullptr) {
+    row.resumed_from = checkpoint_->header().run_id();
+  }
   // Of a prediction, which has no protection (CheckFitsMode), no rows.
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::LabelReleases of_labels, LabelReleasesOf(*run_));
-  const LabelRun planned = {row, LabelReleaseRows(of_labels, run_->data->task())};
+  planned_ = {row, LabelReleaseRows(of_labels, run_->data->task())};
+  SPLITVEIL_ASSIGN_OR_RETURN(planned_.lost, LostRunsOf(row));
   const auto record_releases = [&]() -> absl::Status {
-    for (const LabelReleaseRow& release : planned.releases) {
+    for (const LabelReleaseRow& release : planned_.releases) {
       SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(release));
     }
     return ledger_->Commit();  // Before anything is released: an audit must not find a release without its noise.
   };
-  SPLITVEIL_ASSIGN_OR_RETURN(const AllRunsBound with_ledger, BoundWithLedger(ledger_path_, planned));
-  // Beside a proved bound only a proved sum may stand.
-  ledger_auc_bound_ = with_ledger.not_proved.empty() ? with_ledger.known : 0.5;
+  SPLITVEIL_ASSIGN_OR_RETURN(const AllRunsBound with_ledger, BoundWithLedger(ledger_path_, planned_));
   if (continues_) {
     SPLITVEIL_ASSIGN_OR_RETURN(
         ledger_, Ledger::Continue(ledger_path_, row, checkpoint_->header().continuation().ledger(), retained_steps));
@@ -204,15 +216,15 @@ absl::Status RunRecords::BeginLedger(RunRow row) {
   SPLITVEIL_RETURN_IF_ERROR(CheckSameAccount(ledger_path_, row, run_->config.privacy_account().new_account()));
   SPLITVEIL_RETURN_IF_ERROR(CheckLifetime(with_ledger));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string other_account, OtherAccount(ledger_path_, row));
-  if (checkpoint_ != nullptr) {
-    row.resumed_from = checkpoint_->header().run_id();
-  }
   SPLITVEIL_ASSIGN_OR_RETURN(
       ledger_, splitveil::BeginLedger(ledger_path_, row, run_->agreement.audit().disclosure(), retained_steps));
   SPLITVEIL_RETURN_IF_ERROR(record_releases());
   if (!other_account.empty()) {
     SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent(
         "new_account", absl::StrCat("account ", row.account, "; the same labels were counted by ", other_account)));
+  }
+  for (const std::string& lost : planned_.lost) {
+    SPLITVEIL_RETURN_IF_ERROR(ledger_->RecordEvent(kLostByAccount, lost));
   }
   return checkpoint_ == nullptr ? absl::OkStatus() : ledger_->RecordEvent("resumed_from", checkpoint_->name());
 }

@@ -16,6 +16,7 @@
 #include "common/checkpoint/checkpoint_writer.h"
 #include "common/checkpoint/release_journal.h"
 #include "common/dataset/dataset.h"
+#include "common/figures/all_runs.h"
 #include "common/ledger/ledger.h"
 #include "common/operations/run_status.h"
 
@@ -87,9 +88,8 @@ class RunRecords {
 
   // Null before Begin.
   Ledger* ledger() const { return ledger_.get(); }
-  // AUC bound of this run together with the ledger's other runs on the same labels; 0.5 if nothing proved bounds it, or
-  // the method puts no noise on labels.
-  double ledger_auc_bound() const { return ledger_auc_bound_; }
+  // What the run will release of its labels.
+  const LabelRun& planned() const { return planned_; }
   // Null before Begin, and of a run without checkpoints.
   ReleaseJournal* journal() const { return journal_.get(); }
 
@@ -113,6 +113,8 @@ class RunRecords {
   // Writes into every checkpoint what is released of the labels; of a run that is continued, checks that it is as it
   // was.
   absl::Status KeepReleases();
+  // Errors: as LostRuns.
+  absl::StatusOr<std::vector<std::string>> LostRunsOf(const RunRow& row) const;
   absl::Status BeginLedger(RunRow row);
   absl::Status BeginJournal();
 
@@ -122,7 +124,7 @@ class RunRecords {
   std::string run_id_;  // From Begin on.
   std::shared_ptr<const Checkpoint> checkpoint_;
   bool continues_ = false;  // The run of that checkpoint, and not only from its weights.
-  double ledger_auc_bound_ = 0.5;
+  LabelRun planned_;
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<ReleaseJournal> journal_;
   std::unique_ptr<CheckpointWriter> writer_;  // Last: uses all above.

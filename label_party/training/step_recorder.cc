@@ -112,12 +112,13 @@ ProtectionRow StepRecorder::RowOf(const ProtectionReport& report, v1::GateAction
   return row;
 }
 
-// Slices without noise are sent before their step is recorded. After a crash between the two, only this event says so.
+// An answer is sent before its step is recorded, slices without noise before the batch is whole. If the run ends
+// between the two, only this event says so.
 absl::Status StepRecorder::RecordFirstSlice() {
   if (result_.steps > 0 || std::exchange(result_.first_slice_sent, true)) {
     return absl::OkStatus();
   }
-  return ledger_->RecordEvent(kFirstSliceSent, "gradients are sent slice by slice, before the step is recorded");
+  return ledger_->RecordEvent(kFirstSliceSent, "gradients are sent before the step is recorded");
 }
 
 absl::Status StepRecorder::RecordStep(StepRecord record) {

@@ -53,9 +53,11 @@ struct RunResult {
   // Of the steps whose gradients left: sum and latest of the divergences, bounds (the second: StepAucBound).
   double total_sum_kl = 0, latest_sum_kl = 0;
   StepSeries auc_bounds, step_auc_bounds;
-  double cumulative_sum_kl = 0;               // Largest sum of divergences over the releases of one example.
-  double earlier_sum_kl = 0;                  // The same of the runs before it: by its checkpoint, by its account.
-  double ledger_auc_bound = 0.5;              // RunRecords::ledger_auc_bound.
+  double cumulative_sum_kl = 0;  // Largest sum of divergences over the releases of one example.
+  double earlier_sum_kl = 0;     // The same of the runs before it: by its checkpoint, by its account.
+  // Of the ledger's runs on the same labels, this one included; 1 if nothing proved bounds one of them, 0.5 of a method
+  // that puts no noise on labels.
+  double ledger_auc_bound = 0.5;
   double flip_epsilon = 0;                    // ProtectionReport::flip_epsilon.
   GateCounts gate;                            // Steps after the bottom model was frozen: FREEZE_BOTTOM.
   std::optional<int64_t> frozen_after_epoch;  // Whole epochs released before the gate froze the bottom model.
@@ -66,7 +68,7 @@ struct RunResult {
 
   KeptEpoch kept;  // Which of them.
 
-  bool first_slice_sent = false;  // StepRecorder::RecordFirstSlice; not kept in checkpoints, which hold whole steps.
+  bool first_slice_sent = false;  // StepRecorder::RecordFirstSlice; not kept in checkpoints, but in the ledger.
 
   // By what epochs are chosen: the validation part, or without one the test part, which then flatters the choice.
   const std::vector<TestMetrics>& choosing() const { return validations.empty() ? tests : validations; }

@@ -18,6 +18,7 @@
 #include "common/telemetry/log.h"
 #include "label_party/label_privacy/label_targets.h"
 #include "label_party/protection/protection_factory.h"
+#include "label_party/storage/label_history.h"
 #include "label_party/top/release_head_models.h"
 #include "label_party/training/own_features.h"
 
@@ -87,7 +88,7 @@ absl::Status CountTargets(const TrainingInputs& inputs, const TrainingData& data
   }
   const NoisedExamples noised = ExamplesAt(data, data.schedule.positions());
   inputs.data->ReleaseMemory();  // Of the ids.
-  return data.targets->Count(noised.rows, noised.labels);
+  return data.targets->Count(inputs.run_id, noised.rows, noised.labels);
 }
 
 // Has a head that predicts from noised labels alone begin with what these say of all examples together. From 0, its
@@ -140,18 +141,35 @@ LabelState EarlierReleases(LabelState earlier, const std::optional<AccountedRele
   return earlier;
 }
 
-// `result`: of Beginnings.
-absl::Status RecordAccount(const std::optional<AccountedReleases>& accounted, const RunResult& result, int64_t examples,
-                           const TrainingInputs& inputs) {
-  if (!accounted) {
-    return absl::OkStatus();
+// What all runs come to, this one's releases included: by the account, and by the ledger. `result`: of Beginnings.
+absl::Status BoundAllRuns(const std::optional<AccountedReleases>& accounted, int64_t examples, TrainingInputs& inputs,
+                          RunResult& result) {
+  if (accounted) {
+    inputs.planned.counted = {accounted->account_id, examples, result.AucBoundWith(result.earlier_sum_kl),
+                              inputs.data->rows()};
   }
-  const AllRunsRow row = {accounted->account_id, examples, result.AucBoundWith(result.earlier_sum_kl),
-                          inputs.data->rows()};
+  // Before it was interrupted, if this run goes on.
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t slices, inputs.ledger->CountEventsOfRun(kFirstSliceSent));
+  result.first_slice_sent = slices > 0;
+  SPLITVEIL_ASSIGN_OR_RETURN(const AllRunsBound with_ledger, BoundWithLedger(inputs.ledger->path(), inputs.planned));
+  // Beside a proved bound only a proved sum may stand.
+  result.ledger_auc_bound = with_ledger.not_proved.empty() ? with_ledger.known : 1;
+  return inputs.is_continued ? absl::OkStatus() : CheckLifetime(with_ledger);
+}
+
+// On the disk before anything is released: by the account's row a later run tells an older copy of it, and of a run
+// that was killed the event says whether it had come so far.
+absl::Status RecordWhatFollows(const TrainingInputs& inputs, size_t examples) {
+  SPLITVEIL_RETURN_IF_ERROR(inputs.ledger->RecordEvent(kReleasesFollow, absl::StrCat(examples, " examples")));
+  if (!inputs.planned.counted) {
+    return inputs.ledger->Commit();
+  }
+  const AllRunsRow& row = *inputs.planned.counted;
   LogInfo("privacy account: ", row.examples,
           " examples counted; AUC bound of all their releases, this run's included: ",
           absl::StrFormat("%.6f", row.auc_bound));
   SPLITVEIL_RETURN_IF_ERROR(inputs.ledger->Record(row));
+  SPLITVEIL_RETURN_IF_ERROR(inputs.ledger->Commit());
   // With what a checkpoint alone knows.
   return PrivacyAccount::CheckLifetime(row.auc_bound, inputs.config.privacy_account().max_lifetime_auc_bound());
 }
@@ -167,7 +185,6 @@ RunResult Beginnings(const TrainingInputs& inputs, double earlier_sum_kl,
   result.epochs = inputs.agreement.epochs();
   result.resumed_from = inputs.resumed == nullptr ? "" : inputs.resumed->name();  // Of a continued run: its own.
   result.earlier_sum_kl = earlier_sum_kl;
-  result.ledger_auc_bound = inputs.ledger_auc_bound;
   // With an account, 0: as in ProtectionReport.
   const bool has_own_flips = inputs.config.protection().has_label_dp() && !inputs.config.has_privacy_account();
   result.flip_epsilon = has_own_flips ? inputs.config.protection().label_dp().epsilon() : 0;
@@ -297,6 +314,8 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   earlier = EarlierReleases(std::move(earlier), accounted);
   training.privacy_account = earlier.privacy_account;
   RunResult beginnings = Beginnings(inputs, earlier.cumulative_sum_kl, accounted);
+  SPLITVEIL_RETURN_IF_ERROR(
+      BoundAllRuns(accounted, static_cast<int64_t>(data.schedule.positions().size()), inputs, beginnings));
   SPLITVEIL_RETURN_IF_ERROR(TestOwnFeatures(inputs, data, beginnings));
   BatchSource::Options source;
   source.batch_size = agreement.batch_size();
@@ -325,8 +344,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
                                       training.model.get(), training.recorder.get());
   training.order = std::make_unique<TrainingOrder>(OrderOf(inputs, *training.source));
   SPLITVEIL_ASSIGN_OR_RETURN(training.attribute_audit, MakeAttributeAudit(inputs));
-  SPLITVEIL_RETURN_IF_ERROR(RecordAccount(accounted, training.result(),
-                                          static_cast<int64_t>(training.source->training_positions().size()), inputs));
+  SPLITVEIL_RETURN_IF_ERROR(RecordWhatFollows(inputs, training.source->training_positions().size()));
   // Last, when all parts exist: progress is restored into them, and the run's first events are in the ledger already.
   if (inputs.is_continued) {
     SPLITVEIL_RETURN_IF_ERROR(training.Restore(inputs.resumed->progress(), *inputs.auditor));

@@ -14,6 +14,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/release_journal.h"
 #include "common/dataset/dataset.h"
+#include "common/figures/all_runs.h"
 #include "common/ledger/ledger.h"
 #include "common/schedule/schedule.h"
 #include "label_party/audit/leak_auditor.h"
@@ -48,7 +49,7 @@ struct TrainingInputs {
   bool is_continued = false;                  // The run of `resumed`, and not only from its weights.
   double counted_sum_kl = 0;                  // The largest sum that any checkpoint at hand has counted.
   int64_t in_flight_batches = 1;              // StartRequest's.
-  double ledger_auc_bound = 0.5;              // RunRecords::ledger_auc_bound.
+  LabelRun planned;                           // RunRecords::planned.
 };
 
 // The parts, each borrowing from those above it. Not thread-safe.

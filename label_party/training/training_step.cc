@@ -121,6 +121,8 @@ absl::StatusOr<SharedGradients> TrainingStep::Answer() {
       recorder_->CountFrozenStep();
     } else {
       SPLITVEIL_ASSIGN_OR_RETURN(protection, Release(batch));
+      // The peer may take the answer and never let the step end, which alone would record it.
+      SPLITVEIL_RETURN_IF_ERROR(recorder_->frozen() ? absl::OkStatus() : recorder_->RecordFirstSlice());
     }
     if (recorder_->frozen()) {  // By this release, or an earlier one.
       EncodeFrozen(batch);

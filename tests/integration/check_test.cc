@@ -9,6 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/ledger/ledger.h"
+#include "common/privacy_account/privacy_account.h"
 #include "tests/testing/process/child_process.h"
 #include "tests/testing/two_party_run.h"
 
@@ -99,6 +101,37 @@ TEST_F(CheckTest, WritesToNoPrivacyAccount) {
   EXPECT_EQ(std::filesystem::file_size(account), 0);
   std::filesystem::permissions(account, std::filesystem::perms::group_read, std::filesystem::perm_options::add);
   ExpectRefused("label_party", "expected a file of this user");
+}
+
+// The ledger names a run that this account counted, and the account knows of none.
+TEST_F(CheckTest, RefusesAnOlderCopyOfThePrivacyAccount) {
+  const std::string path = run_.folder + "/labels.account.db";
+  run_.label_agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
+  run_.label_agreement.mutable_audit()->clear_attacks();
+  run_.label_agreement.mutable_audit()->add_attacks(v1::NORM);
+  run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(2);
+  run_.label_config.mutable_privacy_account()->set_path(path);
+  run_.label_config.mutable_privacy_account()->set_label_set("June");
+  PrivacyAccountOptions options;
+  options.path = path;
+  options.label_set = "June";
+  RunRow run = {"run-1", "label_party", "", "gaussian_label_dp", "{}"};
+  run.label_set = "June";
+  {
+    const absl::StatusOr<std::unique_ptr<PrivacyAccount>> account = PrivacyAccount::Open(options);
+    ASSERT_TRUE(account.ok()) << account.status();
+    run.account = (*account)->id();
+  }
+  ExpectAccepted("label_party");
+  {
+    const absl::StatusOr<std::unique_ptr<Ledger>> ledger = Ledger::Create(run_.ledger("label_party"), run);
+    ASSERT_TRUE(ledger.ok()) << ledger.status();
+    EXPECT_TRUE((*ledger)->RecordEvent(kReleasesFollow, "10 examples").ok());
+  }
+  const ChildResult result = Check("label_party");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("privacy_account: path: this account does not know of run run-1"),
+                                HasSubstr("so it is an older copy")));
 }
 
 TEST_F(CheckTest, DryRunListsWhatIsInOrderAndLeavesNothingBehind) {

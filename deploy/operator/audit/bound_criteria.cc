@@ -79,17 +79,13 @@ std::string DescribeRuns(const PartyRecords& party, const AllRunsBound& all_runs
     absl::StrAppend(&text, ", by privacy account", accounts.size() > 1 ? "s " : " ", absl::StrJoin(accounts, ", "));
   }
   for (const EventRow& event : party.events) {
-    if (event.kind == "new_account") {
-      absl::StrAppend(&text, "; a new account, by the operator's new_account");
+    if (event.kind == "new_account" || event.kind == kLostByAccount) {
+      absl::StrAppend(&text, event.kind == kLostByAccount ? "; an older copy of it" : "; a new account",
+                      ", by the operator's new_account");
       break;
     }
   }
   return text;
-}
-
-// As AgainstLimit, but rounded as a promise is.
-std::string BoundAgainstLimit(double bound, double limit) {
-  return std::abs(bound - limit) < 0.0005 ? AgainstLimit(bound, limit) : BoundText(bound);
 }
 
 // Held to what is certain: more than the limit fails, and what may be more is open.
@@ -271,7 +267,9 @@ Finding ClaimNotRefuted(const LedgerRun& run, const ClaimCheckRow& audit) {
           absl::StrFormat("%smu is at least %.3f (%.4g%%; %.3f at %.0f%%) by %d examples%s",
                           audit.is_refuted() ? "BROKEN: " : "", audit.failing_mu_lower, 100 * audit.failing_confidence,
                           audit.mu_lower, 100 * audit.confidence, audit.examples,
-                          audit.is_conclusive() ? "" : ", too few to detect noise at half the claimed strength"),
+                          audit.is_conclusive()
+                              ? ""
+                              : ", too few, or rounded too coarsely, to detect noise at half the claimed strength"),
           "all releases at the cut layer",
           RemedyForExceededBound(run.protection())};
 }
@@ -280,15 +278,21 @@ Finding ClaimNotRefuted(const LedgerRun& run, const ClaimCheckRow& audit) {
 LabelRun LabelRunOf(const LedgerRun& run) {
   const PartyRecords& party = *run.label_party();
   LabelRun of = {party.record.run, party.label_releases, party.all_runs};
+  for (const EventRow& event : party.events) {
+    if (event.kind == kLostByAccount) {
+      of.lost.push_back(event.detail);
+    }
+  }
   if (const double bound = OwnBound(party); std::isfinite(bound)) {
     // Back to a divergence, which adds up over runs as AUCs do not.
     of.sum_kl = SumKlOfGaussianAuc(bound);
   }
   // Noised labels count once a head has learned from them, be its gradients kept back: it may be served, or be where a
   // later run starts.
-  const bool has_learned = party.released_nothing() && !party.label_releases.empty();
+  const bool has_learned = party.released_nothing() && !party.ended_unanswered() && !party.label_releases.empty();
   of.released = run.released_nothing() && !has_learned                              ? LabelRun::Released::kNothing
                 : has_learned || party.released_steps() > 0 || party.sent_a_slice() ? LabelRun::Released::kSomething
+                : !party.has_event(kReleasesFollow)                                 ? LabelRun::Released::kNothing
                 : party.record.status.empty() || party.record.status == "running"   ? LabelRun::Released::kUnknown
                                                                                     : LabelRun::Released::kNothing;
   return of;
@@ -312,8 +316,9 @@ std::vector<AllRunsBound> BoundsOfAllRuns(const std::vector<LedgerRun>& runs) {
 RunFigures FiguresWith(const LedgerRun& run, const AllRunsBound& all_runs) {
   RunFigures figures = FiguresOf(run);
   // Alone, the run's own figure says the same. Beside a proved bound only a proved sum may stand.
-  if (all_runs.runs > 1 && (all_runs.not_proved.empty() || !figures.is_proved())) {
-    figures.all_runs_auc_bound = std::max(figures.all_runs_auc_bound, std::optional(all_runs.known));
+  if (all_runs.runs > 1) {
+    const bool bounds_all = all_runs.not_proved.empty() || !figures.is_proved();
+    figures.all_runs_auc_bound = std::max(figures.all_runs_auc_bound, std::optional(bounds_all ? all_runs.known : 1));
   }
   return figures;
 }

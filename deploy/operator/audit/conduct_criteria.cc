@@ -207,12 +207,6 @@ constexpr char kRemedy[] =
 
 constexpr double kRoundingOfSums = 1e-9;  // Of two ways to the same sum.
 
-// Before the alignment nothing is sent that is computed of features.
-bool MayHaveSent(const PartyRecords& party) {
-  return std::any_of(party.events.begin(), party.events.end(),
-                     [](const EventRow& event) { return event.kind == "aligned"; });
-}
-
 // Of all activations that these ledgers show.
 struct ActivationLifetime {
   std::optional<double> auc_bound;  // nullopt: some are not counted.
@@ -237,7 +231,7 @@ ActivationLifetime LifetimeOf(const std::vector<LedgerRun>& runs) {
       bound = std::max(bound, party->all_runs->auc_bound);
       const double mu = party->activation_bound.has_value() ? party->activation_bound->mu : 0;
       sent += mu * mu;
-    } else if (MayHaveSent(*party)) {
+    } else if (party->has_event(kReleasesFollow)) {
       lifetime.not_counted.push_back(run.run_id());
     }
   }
@@ -277,11 +271,12 @@ std::vector<Finding> LifetimeFindings(const std::vector<LedgerRun>& runs, const 
   }
   const ActivationLifetime lifetime = LifetimeOf(runs);
   finding.outcome = lifetime.auc_bound.has_value() && *lifetime.auc_bound <= limit ? Outcome::kMet : Outcome::kNotMet;
-  finding.found = lifetime.auc_bound.has_value()
-                      ? absl::StrCat(AgainstLimit(*lifetime.auc_bound, limit), ": guaranteed given the bottom model")
-                  : lifetime.not_counted.empty() ? "no bound: no run was counted"
-                                                 : absl::StrCat("no bound: no account counts the activations of ",
-                                                                absl::StrJoin(lifetime.not_counted, ", "));
+  finding.found =
+      lifetime.auc_bound.has_value()
+          ? absl::StrCat(BoundAgainstLimit(*lifetime.auc_bound, limit), ": guaranteed given the bottom model")
+      : lifetime.not_counted.empty()
+          ? "no bound: no run was counted"
+          : absl::StrCat("no bound: no account counts the activations of ", absl::StrJoin(lifetime.not_counted, ", "));
   if (finding.outcome == Outcome::kMet && lifetime.possible > limit + kRoundingOfSums) {
     finding.outcome = Outcome::kOpen;
     finding.found = absl::StrFormat(

@@ -116,6 +116,8 @@ struct LimitedFigure {
 
 // To three digits as everywhere; to more where three could not be told from the limit.
 std::string AgainstLimit(double value, double limit);
+// The same of a bound, which is rounded upwards, as a promise is.
+std::string BoundAgainstLimit(double bound, double limit);
 
 using EpochFigure = std::function<double(const EpochLeakRow&)>;
 

@@ -345,6 +345,10 @@ std::vector<Finding> LeakFindings(const LedgerRun& run, const v1::AuditPolicy& p
   return findings;
 }
 
+std::string BoundAgainstLimit(double bound, double limit) {
+  return std::abs(bound - limit) < 0.0005 ? AgainstLimit(bound, limit) : BoundText(bound);
+}
+
 std::string AgainstLimit(double value, double limit) {
   return std::abs(value - limit) < 0.0005 && value != limit ? absl::StrFormat("%.6f", value)
                                                             : absl::StrFormat("%.3f", value);

@@ -67,7 +67,7 @@ std::optional<double> RunAucBound(const PartyRecords& party) {
   }
   // A run that ended before it wrote the last epoch's rows: they say too little. What it planned, or the account, has
   // counted all of it.
-  if (last_epoch < party.last_released_epoch()) {
+  if (!bound.has_value() || last_epoch < party.last_released_epoch()) {
     bound = PlannedAucBound(party);
     if (!bound.has_value() && party.all_runs.has_value()) {
       bound = party.all_runs->auc_bound;
@@ -202,6 +202,7 @@ RunFigures FiguresOf(const LedgerRun& run) {
   figures.resumed_from = record.run.resumed_from;
   figures.ended = record.status;
   figures.only_predicts = run.only_predicts();
+  figures.ended_unanswered = run.label_party() != nullptr && run.label_party()->ended_unanswered();
   figures.steps = static_cast<int64_t>(run.steps().size());
   for (const StepRow& row : run.steps()) {
     figures.examples += row.examples;

@@ -48,9 +48,14 @@ struct PartyRecords {
   // Whether it knows the decisions of the release gate.
   bool knows_decisions() const;
   // And every one kept the gradients back: a bottom model frozen from the start.
-  bool released_nothing() const { return knows_decisions() && released_steps() == 0 && !sent_a_slice(); }
-  // Whether a part of the first batch was sent, of which no step may tell.
-  bool sent_a_slice() const;
+  bool released_nothing() const {
+    return (knows_decisions() || ended_unanswered()) && released_steps() == 0 && !sent_a_slice();
+  }
+  // It ended, and not by a kill, before the first answer was sent.
+  bool ended_unanswered() const;
+  // Whether the first batch was answered, of which no step may tell.
+  bool sent_a_slice() const { return has_event(kFirstSliceSent); }
+  bool has_event(absl::string_view kind) const;
   // "steps 1 to 750 are no longer in the ledger"; empty where none was removed.
   std::string missing_steps() const;
 };

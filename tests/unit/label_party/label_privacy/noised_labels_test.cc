@@ -320,9 +320,9 @@ TEST(NoisedLabelsTest, DrawsNothingBeforeTheAccountHasCounted) {
             absl::StatusCode::kFailedPrecondition);
   EXPECT_FALSE(admitted->drawn());
   const std::shared_ptr<NoisedLabels> halted = noised(0.6);
-  EXPECT_TRUE(IsHalt(halted->Count(NumberedNoiseRows(1), {1})));
+  EXPECT_TRUE(IsHalt(halted->Count("run-1", NumberedNoiseRows(1), {1})));
   EXPECT_FALSE(halted->TrainingTargets(NumberedNoiseRows(1), {1}, 0).ok());
-  ASSERT_TRUE(admitted->Count(NumberedNoiseRows(1), {1}).ok());
+  ASSERT_TRUE(admitted->Count("run-1", NumberedNoiseRows(1), {1}).ok());
   EXPECT_TRUE(admitted->TrainingTargets(NumberedNoiseRows(1), {1}, 0).ok());
 }
 

@@ -1,6 +1,7 @@
 // A ledger that fails in the middle of a run ends it, and is none of the peer's business.
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
@@ -104,6 +105,28 @@ TEST_F(LabelSessionLedgerTest, SaysThatGradientsWereSentBeforeTheFirstStepIsReco
   const absl::StatusOr<SharedGradients> answer = session_->Train(slice);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->size(), 1);
+  session_.reset();
+  EXPECT_EQ(LedgerValue(path_, "SELECT count(*) FROM step"), "0");
+  EXPECT_EQ(LedgerValue(path_, "SELECT count(*) FROM event WHERE kind = 'first_slice_sent'"), "1");
+}
+
+// A protected batch is answered whole. A peer that takes the answer and never lets the call end has it, though its step
+// is never recorded.
+TEST_F(LabelSessionLedgerTest, SaysThatAnAnswerWasSentBeforeTheFirstStepIsRecorded) {
+  run_.agreement.set_wire_dtype(v1::FLOAT32);
+  run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
+  StartWithLongBatches(/*test_fraction=*/0);
+  const int64_t rows = schedule_->batch_rows(0);
+  const Matrix values(rows, run_.agreement.cut_width());
+  for (int64_t first = 0; first < rows; first += 256) {
+    EXPECT_EQ(LedgerValue(path_, "SELECT count(*) FROM event WHERE kind = 'first_slice_sent'"), "0");
+    v1::CutActivations slice;
+    slice.set_run_id(run_id_);
+    slice.set_first_row(static_cast<uint32_t>(first));
+    const ConstMatrixView block = ConstMatrixView(values).block(first, std::min<int64_t>(256, rows - first));
+    ASSERT_TRUE(EncodeMatrix(block, v1::FLOAT32, *slice.mutable_activations()).ok());
+    ASSERT_TRUE(session_->Train(slice).ok());
+  }
   session_.reset();
   EXPECT_EQ(LedgerValue(path_, "SELECT count(*) FROM step"), "0");
   EXPECT_EQ(LedgerValue(path_, "SELECT count(*) FROM event WHERE kind = 'first_slice_sent'"), "1");

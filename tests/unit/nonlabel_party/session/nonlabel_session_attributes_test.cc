@@ -75,7 +75,7 @@ TEST_F(ActivationAccountRunTest, TheProvedBoundCountsOneReleaseAnEpochAndAllRuns
   EXPECT_THAT(
       RunSummaryTable(*figures_, "", false),
       HasSubstr("  features        guaranteed given the bottom model: AUC of any attribute at most 0.692 in this "
-                "run, 0.692 over all runs up to it\n"));
+                "run, 0.692 over all that its account has counted\n"));
   ASSERT_TRUE(Run().ok());
   EXPECT_EQ(AllRuns(), absl::StrCat("300 ", Bound(0.5), "; 300 ", Bound(1)));
 }

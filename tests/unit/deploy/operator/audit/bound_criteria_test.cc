@@ -283,10 +283,10 @@ TEST_F(BoundCriteriaTest, ARunWhoseOwnScoresRefuteItsClaimFails) {
   party().claim_check->mu_lower = 0.75;  // As of one honest run in twenty.
   EXPECT_EQ(Judge("claimed mu").outcome, Outcome::kMet);
   party().claim_check->half_noise_mu_lower = 0.7;
-  EXPECT_EQ(
-      Judge("claimed mu").found,
-      "mu is at least 0.400 (99.99%; 0.750 at 95%) by 20000 examples, too few to detect noise at half the claimed "
-      "strength");
+  EXPECT_EQ(Judge("claimed mu").found,
+            "mu is at least 0.400 (99.99%; 0.750 at 95%) by 20000 examples, too few, or rounded too coarsely, to "
+            "detect noise at half the claimed "
+            "strength");
   party().claim_check->failing_mu_lower = 0.745;
   party().claim_check->half_noise_mu_lower = 1.2;
   EXPECT_EQ(Judge("claimed mu").outcome, Outcome::kNotMet);

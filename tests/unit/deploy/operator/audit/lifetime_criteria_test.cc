@@ -27,7 +27,7 @@ LedgerRun RunOf(const std::string& account, double sum_of_squares) {
   PartyRecords& party = run.parties.back();
   party.record.run = run.parties.front().record.run;
   party.record.run.role = "nonlabel_party";
-  party.events = {{"", "aligned", "1000 common ids"}};
+  party.events = {{"", kReleasesFollow, "1000 examples"}};
   if (!account.empty()) {
     party.all_runs = AllRunsRow{account, 1000, AucBoundOf(sum_of_squares)};
   }
@@ -46,7 +46,7 @@ TEST(LifetimeCriteriaTest, OneAccountHoldsAllRunsToTheLimit) {
   const std::vector<LedgerRun> runs = {RunOf("first account", 0.25), RunOf("first account", 0.5)};
   Finding finding = Judge(runs, 0.7);  // 0.691.
   EXPECT_EQ(finding.outcome, Outcome::kMet);
-  EXPECT_THAT(finding.found, HasSubstr("0.691: guaranteed given the bottom model"));
+  EXPECT_THAT(finding.found, HasSubstr("0.692: guaranteed given the bottom model"));
   EXPECT_THAT(finding.where, HasSubstr("by privacy account first ac"));
   EXPECT_EQ(Judge(runs, AucBoundOf(0.5)).outcome, Outcome::kMet);
   EXPECT_EQ(Judge(runs, AucBoundOf(0.49)).outcome, Outcome::kNotMet);
