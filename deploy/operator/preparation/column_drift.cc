@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "deploy/operator/preparation/number_scaling.h"
 
+#include "common/dataset/column_encoding.h"
 #include "common/telemetry/log.h"
 
 namespace splitveil {

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <limits>
 
+#include "common/dataset/column_encoding.h"
+
 namespace splitveil {
 namespace {
 
@@ -84,41 +86,6 @@ namespace {
 // Of a proposal: what the median's place keeps from an end of the range, and what the middle half of the numbers fills.
 constexpr double kLeastPlace = 0.125, kLeastSpread = 0.1;
 constexpr size_t kLeastDistinct = 10;
-// Keeps the logarithm's ratio of both sides finite.
-constexpr double kLeastMidpoint = 1e-12;
-
-// Where `number` lies between minimum and maximum, clipped to [0, 1]; 0 if they are one.
-double Place(double number, double minimum, double maximum) {
-  // Halves, because the difference of two doubles may overflow.
-  const double range = maximum / 2 - minimum / 2;
-  return range > 0 ? std::clamp((number / 2 - minimum / 2) / range, 0.0, 1.0) : 0;
-}
-
-// The logarithm of TableSchema.LOG at place `place`, which makes 0.5 of place `middle`, in (0, 1).
-double LogPlace(double place, double middle) {
-  // Mirrored, so that a long tail below is spread as one above is.
-  if (middle > 0.5) {
-    return 1 - LogPlace(1 - place, 1 - middle);
-  }
-  // log(1 + growth p) / log(1 + growth) is 1/2 at p = m exactly for this growth.
-  const double m = std::max(middle, kLeastMidpoint), growth = (1 - 2 * m) / (m * m);  // ((1 - m) / m)^2 - 1
-  return growth > 0 ? std::log1p(place * growth) / std::log1p(growth) : place;
-}
-
-// The rank in [0, 1] among ascending knots of equally distant ranks, at least two.
-template <typename Knots>
-double Rank(const Knots& knots, double number) {
-  // A number that many rows have spans several knots: the middle of its ranks, as of tied observations.
-  const auto [first, behind] = std::equal_range(knots.begin(), knots.end(), number);
-  const auto last = static_cast<double>(knots.size() - 1), below = static_cast<double>(first - knots.begin());
-  if (first != behind) {
-    return (below + static_cast<double>(behind - knots.begin() - 1)) / 2 / last;
-  }
-  if (first == knots.begin() || first == knots.end()) {
-    return first == knots.begin() ? 0 : 1;
-  }
-  return (below - 1 + Place(number, *(first - 1), *first)) / last;
-}
 
 }  // namespace
 
@@ -138,7 +105,7 @@ v1::TableSchema::Scaling ProposedScaling(absl::FunctionRef<double(double)> quant
     return v1::TableSchema::ROBUST;
   }
   const auto place = [&](double share) {
-    return Place(inside[static_cast<size_t>(share * static_cast<double>(inside.size() - 1))], from, to);
+    return PlaceBetween(inside[static_cast<size_t>(share * static_cast<double>(inside.size() - 1))], from, to);
   };
   const double middle = place(0.5);
   // By the median's place and not by moments: a single 1e6 would decide the skewness of a whole column.
@@ -198,30 +165,6 @@ void FitScaling(const ColumnSample& sample, v1::TableSchema::Scaling kind, v1::N
       scaling.add_bucket_edges(edge);
     }
   }
-}
-
-float ScaledBetween(double number, double minimum, double maximum) {
-  return static_cast<float>(Place(number, minimum, maximum));
-}
-
-float ScaledNumber(const v1::NumericScaling& scaling, double number) {
-  if (std::isnan(number)) {
-    if (scaling.has_missing_value()) {
-      return static_cast<float>(scaling.missing_value());
-    }
-    number = 0;
-  }
-  const double minimum = scaling.minimum(), maximum = scaling.maximum();
-  if (scaling.has_midpoint()) {
-    return static_cast<float>(LogPlace(Place(number, minimum, maximum), Place(scaling.midpoint(), minimum, maximum)));
-  }
-  return scaling.knots_size() > 1 ? static_cast<float>(Rank(scaling.knots(), number))
-                                  : ScaledBetween(number, minimum, maximum);
-}
-
-bool IsMissingIndicator(const v1::NumericScaling& scaling) {
-  // No column has this by chance: without a range its missing value is the place of its median, which is never 1.
-  return scaling.minimum() == 0 && scaling.maximum() == 0 && scaling.missing_value() == 1;
 }
 
 }  // namespace splitveil

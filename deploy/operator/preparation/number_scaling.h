@@ -61,14 +61,6 @@ v1::TableSchema::Scaling ProposedScaling(absl::FunctionRef<double(double)> quant
 // empty. With MIN_MAX the range is already there.
 void FitScaling(const ColumnSample& sample, v1::TableSchema::Scaling kind, v1::NumericScaling& scaling);
 
-// In [0, 1]. `number`: NaN if missing.
-float ScaledNumber(const v1::NumericScaling& scaling, double number);
-// Linearly: its place between minimum and maximum, clipped to [0, 1]; 0 if they are one.
-float ScaledBetween(double number, double minimum, double maximum);
-
-// Whether this numeric input is no column, but says where the numbers of one are missing.
-bool IsMissingIndicator(const v1::NumericScaling& scaling);
-
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_DEPLOY_OPERATOR_PREPARATION_NUMBER_SCALING_H_

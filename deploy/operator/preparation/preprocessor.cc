@@ -11,6 +11,7 @@
 #include "deploy/operator/preparation/column_drift.h"
 #include "deploy/operator/preparation/extended_data.h"
 
+#include "common/dataset/column_encoding.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 
@@ -18,19 +19,6 @@ namespace splitveil {
 namespace {
 
 constexpr int64_t kMaxEmbeddingRows = std::numeric_limits<int32_t>::max();
-
-// The indicator's name carries the column's: by it alone --extend finds the pair again.
-constexpr char kIndicatorSuffix[] = " is missing";
-
-// The same on every machine: FNV-1a (Fowler, Noll, Vo), its bits spread.
-uint64_t HashOf(absl::string_view value) {
-  // std::hash may change between libraries, and a category would then get another row of a trained table.
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : value) {
-    hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
-  }
-  return MixBits(hash);
-}
 
 // Whether `party` has what the schema gives to `holder`.
 bool Holds(v1::TableSchema::Holder party, v1::TableSchema::Holder holder) {
@@ -274,7 +262,7 @@ absl::Status Preprocessor::FinishFit() {
 
 void Preprocessor::AddIndicator(size_t column) {
   v1::NumericScaling& indicator = *preprocessing_.add_numeric();
-  indicator.set_name(absl::StrCat(preprocessing_.numeric(static_cast<int>(column)).name(), kIndicatorSuffix));
+  indicator.set_name(MissingIndicatorOf(preprocessing_.numeric(static_cast<int>(column)).name()));
   // Minimum and maximum are equal, so every number becomes 0, and a missing one becomes missing_value: an indicator
   // needs no kind of its own.
   indicator.set_minimum(0);
@@ -299,7 +287,7 @@ bool Preprocessor::TakeNumeric(const v1::Preprocessing& theirs) {
     }
     const auto begin = theirs.numeric().begin();
     const auto named = std::find_if(begin, begin + columns, [&](const v1::NumericScaling& column) {
-      return scaling.name() == absl::StrCat(column.name(), kIndicatorSuffix);
+      return scaling.name() == MissingIndicatorOf(column.name());
     });
     if (named == begin + columns || !IsMissingIndicator(scaling)) {
       return false;
@@ -329,18 +317,7 @@ int32_t Preprocessor::NumberOf(size_t column, absl::string_view value) const {
 
 int32_t Preprocessor::EmbeddingRow(size_t column, absl::string_view value) const {
   const v1::CategoryIndex& index = preprocessing_.categorical(static_cast<int>(column));
-  return EmbeddingRow(index, index.hash_buckets() > 0
-                                 ? static_cast<int64_t>(HashOf(value) % static_cast<uint64_t>(index.hash_buckets()))
-                                 : NumberOf(column, value));
-}
-
-int32_t Preprocessor::EmbeddingRow(const v1::CategoryIndex& index, int64_t number) {
-  auto block = index.blocks().begin();
-  // Few blocks: one for each time that the data were extended.
-  for (; number >= block->rows(); ++block) {
-    number -= block->rows();
-  }
-  return static_cast<int32_t>(block->first_row() + number);
+  return EmbeddingRowOf(index, index.hash_buckets() > 0 ? HashBucketOf(index, value) : NumberOf(column, value));
 }
 
 void Preprocessor::Count(const TableRow& row, const EncodedRow& encoded) {
@@ -393,7 +370,7 @@ void Preprocessor::FinishCounts() {
       warning = DescribeTwins(
           index.name(), vocabularies_[i],
           [&](int32_t number) {
-            return int64_t{embedding_row_counts_[static_cast<size_t>(EmbeddingRow(index, number))]};
+            return int64_t{embedding_row_counts_[static_cast<size_t>(EmbeddingRowOf(index, number))]};
           },
           rows);
     }
@@ -406,7 +383,7 @@ void Preprocessor::FinishCounts() {
 
 void Preprocessor::Encode(const TableRow& row, EncodedRow& encoded) const {
   encoded.label = row.label;
-  encoded.target = IsRegression() ? ScaledBetween(row.target, label_->minimum, label_->maximum) : 0;
+  encoded.target = IsRegression() ? static_cast<float>(PlaceBetween(row.target, label_->minimum, label_->maximum)) : 0;
   encoded.numeric.clear();
   encoded.categories.clear();
   for (int i = 0; i < preprocessing_.numeric_size(); ++i) {

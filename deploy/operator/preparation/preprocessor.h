@@ -96,7 +96,6 @@ class Preprocessor {
   absl::Status AddBlock(int64_t rows, v1::CategoryIndex& index);
   int32_t NumberOf(size_t column, absl::string_view value) const;
   int32_t EmbeddingRow(size_t column, absl::string_view value) const;
-  static int32_t EmbeddingRow(const v1::CategoryIndex& index, int64_t number);
 
   std::vector<size_t> numeric_, categorical_, attributes_;  // Of the table, those of this party.
   std::optional<TableColumns::Label> label_;                // Nullopt: this party has none.

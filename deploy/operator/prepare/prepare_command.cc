@@ -11,13 +11,13 @@
 #include "absl/strings/strip.h"
 #include "deploy/operator/commands.h"
 #include "deploy/operator/drift/drift_table.h"
-#include "deploy/operator/preparation/number_scaling.h"
 #include "deploy/operator/preparation/prepare.h"
 #include "deploy/operator/preparation/table_schema.h"
 #include "deploy/operator/profile/profile_report.h"
 
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
+#include "common/dataset/column_encoding.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 

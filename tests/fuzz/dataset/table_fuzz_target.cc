@@ -12,6 +12,7 @@
 #include "deploy/operator/preparation/preprocessor.h"
 #include "deploy/operator/preparation/row_source.h"
 
+#include "common/dataset/column_encoding.h"
 #include "tests/fuzz/dataset/memory_file.h"
 
 namespace splitveil {

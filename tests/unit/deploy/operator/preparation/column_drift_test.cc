@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/preparation/preprocessor.h"
 
+#include "common/dataset/column_encoding.h"
 #include "tests/testing/scratch_folder.h"
 
 namespace splitveil {

@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "common/dataset/column_encoding.h"
+
 namespace splitveil {
 namespace {
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/dataset/column_encoding.h"
 #include "tests/testing/scratch_folder.h"
 
 namespace splitveil {
