@@ -112,10 +112,11 @@ absl::StatusOr<SocketAddress> FreeSocket(const std::string& field, const std::st
 }  // namespace
 
 absl::StatusOr<OperatorServer> StartOperatorServer(const std::string& path, grpc::Service* service) {
-  return StartSocketServer({kStatusSocket, path}, service);
+  return StartSocketServer({kStatusSocket, path}, {service});
 }
 
-absl::StatusOr<OperatorServer> StartSocketServer(const SocketServerOptions& options, grpc::Service* service) {
+absl::StatusOr<OperatorServer> StartSocketServer(const SocketServerOptions& options,
+                                                 const std::vector<grpc::Service*>& services) {
   SPLITVEIL_ASSIGN_OR_RETURN(SocketAddress address, FreeSocket(options.field, options.path));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
@@ -124,7 +125,9 @@ absl::StatusOr<OperatorServer> StartSocketServer(const SocketServerOptions& opti
   builder.AddListeningPort(address.grpc_name(), grpc::InsecureServerCredentials(), &bound);
   builder.SetResourceQuota(grpc::ResourceQuota("operator").SetMaxThreads(options.max_threads));
   LimitServer(builder, options.max_message_bytes);
-  builder.RegisterService(service);
+  for (grpc::Service* const service : services) {
+    builder.RegisterService(service);
+  }
   const mode_t before = umask(kOthersAndExecution);  // Never open to others, not even for a moment.
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   umask(before);

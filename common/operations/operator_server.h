@@ -7,6 +7,7 @@
 #include <grpcpp/server.h>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -74,7 +75,8 @@ struct SocketServerOptions {
   int max_threads = 4;
   int64_t max_message_bytes = int64_t{4} << 20;
 };
-absl::StatusOr<OperatorServer> StartSocketServer(const SocketServerOptions& options, grpc::Service* service);
+absl::StatusOr<OperatorServer> StartSocketServer(const SocketServerOptions& options,
+                                                 const std::vector<grpc::Service*>& services);
 
 // A listening socket at `path`, 0600, that does not block; a socket that nobody listens on any more is replaced.
 // Errors: InvalidArgument, naming `field`, as StartOperatorServer.

@@ -10,11 +10,15 @@
 
 #include "common/transport/client_call.h"
 
+#include "grpc/health/v1/health.pb.h"
+
 namespace splitveil {
 namespace {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
+using grpc::reflection::v1alpha::ServerReflectionRequest;
+using grpc::reflection::v1alpha::ServerReflectionResponse;
 
 // Numbers of the methods in grpc_service.proto.
 constexpr int kServerLive = 0, kServerReady = 1, kModelReady = 2, kServerMetadata = 3, kModelMetadata = 4,
@@ -57,12 +61,8 @@ bool HasFewFields(const google::protobuf::Descriptor& type, google::protobuf::io
   return left >= 0 && bytes.ConsumedEntireMessage();
 }
 
-template <typename Request, typename Stream>
-absl::Status Read(Stream& stream, int64_t max_fields, Request& request) {
-  grpc::ByteBuffer bytes;
-  if (!stream.Read(&bytes)) {
-    return absl::InvalidArgumentError("the request has no message, or one that is too long or came too slowly");
-  }
+template <typename Request>
+absl::Status Parse(grpc::ByteBuffer& bytes, int64_t max_fields, Request& request) {
   {
     grpc::ProtoBufferReader reader(&bytes);
     google::protobuf::io::CodedInputStream coded(&reader);
@@ -75,6 +75,56 @@ absl::Status Read(Stream& stream, int64_t max_fields, Request& request) {
   return grpc::SerializationTraits<Request>::Deserialize(&bytes, &request).ok()
              ? absl::OkStatus()
              : absl::InvalidArgumentError("the request is no message of its type");
+}
+
+template <typename Request, typename Stream>
+absl::Status Read(Stream& stream, int64_t max_fields, Request& request) {
+  grpc::ByteBuffer bytes;
+  return stream.Read(&bytes)
+             ? Parse(bytes, max_fields, request)
+             : absl::InvalidArgumentError("the request has no message, or one that is too long or came too slowly");
+}
+
+// What a client may learn the calls of. The pool has all messages of this program, which are nobody's business.
+const google::protobuf::FileDescriptor* DescribedFile(const google::protobuf::FileDescriptor* file) {
+  const bool is_described = file != nullptr && (file == inference::ModelInferRequest::descriptor()->file() ||
+                                                file == ServerReflectionRequest::descriptor()->file() ||
+                                                file == grpc::health::v1::HealthCheckRequest::descriptor()->file());
+  return is_described ? file : nullptr;
+}
+
+ServerReflectionResponse Reflected(const ServerReflectionRequest& request) {
+  ServerReflectionResponse response;
+  response.set_valid_host(request.host());
+  *response.mutable_original_request() = request;
+  const auto& pool = *google::protobuf::DescriptorPool::generated_pool();
+  const google::protobuf::FileDescriptor* file = nullptr;
+  switch (request.message_request_case()) {
+    case ServerReflectionRequest::kListServices:
+      for (const char* const name :
+           {"inference.GRPCInferenceService", "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}) {
+        response.mutable_list_services_response()->add_service()->set_name(name);
+      }
+      return response;
+    case ServerReflectionRequest::kFileByFilename:
+      file = DescribedFile(pool.FindFileByName(request.file_by_filename()));
+      break;
+    case ServerReflectionRequest::kFileContainingSymbol:
+      file = DescribedFile(pool.FindFileContainingSymbol(request.file_containing_symbol()));
+      break;
+    default:  // None of these messages has extensions.
+      break;
+  }
+  if (file == nullptr) {
+    response.mutable_error_response()->set_error_code(static_cast<int>(grpc::StatusCode::NOT_FOUND));
+    response.mutable_error_response()->set_error_message("no such service, call, message or file");
+    return response;
+  }
+  google::protobuf::FileDescriptorProto described;
+  file->CopyTo(&described);
+  // None imports another.
+  *response.mutable_file_descriptor_response()->add_file_descriptor_proto() = described.SerializeAsString();
+  return response;
 }
 
 // Of the client's, if it has one, on the monotonic clock as all our deadlines.
@@ -150,6 +200,30 @@ void GrpcInference::ServeAll(int method, Ask ask) {
                      new grpc::internal::BidiStreamingHandler<GrpcInference, grpc::ByteBuffer, Response>(serve, this));
 }
 
+void GrpcInference::ServeReflection() {
+  using Stream = grpc::ServerReaderWriter<ServerReflectionResponse, grpc::ByteBuffer>;
+  const auto serve = [](GrpcInference* self, grpc::ServerContext* context, Stream* stream) {
+    const absl::StatusOr<Callers::Caller> caller = self->protocol_->Admit(self->ProofOf(*context));
+    if (!caller.ok()) {
+      return ToGrpcStatus(caller.status());
+    }
+    const Timed timed(self, context, self->options_.request_limit);
+    grpc::ByteBuffer bytes;
+    while (stream->Read(&bytes)) {
+      ServerReflectionRequest request;
+      if (const absl::Status parsed = Parse(bytes, self->options_.max_fields, request); !parsed.ok()) {
+        return ToGrpcStatus(parsed);
+      }
+      if (!stream->Write(Reflected(request))) {
+        break;
+      }
+    }
+    return grpc::Status::OK;
+  };
+  reflection_.Handle(
+      new grpc::internal::BidiStreamingHandler<GrpcInference, grpc::ByteBuffer, ServerReflectionResponse>(serve, this));
+}
+
 GrpcInference::GrpcInference(OpenInference* protocol, const Options& options) : protocol_(protocol), options_(options) {
   using Caller = Callers::Caller;
   ServeAll<inference::ServerLiveResponse>(kServerLive, [] {
@@ -178,6 +252,7 @@ GrpcInference::GrpcInference(OpenInference* protocol, const Options& options) : 
       kModelInfer, [protocol](const auto& request, Caller& caller, SteadyTime deadline) {
         return protocol->ModelInfer(request, caller, deadline);
       });
+  ServeReflection();
 }
 
 void GrpcInference::EndSlowCalls() {

@@ -15,6 +15,7 @@
 #include "common/transport/server.h"
 #include "label_party/serving/open_inference.h"
 
+#include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
 #include "inference/grpc_service.grpc.pb.h"
 
 namespace splitveil {
@@ -36,6 +37,9 @@ class GrpcInference final : public inference::GRPCInferenceService::Service {
   // `protocol`: not owned; must outlive this.
   GrpcInference(OpenInference* protocol, const Options& options);
 
+  // grpc.reflection.v1alpha, by which callers learn the calls; to be registered beside this.
+  grpc::Service* reflection() { return &reflection_; }
+
   // Whether a call is a caller's: of strangers the listener keeps fewer connections.
   bool IsCallers(const grpc::ServerContextBase& context) const { return protocol_->Knows(ProofOf(context)); }
   // Ends the calls that have taken longer than they may: the client sends, or takes its answer, too slowly. Somebody
@@ -47,6 +51,12 @@ class GrpcInference final : public inference::GRPCInferenceService::Service {
  private:
   static constexpr int kMostOfStrangers = 4;  // Their calls at a time; others are refused at once.
 
+  // What its call does is set here: the generated one would read messages before it looks whose they are.
+  class Reflection final : public grpc::reflection::v1alpha::ServerReflection::Service {
+   public:
+    void Handle(grpc::internal::MethodHandler* handler) { MarkMethodStreamed(0, handler); }
+  };
+
   // A call that EndSlowCalls sees, as long as this lives.
   class Timed;
 
@@ -56,8 +66,11 @@ class GrpcInference final : public inference::GRPCInferenceService::Service {
   // For everybody, with what `ask` says.
   template <typename Response, typename Ask>
   void ServeAll(int method, Ask ask);
+  // For callers, as many messages as they like within a request's time.
+  void ServeReflection();
   CallerProof ProofOf(const grpc::ServerContextBase& context) const;
 
+  Reflection reflection_;
   OpenInference* const protocol_;
   const Options options_;
   CallLimit strangers_{kMostOfStrangers};

@@ -184,14 +184,15 @@ absl::Status StartServers(const Plan& plan, OpenInference* protocol, Servers& se
     options.stranger_limit = kStrangerLimit;
     servers.service = std::make_unique<GrpcInference>(protocol, options);
     if (!socket.empty()) {
-      SPLITVEIL_ASSIGN_OR_RETURN(
-          servers.at_socket, StartSocketServer({plan.grpc->field, socket, kThreads, max_bytes}, servers.service.get()));
+      SPLITVEIL_ASSIGN_OR_RETURN(servers.at_socket,
+                                 StartSocketServer({plan.grpc->field, socket, kThreads, max_bytes},
+                                                   {servers.service.get(), servers.service->reflection()}));
     } else {
       SPLITVEIL_ASSIGN_OR_RETURN(
           servers.at_port,
           StartServer({address,
                        max_bytes,
-                       {servers.service.get()},
+                       {servers.service.get(), servers.service->reflection()},
                        [service = servers.service.get()](const auto& call) { return service->IsCallers(call); },
                        kBytesOfConnections + kThreads * max_bytes},
                       CredentialsOf(plan)));

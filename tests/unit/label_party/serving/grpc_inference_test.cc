@@ -32,6 +32,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::UnorderedElementsAre;
 
 constexpr char kToken[] = "0123456789abcdef", kShop[] = "fedcba9876543210";
 constexpr int64_t kMaxFields = 1000;
@@ -139,7 +140,7 @@ class GrpcInferenceTest : public ::testing::Test {
     service_ = std::make_unique<GrpcInference>(protocol_.get(), options);
     running_ = *StartServer({"127.0.0.1:0",
                              int64_t{4} << 20,
-                             {service_.get()},
+                             {service_.get(), service_->reflection()},
                              [this](const auto& call) { return service_->IsCallers(call); },
                              kMaxMemory},
                             grpc::InsecureServerCredentials());
@@ -222,6 +223,83 @@ TEST_F(GrpcInferenceTest, AMessageOfManyElementsIsRefusedBeforeItIsParsed) {
     EXPECT_EQ(infer(message).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   }
   EXPECT_EQ(Ask("ModelMetadata", Repeat(Field(1, ""), 1001), kToken).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+class Reflected {
+ public:
+  Reflected(const std::shared_ptr<grpc::Channel>& channel, const std::string& token)
+      : stub_(grpc::reflection::v1alpha::ServerReflection::NewStub(channel)) {
+    if (!token.empty()) {
+      context_.AddMetadata("authorization", "Bearer " + token);
+    }
+    stream_ = stub_->ServerReflectionInfo(&context_);
+  }
+
+  // The answer to a request with one field; without an answer, an empty one.
+  grpc::reflection::v1alpha::ServerReflectionResponse Ask(int number, const std::string& content) {
+    grpc::reflection::v1alpha::ServerReflectionRequest request;
+    grpc::reflection::v1alpha::ServerReflectionResponse response;
+    EXPECT_TRUE(request.ParseFromString(Field(number, content)));
+    stream_->Write(request);
+    stream_->Read(&response);
+    return response;
+  }
+  // Without a further message.
+  grpc::StatusCode End(bool says_so = true) {
+    if (says_so) {
+      stream_->WritesDone();
+    }
+    return stream_->Finish().error_code();
+  }
+
+ private:
+  const std::unique_ptr<grpc::reflection::v1alpha::ServerReflection::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<grpc::reflection::v1alpha::ServerReflectionRequest,
+                                           grpc::reflection::v1alpha::ServerReflectionResponse>>
+      stream_;
+};
+
+TEST_F(GrpcInferenceTest, CallersLearnTheCallsByReflection) {
+  EXPECT_EQ(Reflected(Channel(), "").End(/*says_so=*/false), grpc::StatusCode::UNAUTHENTICATED);
+  Reflected client(Channel(), kToken);
+  std::vector<std::string> services;
+  const auto listed = client.Ask(7, "");
+  for (const auto& service : listed.list_services_response().service()) {
+    services.push_back(service.name());
+  }
+  EXPECT_THAT(services, UnorderedElementsAre("inference.GRPCInferenceService", "grpc.health.v1.Health",
+                                             "grpc.reflection.v1alpha.ServerReflection"));
+  for (const std::string& service : services) {
+    EXPECT_EQ(client.Ask(4, service).file_descriptor_response().file_descriptor_proto_size(), 1) << service;
+  }
+  // As a client makes a call of what it learns.
+  const auto answer = client.Ask(4, "inference.GRPCInferenceService.ModelInfer");
+  google::protobuf::FileDescriptorProto file;
+  ASSERT_EQ(answer.file_descriptor_response().file_descriptor_proto_size(), 1) << answer.DebugString();
+  ASSERT_TRUE(file.ParseFromString(answer.file_descriptor_response().file_descriptor_proto(0)));
+  google::protobuf::DescriptorPool pool;
+  ASSERT_NE(pool.BuildFile(file), nullptr);
+  const auto* const method = pool.FindMethodByName("inference.GRPCInferenceService.ModelInfer");
+  ASSERT_NE(method, nullptr);
+  EXPECT_EQ(method->input_type()->FindFieldByNumber(5)->name(), "inputs");
+  EXPECT_EQ(answer.original_request().file_containing_symbol(), "inference.GRPCInferenceService.ModelInfer");
+  EXPECT_TRUE(client.Ask(3, "inference/grpc_service.proto").has_file_descriptor_response());
+  // Of the program's other messages it tells nothing.
+  for (const auto& [number, name] : {std::pair(4, "splitveil.v1.LabelPartyConfig"),
+                                     {3, "splitveil/v1/party.proto"},
+                                     {4, ""},
+                                     {3, "google/protobuf/descriptor.proto"},
+                                     {6, "inference.ModelInferRequest"}}) {
+    EXPECT_EQ(client.Ask(number, name).error_response().error_code(), 5) << name;
+  }
+  EXPECT_EQ(client.End(), grpc::StatusCode::OK);
+  // One that says nothing has a request's time.
+  Reflected idle(Channel(), kToken);
+  EXPECT_TRUE(idle.Ask(7, "").has_list_services_response());
+  absl::SleepFor(absl::Seconds(1));
+  service_->EndSlowCalls();
+  EXPECT_EQ(idle.End(/*says_so=*/false), grpc::StatusCode::CANCELLED);
 }
 
 // A thousand times its bytes, before anybody can count anything.
