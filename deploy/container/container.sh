@@ -1,8 +1,9 @@
 #!/bin/bash
-# What a container of docker-compose.yml does. Usage: container.sh prepare|label_party|nonlabel_party
+# What a container of docker-compose.yml does.
+# Usage: container.sh prepare|label_party|nonlabel_party|serve|publish
 # Each party mounts a volume of its own at /demo; only `prepare`, which plays the outside world, sees both.
 set -euo pipefail
-role=${1:?prepare|label_party|nonlabel_party}
+role=${1:?prepare|label_party|nonlabel_party|serve|publish}
 demo=$(dirname "$(realpath "$0")")/demo
 bin=/usr/local/bin
 
@@ -68,8 +69,39 @@ train() {
   fi
 }
 
+# Once per stack: what is stored is served after every restart. Both parties' containers wait for each other.
+# store PARTY [FLAG...]
+store() {
+  local party=$1
+  shift
+  run "$bin/splitveil" predict --agreement=marvell.run.textproto --config="marvell.$party.textproto" "$@"
+}
+
+serve() {
+  cd /demo
+  [ -d versions/1 ] || store label_party --store=versions
+  [ -e serving.token ] || (umask 077; head -c 16 /dev/urandom | od -A n -t x1 | tr -d ' \n' >serving.token)
+  cat >serving.textproto <<'END'
+agreement_path: "marvell.run.textproto"
+config_path: "marvell.label_party.textproto"
+versions_path: "versions"
+listen_address: "0.0.0.0:8001"
+rest_address: "0.0.0.0:8000"
+callers { name: "host" token_path: "serving.token" }
+END
+  run "$bin/label_party" serve --config=serving.textproto
+}
+
+publish() {
+  cd /demo
+  [ ! -e published ] || return 0
+  store nonlabel_party
+  touch published
+}
+
 case $role in
   prepare) prepare ;;
   label_party | nonlabel_party) train ;;
-  *) echo "container.sh: unknown role $role: use prepare, label_party or nonlabel_party" >&2; exit 2 ;;
+  serve | publish) "$role" ;;
+  *) echo "container.sh: unknown role $role: use prepare, label_party, nonlabel_party, serve or publish" >&2; exit 2 ;;
 esac

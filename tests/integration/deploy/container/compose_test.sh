@@ -62,6 +62,19 @@ up_again() {
   files_of "$1" | cmp - "$folder/before" || fail "expected the files of the finished run after another up"
 }
 
+# served: with the profile added, the trained model is stored and served, and served again by a new container.
+served() {
+  local serving
+  for _ in first again; do
+    "${compose[@]}" up -d --force-recreate --no-deps label_party_serve nonlabel_party_publish
+    serving=$("${compose[@]}" ps -q label_party_serve)
+    is_hardened "$serving" || fail "expected a container without rights, found $(state "$serving" .HostConfig)"
+    wait_until $seconds_to_be_healthy "a healthy server" is_healthy "$serving"
+  done
+  docker exec "$serving" test -d /demo/versions/1 -a ! -e /demo/versions/2 || fail "expected one version of the model"
+  "${compose[@]}" rm --force --stop label_party_serve nonlabel_party_publish
+}
+
 # round HOW PARTY SERVICE...: how the container of PARTY is restarted in mid-run.
 round() {
   local how=$1 label_party nonlabel_party restarted container
@@ -92,6 +105,7 @@ round() {
   grep -q '</html>' "$folder/report.html" || fail "expected a whole report"
   grep -q 'INFO continues ' "$folder/$2.err" || fail "expected a run that resumes in $folder/$2.err"
   up_again "$label_party" "$nonlabel_party" "${@:3}"
+  [ $# -eq 2 ] || served
   "${compose[@]}" down --volumes --timeout 5
   echo "round done: $how $2"
 }
