@@ -51,8 +51,12 @@ bool HasFewFields(const google::protobuf::Descriptor& type, google::protobuf::io
       }
       bytes.PopLimit(outer);
     } else {
-      // Numbers one after the other, each of which may have one byte.
-      left -= field != nullptr && field->is_packable() ? size : 0;
+      // Numbers one after the other, each of which may have one byte, unless their type says how many.
+      const int bytes_of_one = field == nullptr                                       ? 1
+                               : field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE ? 8
+                               : field->cpp_type() == FieldDescriptor::CPPTYPE_FLOAT  ? 4
+                                                                                      : 1;
+      left -= field != nullptr && field->is_packable() ? size / bytes_of_one : 0;
       if (!bytes.Skip(size)) {
         return false;
       }

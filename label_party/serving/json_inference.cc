@@ -1,5 +1,6 @@
 #include "label_party/serving/json_inference.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -11,8 +12,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxDepth = 8;     // A request has five: body, inputs, input, data, and a row of data.
-constexpr int kMaxObjects = 64;  // A request has the body, an input, two outputs and their parameters.
+constexpr int kMaxDepth = 8;       // A request has five: body, inputs, input, data, and a row of data.
+constexpr int kMaxObjects = 1024;  // A request has the body, inputs, two outputs and their parameters.
 
 absl::Status Unfit(absl::string_view field, absl::string_view expected) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": expected ", expected));
@@ -53,14 +54,22 @@ absl::StatusOr<std::string> TextIn(const json& object, const char* name, absl::s
 }
 
 // Lists nested once, as of a shape [n, 1]; deeper ones no tensor here has.
-absl::Status AddStrings(const json& data, bool nested, absl::string_view field, inference::InferTensorContents& to) {
+absl::Status AddElements(const json& data, bool nested, absl::string_view field,
+                         inference::ModelInferRequest::InferInputTensor& input) {
+  const std::string& type = input.datatype();
+  const bool is_number = type == "FP64" || type == "FP32";
+  inference::InferTensorContents& to = *input.mutable_contents();
   for (const json& element : data) {
     if (element.is_array() && !nested) {
-      SPLITVEIL_RETURN_IF_ERROR(AddStrings(element, true, field, to));
-    } else if (element.is_string()) {
+      SPLITVEIL_RETURN_IF_ERROR(AddElements(element, true, field, input));
+    } else if (is_number && (element.is_number() || element.is_null())) {
+      // JSON has no NaN, by which a number is missing.
+      const double number = element.is_null() ? std::numeric_limits<double>::quiet_NaN() : element.get<double>();
+      type == "FP64" ? to.add_fp64_contents(number) : to.add_fp32_contents(static_cast<float>(number));
+    } else if (!is_number && element.is_string()) {
       to.add_bytes_contents(element.get<std::string>());
     } else {
-      return Unfit(absl::StrCat(field, ".data"), "strings");
+      return Unfit(absl::StrCat(field, ".data"), is_number ? "numbers, or null where one is missing" : "strings");
     }
   }
   return absl::OkStatus();
@@ -83,7 +92,7 @@ absl::Status AddInput(const json& tensor, const std::string& field, inference::M
     }
     input.add_shape(size.get<int64_t>());
   }
-  return AddStrings(*data, false, field, *input.mutable_contents());
+  return AddElements(*data, false, field, input);
 }
 
 std::string Dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }

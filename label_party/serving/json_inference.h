@@ -12,9 +12,9 @@
 
 namespace splitveil {
 
-// The body of an inference request. Tensors of type BYTES alone, whose elements are strings; nested lists are read in
-// their order. Parameters are passed over. `max_values`: those of the body, lists included, which take twenty times
-// their bytes of memory. Errors: InvalidArgument with the field.
+// The body of an inference request. Tensors of type BYTES, whose elements are strings, or FP64 and FP32, where null
+// is NaN; nested lists are read in their order. Parameters are passed over. `max_values`: those of the body, lists
+// included, which take twenty times their bytes of memory. Errors: InvalidArgument with the field.
 absl::StatusOr<inference::ModelInferRequest> InferRequestOfJson(absl::string_view body, int64_t max_values);
 
 // Of a response without raw contents. A number that is not finite is null: JSON has none.

@@ -1,6 +1,5 @@
 #include "label_party/serving/open_inference.h"
 
-#include <cstring>
 #include <map>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 
 #include "common/process/runtime.h"
 #include "common/status/status_macros.h"
+#include "label_party/serving/request_tensors.h"
 
 namespace splitveil {
 namespace {
@@ -19,58 +19,13 @@ namespace {
 using inference::ModelInferRequest;
 using inference::ModelInferResponse;
 
-constexpr char kId[] = "id", kFound[] = "found";
+constexpr char kFound[] = "found";
 
 const char* ValuesName(const Task& task) { return task.kind == Task::Kind::kRegression ? "prediction" : "probability"; }
 
 // [rows], or [rows, classes].
 std::vector<int64_t> ShapeOf(const Task& task, int64_t rows) {
   return task.kind == Task::Kind::kMultiClass ? std::vector<int64_t>{rows, task.classes} : std::vector<int64_t>{rows};
-}
-
-// The elements of a raw tensor of type BYTES: each after its length, 4 bytes, little-endian. Those beyond `most` by
-// more than one are not looked at: an element without content has four bytes there, and four times as many here.
-absl::StatusOr<std::vector<absl::string_view>> SplitRaw(absl::string_view raw, int64_t most) {
-  std::vector<absl::string_view> elements;
-  while (!raw.empty() && static_cast<int64_t>(elements.size()) <= most) {
-    uint32_t size = 0;
-    if (raw.size() >= sizeof(size)) {
-      std::memcpy(&size, raw.data(), sizeof(size));
-      raw.remove_prefix(sizeof(size));
-    }
-    if (size > raw.size() || (size == 0 && raw.size() < sizeof(size) && !raw.empty())) {
-      return absl::InvalidArgumentError(
-          "raw_input_contents: an element and its length do not fit: write each element "
-          "after its length, 4 bytes, little-endian");
-    }
-    elements.push_back(raw.substr(0, size));
-    raw.remove_prefix(size);
-  }
-  return elements;
-}
-
-absl::StatusOr<std::vector<absl::string_view>> IdsOf(const ModelInferRequest& request, int64_t most) {
-  if (request.inputs_size() != 1 || request.inputs(0).name() != kId) {
-    return absl::InvalidArgumentError("inputs: give \"id\" alone: a request cannot replace the stored values of a row");
-  }
-  const ModelInferRequest::InferInputTensor& input = request.inputs(0);
-  std::vector<absl::string_view> ids(input.contents().bytes_contents().begin(),
-                                     input.contents().bytes_contents().end());
-  if (request.raw_input_contents_size() > 0) {
-    if (request.raw_input_contents_size() != 1 || !ids.empty()) {
-      return absl::InvalidArgumentError("raw_input_contents: give one for the input, and no contents beside it");
-    }
-    SPLITVEIL_ASSIGN_OR_RETURN(ids, SplitRaw(request.raw_input_contents(0), most));
-  }
-  // [n, 1] is how clients that think of tables say [n].
-  const auto n = static_cast<int64_t>(ids.size());
-  const bool fits =
-      (input.shape_size() == 1 || (input.shape_size() == 2 && input.shape(1) == 1)) && input.shape(0) == n;
-  // What was found instead is the client's own, and may be as long as the message.
-  return fits && input.datatype() == "BYTES"
-             ? absl::StatusOr<std::vector<absl::string_view>>(std::move(ids))
-             : absl::InvalidArgumentError(absl::StrCat("inputs: id: this request has ", n,
-                                                       " ids: give datatype \"BYTES\" and shape [", n, "]"));
 }
 
 template <typename Element>
@@ -175,7 +130,8 @@ absl::StatusOr<inference::ModelMetadataResponse> OpenInference::ModelMetadata(
   }
   response.set_platform("splitveil");
   const Task& task = version->data().task();
-  AddTensor(kId, "BYTES", {-1}, *response.mutable_inputs());
+  AddTensor("id", "BYTES", {-1}, *response.mutable_inputs());
+  // Own columns are not named: clients take all that is named for required.
   AddTensor(ValuesName(task), "FP32", ShapeOf(task, -1), *response.mutable_outputs());
   AddTensor(kFound, "BOOL", {-1}, *response.mutable_outputs());
   return response;
@@ -200,14 +156,25 @@ absl::StatusOr<ModelInferResponse> OpenInference::Infer(const ModelInferRequest&
   if (caller.outside && !version->has_learned_from_noised_labels()) {
     return absl::PermissionDeniedError("this version has learned from labels that this caller may not see");
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<absl::string_view> ids, IdsOf(request, queue_->max_batch_rows()));
+  SPLITVEIL_ASSIGN_OR_RETURN(const RequestTensors tensors, ReadTensors(request, queue_->max_batch_rows()));
+  // Whoever may try values of a row's columns finds the stored ones: those whose answer is that of the row.
+  if (caller.outside && !tensors.columns.empty()) {
+    return absl::PermissionDeniedError(
+        "inputs: only the label party's own callers may give columns: give \"id\" alone");
+  }
+  AnswerTerms terms;
+  SPLITVEIL_ASSIGN_OR_RETURN(terms.replaced, version->Replace(tensors.columns));
   ModelInferResponse response;
   const Task& task = version->data().task();
   SPLITVEIL_RETURN_IF_ERROR(AddOutputs(request, task, Answers(), response));  // Before anything is counted.
-  const auto rows = static_cast<int64_t>(ids.size());
+  const auto rows = static_cast<int64_t>(tensors.ids.size());
   SPLITVEIL_RETURN_IF_ERROR(callers_->Charge(caller, rows));
   number = version->number();
-  const absl::StatusOr<Answers> answers = queue_->Ask(version, ids, deadline, caller.name);
+  std::shared_ptr<AnswerSource> source = version;
+  if (!terms.replaced.empty()) {
+    source = std::make_shared<AnswersOnTerms>(version, std::move(terms));
+  }
+  const absl::StatusOr<Answers> answers = queue_->Ask(std::move(source), tensors.ids, deadline, caller.name);
   if (!answers.ok()) {
     callers_->GiveBack(caller, rows);
     return answers.status();

@@ -21,8 +21,9 @@
 
 namespace splitveil {
 
-// Input "id" BYTES [n]. Outputs "probability" FP32 [n], with several classes [n, classes]; of a regression "prediction"
-// FP32 [n]; and "found" BOOL [n]. An id that is not known has NaN, and spoils no other.
+// Input "id" BYTES [n]; of own callers also own columns of these rows, by name (ReadTensors). Outputs "probability"
+// FP32 [n], with several classes [n, classes]; of a regression "prediction" FP32 [n]; and "found" BOOL [n]. An id that
+// is not known has NaN, and spoils no other.
 //
 // ServerReady is for everybody; all else for a caller. Thread-safe.
 class OpenInference {

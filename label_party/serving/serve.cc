@@ -43,8 +43,8 @@ namespace {
 // Requests at a time, of REST or at a socket; StartServer has as many.
 constexpr int kThreads = 2 * Callers::kMostUnderWay;
 constexpr int64_t kBytesOfMessage = int64_t{64} << 10, kBytesOfRow = 1024;
-// Of a request beside its rows: names, shapes and parameters.
-constexpr int64_t kFieldsOfMessage = 1024;
+// Of a request beside its rows: names, shapes and parameters. Of a row: its id and columns.
+constexpr int64_t kFieldsOfMessage = 1024, kFieldsOfRow = 8;
 // Of connections and small messages; the largest message comes on top, once for each thread.
 constexpr int64_t kBytesOfConnections = int64_t{64} << 20;
 constexpr absl::Duration kStrangerLimit = absl::Seconds(2);
@@ -180,7 +180,7 @@ absl::Status StartServers(const Plan& plan, OpenInference* protocol, Servers& se
     const std::string socket = SocketOf(*plan.grpc);
     GrpcInference::Options options;
     options.by_socket = !socket.empty();
-    options.max_fields = kFieldsOfMessage + plan.config.max_batch_rows();
+    options.max_fields = kFieldsOfMessage + kFieldsOfRow * plan.config.max_batch_rows();
     options.stranger_limit = kStrangerLimit;
     servers.service = std::make_unique<GrpcInference>(protocol, options);
     if (!socket.empty()) {
@@ -201,7 +201,7 @@ absl::Status StartServers(const Plan& plan, OpenInference* protocol, Servers& se
   }
   if (plan.rest.has_value()) {
     // In JSON each row may be a list of its own.
-    const int64_t max_values = kFieldsOfMessage + 2 * int64_t{plan.config.max_batch_rows()};
+    const int64_t max_values = kFieldsOfMessage + 2 * kFieldsOfRow * plan.config.max_batch_rows();
     SPLITVEIL_ASSIGN_OR_RETURN(servers.rest,
                                RestInference::Start(*plan.rest, static_cast<size_t>(max_bytes), max_values, protocol));
     servers.rest_socket = SocketOf(*plan.rest);

@@ -62,7 +62,7 @@ ServedVersion::ServedVersion(StoredVersion stored, std::unique_ptr<TopModel> mod
   stored_.data->ReleaseMemory();
 }
 
-absl::StatusOr<Answers> ServedVersion::Answer(absl::Span<const absl::string_view> ids) {
+absl::StatusOr<Answers> ServedVersion::Answer(absl::Span<const absl::string_view> ids, const AnswerTerms& terms) {
   const auto width = static_cast<size_t>(data().task().outputs());
   Answers answers;
   answers.values.assign(ids.size() * width, std::numeric_limits<float>::quiet_NaN());
@@ -81,14 +81,35 @@ absl::StatusOr<Answers> ServedVersion::Answer(absl::Span<const absl::string_view
   if (asked.empty()) {
     return answers;
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(
-      const std::vector<float> outputs,
-      model_->Predict(activations.block(0, static_cast<int64_t>(asked.size())), stored_.data->Gather(rows)));
+  FeatureBatch own = stored_.data->Gather(rows);
+  terms.replaced.Apply(asked, own);
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> outputs,
+                             model_->Predict(activations.block(0, static_cast<int64_t>(asked.size())), own));
   for (size_t i = 0; i < asked.size(); ++i) {
     const std::vector<double> values = PredictedValues(data(), absl::MakeConstSpan(outputs).subspan(i * width, width));
     std::copy(values.begin(), values.end(), answers.values.begin() + static_cast<int64_t>(asked[i] * width));
   }
   return answers;
+}
+
+absl::StatusOr<ReplacedColumns> ServedVersion::Replace(const std::vector<RequestColumn>& columns) {
+  ReplacedColumns replaced;
+  if (columns.empty()) {
+    return replaced;
+  }
+  const absl::MutexLock lock(&mutex_);
+  if (!columns_.has_value()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(columns_, OwnColumns::Of(data()));
+  }
+  for (const RequestColumn& column : columns) {
+    if (!(column.is_number ? columns_->AddNumbers(column.name, column.numbers, replaced)
+                           : columns_->AddCategories(column.name, column.values, replaced))) {
+      return absl::InvalidArgumentError(
+          "inputs: one beside \"id\" is no column of the label party's own, or has the other datatype: name columns "
+          "as its table does, numbers as FP64 or FP32, categories as BYTES");
+    }
+  }
+  return replaced;
 }
 
 }  // namespace splitveil

@@ -4,16 +4,21 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 
+#include "label_party/serving/replaced_columns.h"
+#include "label_party/serving/request_tensors.h"
 #include "label_party/storage/stored_version.h"
 #include "label_party/top/top_model.h"
 
@@ -25,6 +30,11 @@ namespace splitveil {
 struct Answers {
   std::vector<float> values;  // [ids, width]: predicted values; NaN of an id that is not known.
   std::vector<bool> found;    // [ids]
+};
+
+// How a request is answered by a version.
+struct AnswerTerms {
+  ReplacedColumns replaced;  // For these ids.
 };
 
 // What answers ids; a test's own, or a ServedVersion.
@@ -50,7 +60,13 @@ class ServedVersion final : public AnswerSource {
                                                              int64_t number);
 
   int64_t number() const override { return stored_.number; }
-  absl::StatusOr<Answers> Answer(absl::Span<const absl::string_view> ids) override;
+  absl::StatusOr<Answers> Answer(absl::Span<const absl::string_view> ids) override {
+    return Answer(ids, AnswerTerms());
+  }
+  absl::StatusOr<Answers> Answer(absl::Span<const absl::string_view> ids, const AnswerTerms& terms);
+  // Values of a request, encoded. Thread-safe. Errors: InvalidArgument, which repeats nothing of the request, where no
+  // own column has that name and type.
+  absl::StatusOr<ReplacedColumns> Replace(const std::vector<RequestColumn>& columns) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Dataset& data() const { return *stored_.data; }
   int64_t rows() const { return stored_.activations.rows(); }
@@ -85,6 +101,24 @@ class ServedVersion final : public AnswerSource {
   const std::unique_ptr<TopModel> model_;
   const bool has_learned_from_noised_labels_;
   absl::flat_hash_set<uint32_t, Hash, Equal> positions_;
+  absl::Mutex mutex_;
+  std::optional<OwnColumns> columns_ ABSL_GUARDED_BY(mutex_);  // Once a request has given some.
+};
+
+// A version on the terms of one request.
+class AnswersOnTerms final : public AnswerSource {
+ public:
+  AnswersOnTerms(std::shared_ptr<ServedVersion> version, AnswerTerms terms)
+      : version_(std::move(version)), terms_(std::move(terms)) {}
+
+  int64_t number() const override { return version_->number(); }
+  absl::StatusOr<Answers> Answer(absl::Span<const absl::string_view> ids) override {
+    return version_->Answer(ids, terms_);
+  }
+
+ private:
+  const std::shared_ptr<ServedVersion> version_;
+  const AnswerTerms terms_;
 };
 
 }  // namespace splitveil

@@ -109,9 +109,10 @@ TEST_F(ServeTest, RefusesWhatItCannotAnswer) {
   request.mutable_inputs(0)->set_shape(0, 3);
   EXPECT_EQ(Infer(request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   request = Request(ids);
-  request.add_inputs()->set_name("income");
-  EXPECT_THAT(Infer(request, &response).error_message(),
-              HasSubstr("a request cannot replace the stored values of a row"));
+  auto& income = *request.add_inputs();
+  income = request.inputs(0);
+  income.set_name("income");
+  EXPECT_THAT(Infer(request, &response).error_message(), HasSubstr("is no column of the label party's own"));
   request = Request(ids);
   request.add_outputs()->set_name("logit");
   EXPECT_EQ(Infer(request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
@@ -177,6 +178,63 @@ TEST_F(ServeTest, RefusesWhatItCannotAnswer) {
   EXPECT_EQ(rest->Get("/v3")->status, 404);
   EXPECT_EQ(rest->Get("/v2/models/" + std::string(4000, 'x'))->status, 404);
   EXPECT_EQ(rest->Get("/v2/models/test/versions/7/ready")->status, 404);
+}
+
+// By contents, raw contents and JSON alike; an id that is not known spoils no other.
+TEST_F(ServeTest, OwnColumnsOfARequestReplaceWhatIsStored) {
+  TrainAndPublish();
+  StartServing();
+  const std::vector<std::string> ids = {Ids()[0], "nobody", Ids()[1]};
+  // Numbers and categories of Criteo, as no row has them.
+  inference::ModelInferRequest request = Request(ids), raw_request;
+  nlohmann::json body = Body(ids);
+  for (const char* const name : {"I1", "I2", "I13", "C1", "C2", "C26"}) {
+    auto& input = *request.add_inputs();
+    input.set_name(name);
+    input.set_datatype(name[0] == 'I' ? "FP64" : "BYTES");
+    input.add_shape(3);
+    nlohmann::json data = nlohmann::json::array();
+    for (int i = 0; i < 3; ++i) {
+      if (input.datatype() == "FP64") {
+        input.mutable_contents()->add_fp64_contents(1e6);
+        data.push_back(1e6);
+      } else {
+        input.mutable_contents()->add_bytes_contents("");
+        data.push_back("");
+      }
+    }
+    body["inputs"].push_back({{"name", input.name()}, {"datatype", input.datatype()}, {"shape", {3}}, {"data", data}});
+  }
+  raw_request = request;
+  for (auto& input : *raw_request.mutable_inputs()) {
+    std::string& raw = *raw_request.add_raw_input_contents();
+    for (const double number : input.contents().fp64_contents()) {
+      raw.append(reinterpret_cast<const char*>(&number), sizeof(number));
+    }
+    for (const std::string& bytes : input.contents().bytes_contents()) {
+      const auto size = static_cast<uint32_t>(bytes.size());
+      raw.append(reinterpret_cast<const char*>(&size), sizeof(size)).append(bytes);
+    }
+    input.clear_contents();
+  }
+  inference::ModelInferResponse response, raw_response;
+  const grpc::Status status = Infer(request, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  ASSERT_TRUE(Infer(raw_request, &raw_response).ok());
+  const auto answer = Rest()->Post("/v2/models/test/infer", body.dump(), "application/json");
+  ASSERT_EQ(answer->status, 200) << answer->body;
+  const nlohmann::json json = nlohmann::json::parse(answer->body)["outputs"][0]["data"];
+  const auto* const raw_values = reinterpret_cast<const float*>(raw_response.raw_output_contents(0).data());
+  EXPECT_THAT(response.outputs(1).contents().bool_contents(), ElementsAre(true, false, true));
+  for (const int i : {0, 2}) {
+    const float value = response.outputs(0).contents().fp32_contents(i);
+    EXPECT_GT(std::abs(value - predicted.at(ids[static_cast<size_t>(i)])), 1e-3);
+    EXPECT_NEAR(raw_values[i], value, 1e-6);
+    EXPECT_NEAR(json[static_cast<size_t>(i)].get<double>(), value, 1e-6);
+  }
+  // The next request has what is stored.
+  ASSERT_TRUE(Infer(Request(ids), &response).ok());
+  EXPECT_NEAR(response.outputs(0).contents().fp32_contents(0), predicted.at(ids[0]), 1e-6);
 }
 
 TEST_F(ServeTest, SwitchesVersionsUnderLoadAndLosesNoRequest) {

@@ -207,7 +207,7 @@ TEST_F(GrpcInferenceTest, AMessageOfManyElementsIsRefusedBeforeItIsParsed) {
         Repeat(Field(7, ""), 1001), Repeat(Field(4, Field(1, "")), 600),  // parameters
         input(Field(3, std::string(1001, '\1'))),                         // shape, packed
         input(Field(5, Field(1, std::string(1001, '\1')))),               // bool_contents, packed
-        input(Field(5, Field(7, std::string(1001, '\1')))),               // fp64_contents
+        input(Field(5, Field(7, std::string(8 * 1001, '\1')))),           // fp64_contents
         Repeat("\x08\x01", 1001), Repeat(Field(15, ""), 1001),            // unknown fields
         input(Repeat(Field(15, ""), 500)) + input(Repeat(Field(15, ""), 500)), std::string("\x0b\x0c"),
         Repeat("\x7b", 100'000)}) {  // Groups, and some that never end.

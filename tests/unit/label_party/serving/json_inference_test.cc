@@ -1,6 +1,7 @@
 // JSON of the Open Inference Protocol, well and badly formed.
 #include "label_party/serving/json_inference.h"
 
+#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
@@ -32,6 +33,25 @@ TEST(JsonInferenceTest, ReadsARequest) {
   EXPECT_THAT(request->inputs(0).contents().bytes_contents(), ElementsAre("a", "\xc3\xbc", ""));
   ASSERT_EQ(request->outputs_size(), 1);
   EXPECT_EQ(request->outputs(0).name(), "found");
+}
+
+TEST(JsonInferenceTest, ReadsNumbersAndWhereTheyAreMissing) {
+  const auto request = Read(R"({"inputs":[{"name":"a","datatype":"FP64","shape":[3],"data":[16777217,[null],-0.5]},)"
+                            R"({"name":"b","datatype":"FP32","shape":[1],"data":[1]}]})");
+  ASSERT_TRUE(request.ok()) << request.status();
+  const auto& numbers = request->inputs(0).contents().fp64_contents();
+  ASSERT_EQ(numbers.size(), 3);
+  EXPECT_EQ(numbers[0], 16777217);
+  EXPECT_TRUE(std::isnan(numbers[1]));
+  EXPECT_EQ(numbers[2], -0.5);
+  EXPECT_THAT(request->inputs(1).contents().fp32_contents(), ElementsAre(1));
+  for (const char* const element : {R"("1")", "true", "[[1]]", "{}"}) {
+    EXPECT_THAT(std::string(Read(absl::StrCat(R"({"inputs":[{"name":"a","datatype":"FP64","shape":[1],"data":[)",
+                                              element, "]}]}"))
+                                .status()
+                                .message()),
+                HasSubstr("inputs[0].data: expected numbers, or null where one is missing"));
+  }
 }
 
 TEST(JsonInferenceTest, RefusesWhatIsNone) {
