@@ -39,6 +39,7 @@ class Sum {
       is_bounded_ = is_bounded_ && run.sum_kl.has_value();
       sum_kl_ += run.sum_kl.value_or(0);
     }
+    is_bounded_ = is_bounded_ && run.unproved_answers == 0;
     // Without an account a run draws noise of its own.
     Account& account = accounts_[run.run.account.empty() ? absl::StrCat("run ", run.run.run_id) : run.run.account];
     double added = 0;
@@ -148,7 +149,8 @@ AllRunsBound BoundOfAllRuns(absl::Span<const LabelRun> runs) {
     if (same == SameLabels::kNo || (run.released == LabelRun::Released::kNothing && !is_last)) {
       continue;
     }
-    const bool is_proved = !run.releases.empty() || run.counted.has_value() || IsBoundProved(run.run.protection);
+    const bool is_proved = (!run.releases.empty() || run.counted.has_value() || IsBoundProved(run.run.protection)) &&
+                           run.unproved_answers == 0;
     if (!is_proved && bound.not_proved.empty()) {
       bound.not_proved = NameOf(run);
     }

@@ -21,6 +21,7 @@ struct LabelRun {
   std::vector<LabelReleaseRow> releases = {};  // Noise on its labels; empty: the method adds none to them.
   std::optional<AllRunsRow> counted = {};      // By its privacy account.
   std::optional<double> sum_kl = {};           // Of all its releases of one example; nullopt: nothing bounds it.
+  int64_t unproved_answers = 0;                // CountUnprovedAnswers: nothing bounds what they reveal.
   Released released = Released::kSomething;    // kUnknown: it ended without a word before a step was recorded.
   std::vector<std::string> lost = {};          // Earlier runs that its account counted and did not know of any more.
 };

@@ -1,5 +1,6 @@
 #include "common/ledger/ledger.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -163,6 +164,68 @@ absl::Status RecordAlignment(const std::string& path, const std::string& run_id,
     return database->Execute("COMMIT");
   };
   const absl::Status status = record();  // Where it failed, closing the connection undoes what was begun.
+  return absl::IsResourceExhausted(status) ? status : Within(path, status);
+}
+
+namespace {
+
+constexpr size_t kDayBytes = 10;  // Of UtcNow: 2026-01-31.
+
+// Of the caller's row of the day: the run's (?4), or of all runs (?4 is empty).
+constexpr char kOfCaller[] =
+    "kind = ?1 AND substr(at, 1, length(?2)) = ?2 AND substr(detail, instr(detail, ' to ') + 4) = ?3 AND "
+    "(?4 = '' OR run_id = ?4)";
+
+// A text that begins with a number is that number in SQLite.
+absl::StatusOr<int64_t> AnswersOfDay(SqliteDatabase& database, absl::string_view day, const std::string& caller,
+                                     const std::string& run_id) {
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      SqliteStatement sum,
+      database.Prepare(
+          absl::StrCat("SELECT coalesce(sum(CAST(detail AS INTEGER)), 0) FROM event WHERE ", kOfCaller).c_str()));
+  SPLITVEIL_RETURN_IF_ERROR(sum.Bind(kUnprovedAnswers, day, caller, run_id));
+  SPLITVEIL_RETURN_IF_ERROR(sum.Next().status());
+  return sum.Int64(0);
+}
+
+absl::Status AddUnprovedAnswers(SqliteDatabase& database, const std::string& run_id, const std::string& caller,
+                                int64_t answers, int64_t daily) {
+  const std::string now = LedgerDatabase::UtcNow(), day = now.substr(0, kDayBytes);
+  SPLITVEIL_RETURN_IF_ERROR(CheckSchema(database));
+  // Counted under the lock: two requests at once must not both take what is left. Foreign keys are checked only if a
+  // connection asks for it.
+  SPLITVEIL_RETURN_IF_ERROR(database.Execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; BEGIN IMMEDIATE"));
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t today, AnswersOfDay(database, day, caller, ""));
+  if (answers > daily - today) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "unproved_answers.daily: this request has ", answers, " ids, but only ", std::max<int64_t>(daily - today, 0),
+        " of ", daily, " are left today: ask for fewer, or wait until the next day (UTC)"));
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t of_run, AnswersOfDay(database, day, caller, run_id));
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement removal,
+                             database.Prepare(absl::StrCat("DELETE FROM event WHERE ", kOfCaller).c_str()));
+  SPLITVEIL_RETURN_IF_ERROR(removal.Run(kUnprovedAnswers, day, caller, run_id));
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement insertion, database.Prepare(InsertionOf<EventRow>().c_str()));
+  const absl::Status inserted =
+      WriteRow(run_id, EventRow{now, kUnprovedAnswers, absl::StrCat(of_run + answers, " to ", caller)}, insertion);
+  if (absl::IsInvalidArgument(inserted)) {  // A row without a run breaks the foreign key.
+    return absl::FailedPreconditionError(absl::StrCat("run \"", run_id, "\" is not in this ledger"));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(inserted);
+  return database.Execute("COMMIT");
+}
+
+}  // namespace
+
+absl::Status RecordUnprovedAnswers(const std::string& path, const std::string& run_id, const std::string& caller,
+                                   int64_t answers, int64_t daily) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {  // A new ledger would know nothing of the answers before.
+    return absl::NotFoundError(absl::StrCat(path, ": expected the ledger of the run, found no file"));
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDatabase> database,
+                             SqliteDatabase::Open(path, SqliteDatabase::Mode::kCreate));
+  const absl::Status status = AddUnprovedAnswers(*database, run_id, OneLine(caller), answers, daily);
   return absl::IsResourceExhausted(status) ? status : Within(path, status);
 }
 

@@ -88,6 +88,13 @@ class Ledger {
 // any number), whatever processes share it. Errors: ResourceExhausted at the limit; as Ledger::Create.
 absl::Status RecordAlignment(const std::string& path, const std::string& run_id, AlignmentRow row, int64_t limit);
 
+// Adds `answers` to those that `caller` gets from the model of `run_id` today (UTC), in the ledger at `path`, on the
+// disk before this returns: no bound covers them, so that none may be sent before it is counted. Errors:
+// ResourceExhausted, and nothing is added, if `caller` had more than `daily` today from all models; FailedPrecondition
+// if the ledger does not know the run; as LedgerReader::Open.
+absl::Status RecordUnprovedAnswers(const std::string& path, const std::string& run_id, const std::string& caller,
+                                   int64_t answers, int64_t daily);
+
 // How many the ledger at `path` counts; 0 where there is none, and none is made. Errors: as LedgerReader::Open.
 absl::StatusOr<int64_t> CountAlignments(const std::string& path);
 

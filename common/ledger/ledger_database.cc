@@ -112,8 +112,9 @@ absl::Status LedgerDatabase::GoBackTo(const v1::LedgerPosition& position, const 
       {"DELETE FROM epoch_leak WHERE run_id = ?1 AND observer <> 'label_party' AND epoch >= ?2",
        position.peer_epochs()},
       {"DELETE FROM event WHERE run_id = ?1 AND rowid > ?2 AND kind NOT IN ('interrupted', 'refused', 'ended', "
-       "'checkpoint', 'continued', 'export_failed', 'disclosed', 'operator_halt', 'operator_raise_noise', "
-       "'operator_lower_disclosure', 'releases_follow', 'first_slice_sent', 'new_account', 'lost_by_account')",
+       "'checkpoint', 'continued', 'export_failed', 'disclosed', 'unproved_answers', 'operator_halt', "
+       "'operator_raise_noise', 'operator_lower_disclosure', 'releases_follow', 'first_slice_sent', 'new_account', "
+       "'lost_by_account')",
        position.last_event()}};
   for (const auto& [sql, beyond] : removals) {
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement remove, connection_->Prepare(sql));

@@ -1,8 +1,24 @@
 #include "common/ledger/ledger_rows.h"
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 
 namespace splitveil {
+
+int64_t CountUnprovedAnswers(absl::Span<const EventRow> events) {
+  int64_t all = 0;
+  for (const EventRow& event : events) {
+    if (event.kind == kUnprovedAnswers) {
+      // An event is of one answer at least, whatever wrote its text.
+      int64_t answers = 1;
+      (void)absl::SimpleAtoi(absl::string_view(event.detail).substr(0, event.detail.find(' ')), &answers);
+      all += std::max<int64_t>(answers, 1);
+    }
+  }
+  return all;
+}
 
 std::string GateActionName(v1::GateAction action) {
   if (action == v1::GATE_ACTION_UNSPECIFIED || !v1::GateAction_IsValid(action)) {

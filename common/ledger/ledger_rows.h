@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 #include "splitveil/v1/protection.pb.h"
 
@@ -330,6 +331,11 @@ inline constexpr char kGuessesMissing[] = "attribute_guesses";
 // An earlier run, by its id, that the run's privacy account counted and does not know of: an older copy of the account
 // was put back, which the operator has accepted.
 inline constexpr char kLostByAccount[] = "lost_by_account";
+
+// Kind of the event that counts a caller's answers of a day (RecordUnprovedAnswers): "17 to shop".
+inline constexpr char kUnprovedAnswers[] = "unproved_answers";
+// How many a run's events count.
+int64_t CountUnprovedAnswers(absl::Span<const EventRow> events);
 
 // The enum's name in small letters: "release", "raise_noise". "unknown" for what is none of its values.
 std::string GateActionName(v1::GateAction action);

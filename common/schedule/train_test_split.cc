@@ -121,6 +121,10 @@ SplitRule::SplitRule(const v1::RunAgreement& agreement)
     : SplitRule(agreement.split_salt(), agreement.test_after().empty() ? agreement.test_fraction() : 0,
                 agreement.attribute_audit().auxiliary_fraction(), agreement.validation_fraction()) {}
 
+SplitRule::SplitRule(const v1::Preprocessing& prepared)
+    : SplitRule(prepared.split_salt(), prepared.test_after().empty() ? prepared.test_fraction() : 0,
+                prepared.auxiliary_fraction(), prepared.validation_fraction()) {}
+
 SplitPart SplitRule::PartOf(absl::string_view key) const {
   if (validation_end_ == 0) {
     return SplitPart::kTraining;

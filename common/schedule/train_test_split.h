@@ -15,6 +15,7 @@
 #include "common/dataset/task.h"
 
 #include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/preprocessing.pb.h"
 
 namespace splitveil {
 
@@ -45,6 +46,8 @@ class SplitRule {
             double validation_fraction = 0);
   // The agreed one. `agreement`: valid.
   explicit SplitRule(const v1::RunAgreement& agreement);
+  // The one that data were prepared for. `prepared`: of data that a run has accepted (CheckSplit).
+  explicit SplitRule(const v1::Preprocessing& prepared);
 
   // By the hash of `key`: of an id, or of the text of a group.
   SplitPart PartOf(absl::string_view key) const;

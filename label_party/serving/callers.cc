@@ -42,11 +42,12 @@ absl::StatusOr<std::unique_ptr<Callers>> Callers::Create(const v1::ServingConfig
       return absl::InvalidArgumentError(
           absl::StrCat(field, ".certificate_name: needs caller_authority_path, and a name that no other caller has"));
     }
-    if (caller.outside() && !is_noised) {
+    if (caller.outside() && !is_noised && !config.has_unproved_answers()) {
       return absl::InvalidArgumentError(absl::StrCat(
           field,
           ".outside: answers of this model would tell the caller labels that no account counts: train with "
-          "protection { gaussian_label_dp { release_head_predicts: true } }, or remove the caller"));
+          "protection { gaussian_label_dp { release_head_predicts: true } }, limit them by unproved_answers, or remove "
+          "the caller"));
     }
     Entry entry = {caller, std::nullopt, std::make_unique<CallLimit>(kMostUnderWay)};
     if (!caller.token_path().empty()) {
@@ -56,6 +57,10 @@ absl::StatusOr<std::unique_ptr<Callers>> Callers::Create(const v1::ServingConfig
       }
     }
     entries.push_back(std::move(entry));
+  }
+  if (config.has_unproved_answers() &&
+      std::none_of(config.callers().begin(), config.callers().end(), [](const auto& each) { return each.outside(); })) {
+    return absl::InvalidArgumentError("unproved_answers: no caller is outside: remove it, or mark one");
   }
   return std::unique_ptr<Callers>(new Callers(std::move(entries), std::move(clock)));
 }

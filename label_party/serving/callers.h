@@ -50,7 +50,7 @@ class Callers {
 
   // Reads the tokens. `protection`: the label party's in the run that trained the model. Errors: NotFound;
   // InvalidArgument, naming the field: two of one name, certificate or token, one with neither; an outside caller
-  // without gaussian_label_dp and release_head_predicts.
+  // without gaussian_label_dp and release_head_predicts, or unproved_answers; these without an outside caller.
   static absl::StatusOr<std::unique_ptr<Callers>> Create(const v1::ServingConfig& config,
                                                          const v1::GradientProtection& protection,
                                                          SteadyClock clock = &SteadyNow);

@@ -9,8 +9,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 
+#include "common/ledger/ledger.h"
 #include "common/process/runtime.h"
 #include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
 #include "label_party/serving/request_tensors.h"
 
 namespace splitveil {
@@ -84,8 +86,8 @@ void AddTensor(const char* name, const char* datatype, const std::vector<int64_t
 
 absl::StatusOr<std::shared_ptr<ServedVersion>> OpenInference::FindVersion(const std::string& name,
                                                                           const std::string& version) const {
-  if (name != model_name_) {
-    return absl::NotFoundError(absl::StrCat("model: this server has only \"", model_name_, "\""));
+  if (name != options_.model_name) {
+    return absl::NotFoundError(absl::StrCat("model: this server has only \"", options_.model_name, "\""));
   }
   int64_t number = 0;
   const bool is_number = absl::SimpleAtoi(version, &number);
@@ -124,7 +126,7 @@ absl::StatusOr<inference::ModelMetadataResponse> OpenInference::ModelMetadata(
   SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<ServedVersion> version,
                              FindVersion(request.name(), request.version()));
   inference::ModelMetadataResponse response;
-  response.set_name(model_name_);
+  response.set_name(options_.model_name);
   for (const int64_t number : versions_->Numbers()) {
     response.add_versions(absl::StrCat(number));
   }
@@ -153,7 +155,8 @@ absl::StatusOr<ModelInferResponse> OpenInference::Infer(const ModelInferRequest&
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<ServedVersion> version,
                              FindVersion(request.model_name(), request.model_version()));
-  if (caller.outside && !version->has_learned_from_noised_labels()) {
+  const bool is_unproved = caller.outside && !version->has_learned_from_noised_labels();
+  if (is_unproved && (!options_.unproved.has_value() || !version->knows_held_out())) {
     return absl::PermissionDeniedError("this version has learned from labels that this caller may not see");
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const RequestTensors tensors, ReadTensors(request, queue_->max_batch_rows()));
@@ -164,6 +167,10 @@ absl::StatusOr<ModelInferResponse> OpenInference::Infer(const ModelInferRequest&
   }
   AnswerTerms terms;
   SPLITVEIL_ASSIGN_OR_RETURN(terms.replaced, version->Replace(tensors.columns));
+  if (is_unproved) {
+    terms.held_out = true;
+    terms.decimals = options_.unproved->decimals();
+  }
   ModelInferResponse response;
   const Task& task = version->data().task();
   SPLITVEIL_RETURN_IF_ERROR(AddOutputs(request, task, Answers(), response));  // Before anything is counted.
@@ -171,20 +178,36 @@ absl::StatusOr<ModelInferResponse> OpenInference::Infer(const ModelInferRequest&
   SPLITVEIL_RETURN_IF_ERROR(callers_->Charge(caller, rows));
   number = version->number();
   std::shared_ptr<AnswerSource> source = version;
-  if (!terms.replaced.empty()) {
+  if (is_unproved || !terms.replaced.empty()) {
     source = std::make_shared<AnswersOnTerms>(version, std::move(terms));
   }
-  const absl::StatusOr<Answers> answers = queue_->Ask(std::move(source), tensors.ids, deadline, caller.name);
+  absl::StatusOr<Answers> answers = queue_->Ask(std::move(source), tensors.ids, deadline, caller.name);
+  if (answers.ok() && is_unproved) {
+    if (absl::Status counted = CountUnproved(*version, caller.name, rows); !counted.ok()) {
+      answers = std::move(counted);
+    }
+  }
   if (!answers.ok()) {
     callers_->GiveBack(caller, rows);
     return answers.status();
   }
   response.Clear();
-  response.set_model_name(model_name_);
+  response.set_model_name(options_.model_name);
   response.set_model_version(absl::StrCat(number));
   response.set_id(request.id());
   SPLITVEIL_RETURN_IF_ERROR(AddOutputs(request, task, *answers, response));
   return response;
+}
+
+absl::Status OpenInference::CountUnproved(const ServedVersion& version, const std::string& caller, int64_t rows) {
+  // All ids asked for, also those without an answer: what is left must not tell which these are.
+  absl::Status counted =
+      RecordUnprovedAnswers(options_.ledger_path, version.trained_by(), caller, rows, options_.unproved->daily());
+  if (counted.ok() || absl::IsResourceExhausted(counted)) {
+    return counted;
+  }
+  LogWarning("answers could not be counted, and were not sent: ", counted.message());
+  return absl::UnavailableError("the answers could not be counted: try again later");
 }
 
 absl::StatusOr<std::string> OpenInference::Metrics(const Callers::Caller& caller) const {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -18,6 +19,7 @@
 #include "label_party/serving/version_watch.h"
 
 #include "inference/grpc_service.pb.h"
+#include "splitveil/v1/serving.pb.h"
 
 namespace splitveil {
 
@@ -28,10 +30,16 @@ namespace splitveil {
 // ServerReady is for everybody; all else for a caller. Thread-safe.
 class OpenInference {
  public:
-  // `model_name`: that of the run. All pointers: not owned; must outlive this.
-  OpenInference(std::string model_name, const VersionWatch* versions, RequestQueue* queue, Callers* callers,
+  struct Options {
+    std::string model_name;                       // That of the run.
+    std::optional<v1::UnprovedAnswers> unproved;  // What outside callers get beside noised labels; nullopt: nothing.
+    std::string ledger_path;                      // That counts these.
+  };
+
+  // All pointers: not owned; must outlive this.
+  OpenInference(Options options, const VersionWatch* versions, RequestQueue* queue, Callers* callers,
                 ServingMetrics* metrics)
-      : model_name_(std::move(model_name)), versions_(versions), queue_(queue), callers_(callers), metrics_(metrics) {}
+      : options_(std::move(options)), versions_(versions), queue_(queue), callers_(callers), metrics_(metrics) {}
 
   // False before the first version and from StopAnswering on.
   bool ServerReady() const { return !stopping_ && versions_->Find() != nullptr; }
@@ -45,7 +53,8 @@ class OpenInference {
   absl::StatusOr<inference::ModelMetadataResponse> ModelMetadata(const inference::ModelMetadataRequest& request,
                                                                  const Callers::Caller& caller) const;
   // Errors: NotFound for another model or version; InvalidArgument for other inputs or outputs; PermissionDenied for an
-  // outside caller where the version has learned from true labels; ResourceExhausted beyond what the caller or the
+  // outside caller where the version has learned from true labels, unless they are answered within unproved_answers;
+  // ResourceExhausted beyond what the caller or the
   // queue may have; DeadlineExceeded; Unavailable without a version, and while the server stops.
   absl::StatusOr<inference::ModelInferResponse> ModelInfer(const inference::ModelInferRequest& request,
                                                            Callers::Caller& caller, SteadyTime deadline);
@@ -66,7 +75,11 @@ class OpenInference {
   absl::StatusOr<inference::ModelInferResponse> Infer(const inference::ModelInferRequest& request,
                                                       Callers::Caller& caller, SteadyTime deadline, int64_t& version);
 
-  const std::string model_name_;
+  // Once `rows` answers are there, and before they are sent. Errors: ResourceExhausted; Unavailable where they cannot
+  // be counted.
+  absl::Status CountUnproved(const ServedVersion& version, const std::string& caller, int64_t rows);
+
+  const Options options_;
   const VersionWatch* const versions_;
   RequestQueue* const queue_;
   Callers* const callers_;

@@ -112,6 +112,7 @@ absl::StatusOr<Plan> PlanServing(const std::string& config_path) {
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, plan.config));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.training.agreement, LoadAgreement(plan.config.agreement_path()));
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(plan.config.config_path(), plan.training.config));
+  plan.training.answers_unproved = plan.config.has_unproved_answers();
   absl::Status status = PlanPlaces(config_path, plan);
   if (status.ok()) {
     absl::StatusOr<std::unique_ptr<Callers>> callers = Callers::Create(plan.config, plan.training.config.protection());
@@ -245,7 +246,13 @@ absl::Status Serve(const std::string& config_path) {
           {plan.config.max_batch_rows(), absl::Milliseconds(plan.config.max_delay_ms()), plan.config.max_queued_rows()},
           &metrics));
   const VersionWatch versions(plan.training, plan.config.versions_path());
-  OpenInference protocol(plan.training.agreement.run_name(), &versions, queue.get(), plan.callers.get(), &metrics);
+  OpenInference::Options options;
+  options.model_name = plan.training.agreement.run_name();
+  if (plan.config.has_unproved_answers()) {
+    options.unproved = plan.config.unproved_answers();
+    options.ledger_path = plan.training.config.party().ledger_path();
+  }
+  OpenInference protocol(std::move(options), &versions, queue.get(), plan.callers.get(), &metrics);
   Servers servers;
   SPLITVEIL_RETURN_IF_ERROR(StartServers(plan, &protocol, servers));
   if (versions.Numbers().empty()) {

@@ -1,12 +1,15 @@
 #include "label_party/serving/served_version.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
 
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
+#include "label_party/serving/withheld_rows.h"
 #include "label_party/top/predicted_values.h"
 #include "label_party/top/release_head_models.h"
 #include "label_party/training/training.h"
@@ -48,13 +51,29 @@ absl::StatusOr<std::shared_ptr<ServedVersion>> ServedVersion::Open(const Trainin
   SPLITVEIL_ASSIGN_OR_RETURN(const NamedParameters state, checkpoint.State());
   SPLITVEIL_RETURN_IF_ERROR(model->SetTrainingState(PredictingHead(state)));
   const bool noised = LearnedFromNoisedLabels(checkpoint, state);
-  return std::shared_ptr<ServedVersion>(new ServedVersion(std::move(stored), std::move(model), noised));
+  std::shared_ptr<ServedVersion> version(
+      new ServedVersion(std::move(stored), std::move(model), checkpoint.header().run_id(), noised));
+  if (training.answers_unproved && !noised) {
+    version->withheld_ = WithheldRows(training.config, checkpoint, version->stored_);
+    // The own callers get their answers whatever this comes to.
+    if (version->withheld_.ok()) {
+      LogInfo("version ", number, ": outside callers get answers for ",
+              std::count(version->withheld_->begin(), version->withheld_->end(), false), " of ", version->rows(),
+              " examples, which the model has not learned from");
+    } else {
+      LogWarning("version ", number, ": outside callers get no answers: ", version->withheld_.status().message());
+    }
+  }
+  return version;
 }
 
-ServedVersion::ServedVersion(StoredVersion stored, std::unique_ptr<TopModel> model, bool has_learned_from_noised_labels)
+ServedVersion::ServedVersion(StoredVersion stored, std::unique_ptr<TopModel> model, std::string trained_by,
+                             bool has_learned_from_noised_labels)
     : stored_(std::move(stored)),
       model_(std::move(model)),
+      trained_by_(std::move(trained_by)),
       has_learned_from_noised_labels_(has_learned_from_noised_labels),
+      withheld_(absl::FailedPreconditionError("unproved_answers is not set")),
       positions_(static_cast<size_t>(stored_.rows.size()), Hash{{&stored_}}, Equal{{&stored_}}) {
   for (uint32_t position = 0; position < stored_.rows.size(); ++position) {
     positions_.insert(position);
@@ -71,7 +90,8 @@ absl::StatusOr<Answers> ServedVersion::Answer(absl::Span<const absl::string_view
   std::vector<uint32_t> rows;  // and this party's row of each.
   Matrix activations = Matrix::ToOverwrite(static_cast<int64_t>(ids.size()), stored_.activations.cols());
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (const auto found = positions_.find(ids[i]); found != positions_.end()) {
+    if (const auto found = positions_.find(ids[i]);
+        found != positions_.end() && !(terms.held_out && withheld_.value()[*found])) {
       activations.SetBlock(static_cast<int64_t>(asked.size()), stored_.activations.block(*found, 1));
       rows.push_back(stored_.rows[*found]);
       asked.push_back(i);
@@ -88,6 +108,12 @@ absl::StatusOr<Answers> ServedVersion::Answer(absl::Span<const absl::string_view
   for (size_t i = 0; i < asked.size(); ++i) {
     const std::vector<double> values = PredictedValues(data(), absl::MakeConstSpan(outputs).subspan(i * width, width));
     std::copy(values.begin(), values.end(), answers.values.begin() + static_cast<int64_t>(asked[i] * width));
+  }
+  if (terms.decimals.has_value()) {
+    const double scale = std::pow(10, *terms.decimals);
+    for (float& value : answers.values) {
+      value = static_cast<float>(std::round(double{value} * scale) / scale);
+    }
   }
   return answers;
 }

@@ -34,7 +34,9 @@ struct Answers {
 
 // How a request is answered by a version.
 struct AnswerTerms {
-  ReplacedColumns replaced;  // For these ids.
+  bool held_out = false;        // What WithheldRows names, as if its id were not known; needs knows_held_out().
+  std::optional<int> decimals;  // Places to which values are rounded.
+  ReplacedColumns replaced;     // For these ids.
 };
 
 // What answers ids; a test's own, or a ServedVersion.
@@ -53,6 +55,7 @@ class ServedVersion final : public AnswerSource {
   struct Training {
     v1::RunAgreement agreement;
     v1::LabelPartyConfig config;
+    bool answers_unproved = false;  // Whether anybody may ask for held out examples alone.
   };
   // Version `number` of `folder`. Errors: those of OpenVersion; InvalidArgument where its parts do not fit the
   // training.
@@ -73,6 +76,10 @@ class ServedVersion final : public AnswerSource {
   int64_t stored_seconds() const { return stored_.stored_seconds; }  // When, since 1970.
   // Whether the model that predicts has learned from noised labels alone, which an account has counted.
   bool has_learned_from_noised_labels() const { return has_learned_from_noised_labels_; }
+  // Whether it is known which examples the model has not learned from.
+  bool knows_held_out() const { return withheld_.ok(); }
+  // The run that trained the model.
+  const std::string& trained_by() const { return trained_by_; }
 
  private:
   // Positions in the alignment, found by their ids: 5 to 10 bytes a row.
@@ -95,11 +102,14 @@ class ServedVersion final : public AnswerSource {
     }
   };
 
-  ServedVersion(StoredVersion stored, std::unique_ptr<TopModel> model, bool has_learned_from_noised_labels);
+  ServedVersion(StoredVersion stored, std::unique_ptr<TopModel> model, std::string trained_by,
+                bool has_learned_from_noised_labels);
 
   const StoredVersion stored_;
   const std::unique_ptr<TopModel> model_;
+  const std::string trained_by_;
   const bool has_learned_from_noised_labels_;
+  absl::StatusOr<std::vector<bool>> withheld_;  // [rows], WithheldRows.
   absl::flat_hash_set<uint32_t, Hash, Equal> positions_;
   absl::Mutex mutex_;
   std::optional<OwnColumns> columns_ ABSL_GUARDED_BY(mutex_);  // Once a request has given some.

@@ -31,9 +31,7 @@ absl::StatusOr<std::unique_ptr<LedgerReader>> OpenIfThere(const std::string& pat
 }
 
 // `detail`: empty for any.
-absl::StatusOr<bool> HasEvent(LedgerReader& ledger, const std::string& run_id, absl::string_view kind,
-                              absl::string_view detail = "") {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger.Events(run_id));
+bool HasEvent(const std::vector<EventRow>& events, absl::string_view kind, absl::string_view detail = "") {
   return std::any_of(events.begin(), events.end(),
                      [&](const EventRow& row) { return row.kind == kind && (detail.empty() || row.detail == detail); });
 }
@@ -41,14 +39,13 @@ absl::StatusOr<bool> HasEvent(LedgerReader& ledger, const std::string& run_id, a
 // Whether any row of the run was sent. Old steps are kept only as summaries (ledger_retained_steps), so both tables
 // count.
 // A frozen or halted step has a row, but its gradients were not sent.
-absl::StatusOr<bool> HasReleased(LedgerReader& ledger, const std::string& run_id) {
+absl::StatusOr<bool> HasReleased(LedgerReader& ledger, const std::string& run_id, const std::vector<EventRow>& events) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<StepSummaryRow> removed, ledger.StepSummaries(run_id));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<ProtectionRow> steps, ledger.Protections(run_id));
   const auto is_released = [](const auto& row) {
     return !row.method.empty() && row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT;
   };
-  SPLITVEIL_ASSIGN_OR_RETURN(const bool sent_a_slice, HasEvent(ledger, run_id, kFirstSliceSent));
-  return sent_a_slice || std::any_of(removed.begin(), removed.end(), is_released) ||
+  return HasEvent(events, kFirstSliceSent) || std::any_of(removed.begin(), removed.end(), is_released) ||
          std::any_of(steps.begin(), steps.end(), is_released);
 }
 
@@ -56,8 +53,8 @@ absl::StatusOr<bool> HasReleased(LedgerReader& ledger, const std::string& run_id
 absl::StatusOr<bool> WasAccepted(LedgerReader& ledger, const std::vector<RunRecord>& records,
                                  const std::string& run_id) {
   for (const RunRecord& record : records) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const bool accepted, HasEvent(ledger, record.run.run_id, kLostByAccount, run_id));
-    if (accepted) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger.Events(record.run.run_id));
+    if (HasEvent(events, kLostByAccount, run_id)) {
       return true;
     }
   }
@@ -156,8 +153,8 @@ absl::StatusOr<std::vector<std::string>> LostRuns(const std::string& ledger_path
       continue;
     }
     // On the disk before the run released anything, and after the account knew of it.
-    SPLITVEIL_ASSIGN_OR_RETURN(const bool could_release, HasEvent(*ledger, of.run_id, kReleasesFollow));
-    if (!could_release) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger->Events(of.run_id));
+    if (!HasEvent(events, kReleasesFollow)) {
       continue;
     }
     const bool may_differ = of.label_set == run.label_set && of.data_sha256 != run.data_sha256;
@@ -190,14 +187,17 @@ absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, con
       continue;
     }
     SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<AllRunsRow> counted, ledger->AllRuns(record.run.run_id));
-    SPLITVEIL_ASSIGN_OR_RETURN(bool released, HasReleased(*ledger, record.run.run_id));
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger->Events(record.run.run_id));
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool released, HasReleased(*ledger, record.run.run_id, events));
     // A run that ended before its first answer released nothing, whatever it had planned. One that was killed may have
     // released all of it in the second before: its last rows are lost, but not that it had come so far.
-    SPLITVEIL_ASSIGN_OR_RETURN(const bool could_release, HasEvent(*ledger, record.run.run_id, kReleasesFollow));
-    released = released || (record.finished_at.empty() && could_release);
     LabelRun& run = runs.emplace_back();
     run.run = record.run;
-    run.released = released ? LabelRun::Released::kSomething : LabelRun::Released::kNothing;
+    run.unproved_answers = CountUnprovedAnswers(events);
+    run.released =
+        released || run.unproved_answers > 0 || (record.finished_at.empty() && HasEvent(events, kReleasesFollow))
+            ? LabelRun::Released::kSomething
+            : LabelRun::Released::kNothing;
     SPLITVEIL_ASSIGN_OR_RETURN(run.releases, ledger->LabelReleases(record.run.run_id));
     run.counted = counted;
   }

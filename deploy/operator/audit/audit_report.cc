@@ -76,6 +76,11 @@ std::vector<RunVerdict> JudgeRuns(const std::vector<LedgerRun>& runs, const v1::
                                       : absl::StrCat("what ", all_runs.not_proved,
                                                      " released of the same labels, which nothing proved bounds")));
     }
+    if (const PartyRecords* const label = run.label_party(); label != nullptr) {
+      if (const std::string answers = DescribeUnprovedAnswers(*label); !answers.empty()) {
+        verdict.further_lines.push_back(answers);
+      }
+    }
     if (const std::string lifetime = LifetimeLine(runs, run, all_runs.not_proved.empty() ? all_runs.possible : 1);
         !lifetime.empty()) {
       verdict.further_lines.push_back(lifetime);

@@ -31,6 +31,10 @@ constexpr char kDoubtRemedy[] =
     "Keep runs on unrelated labels in ledgers of their own, and count all runs on the same labels in one privacy "
     "account.";
 
+constexpr char kUnprovedRemedy[] =
+    "Serve outside callers from a model that has learned from noised labels (gaussian_label_dp with "
+    "release_head_predicts), without unproved_answers: what was answered cannot be taken back.";
+
 constexpr char kUnderAssumptions[] = ", only under its assumptions";
 
 // The run bound that the accountant states beside the cumulative attacks at the cut layer, where the noise is added.
@@ -283,6 +287,7 @@ LabelRun LabelRunOf(const LedgerRun& run) {
       of.lost.push_back(event.detail);
     }
   }
+  of.unproved_answers = party.unproved_answers();
   if (const double bound = OwnBound(party); std::isfinite(bound)) {
     // Back to a divergence, which adds up over runs as AUCs do not.
     of.sum_kl = SumKlOfGaussianAuc(bound);
@@ -290,7 +295,8 @@ LabelRun LabelRunOf(const LedgerRun& run) {
   // Noised labels count once a head has learned from them, be its gradients kept back: it may be served, or be where a
   // later run starts.
   const bool has_learned = party.released_nothing() && !party.ended_unanswered() && !party.label_releases.empty();
-  of.released = run.released_nothing() && !has_learned                              ? LabelRun::Released::kNothing
+  of.released = of.unproved_answers > 0                                             ? LabelRun::Released::kSomething
+                : run.released_nothing() && !has_learned                            ? LabelRun::Released::kNothing
                 : has_learned || party.released_steps() > 0 || party.sent_a_slice() ? LabelRun::Released::kSomething
                 : !party.has_event(kReleasesFollow)                                 ? LabelRun::Released::kNothing
                 : party.record.status.empty() || party.record.status == "running"   ? LabelRun::Released::kUnknown
@@ -349,6 +355,7 @@ std::vector<Finding> BoundFindings(const LedgerRun& run, const RunFigures& figur
   if (policy.has_max_step_auc_bound_p95()) {
     findings.push_back(StepBound(run, party, policy.max_step_auc_bound_p95(), policy.require_proved_bound()));
   }
+  const size_t proved = findings.size();
   if (policy.require_proved_bound()) {
     findings.push_back(BoundProved(run, figures, all_runs));
   }
@@ -362,6 +369,17 @@ std::vector<Finding> BoundFindings(const LedgerRun& run, const RunFigures& figur
       findings[i].outcome = Outcome::kMet;
       findings[i].found = kNothingLeft;
       findings[i].where.clear();
+    }
+  }
+  // Whatever bounds the gradients: answers are not in it.
+  if (const std::string answers = DescribeUnprovedAnswers(party); !answers.empty()) {
+    for (size_t i = 0; i < findings.size(); ++i) {
+      if (i < sums || (i == proved && policy.require_proved_bound())) {
+        findings[i].outcome = Outcome::kNotMet;
+        findings[i].found = answers;
+        findings[i].where = "label_party serve";
+        findings[i].remedy = kUnprovedRemedy;
+      }
     }
   }
   if (const ClaimCheckRow* const claim = figures.checked_claim(); claim != nullptr) {

@@ -173,6 +173,11 @@ std::optional<double> PlannedAucBound(const PartyRecords& party) {
   return ComposedAucBound(mu_squared, std::move(epsilons));
 }
 
+std::string DescribeUnprovedAnswers(const PartyRecords& party) {
+  const int64_t answers = party.unproved_answers();
+  return answers == 0 ? "" : absl::StrCat("answers left that no bound covers: at most ", answers);
+}
+
 ModelFigures ModelFiguresOf(const EvaluationRow& row) {
   return {Finite(row.log_loss),          Finite(row.auc),  Finite(row.accuracy),
           Finite(row.calibration_error), Finite(row.rmse), Finite(row.r_squared)};

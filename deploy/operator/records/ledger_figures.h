@@ -23,6 +23,10 @@ RunFigures FiguresOf(const LedgerRun& run);
 // it was killed. nullopt: the method adds none to them.
 std::optional<double> PlannedAucBound(const PartyRecords& party);
 
+// "answers left that no bound covers: at most 17": what `label_party serve` gave outside callers of the run's model
+// (v1.UnprovedAnswers). Empty: none.
+std::string DescribeUnprovedAnswers(const PartyRecords& party);
+
 ModelFigures ModelFiguresOf(const EvaluationRow& row);
 
 // The evaluation of the test split after the epoch that the run keeps; null without one.

@@ -56,6 +56,8 @@ struct PartyRecords {
   // Whether the first batch was answered, of which no step may tell.
   bool sent_a_slice() const { return has_event(kFirstSliceSent); }
   bool has_event(absl::string_view kind) const;
+  // Answers that no bound covers, which `label_party serve` gave outside callers.
+  int64_t unproved_answers() const { return CountUnprovedAnswers(events); }
   // "steps 1 to 750 are no longer in the ledger"; empty where none was removed.
   std::string missing_steps() const;
 };

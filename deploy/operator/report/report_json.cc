@@ -161,6 +161,10 @@ Json DetailsJson(const LedgerRun& run, const std::vector<AttackLeak>& leaks, con
   }
   add(DescribeBaseline(figures));
   add(DescribeModel(run.evaluations()));
+  if (const PartyRecords* const label = run.label_party(); label != nullptr) {
+    const std::string answers = DescribeUnprovedAnswers(*label);
+    add(answers.empty() ? answers : absl::StrCat("Outside callers: ", answers, "."));
+  }
   add(DescribeTask(run.evaluations()));
   return details;
 }

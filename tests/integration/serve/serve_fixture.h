@@ -61,7 +61,8 @@ class ServeTest : public ::testing::Test {
   }
 
   // Starts both parties' splitveil predict, the label party's with --store and these flags.
-  void StartPublication(std::vector<std::string> flags = {}) {
+  void StartPublication(const std::vector<std::string>& flags = {},
+                        const std::vector<std::string>& nonlabel_flags = {}) {
     std::vector<std::string> arguments = {"predict", absl::StrCat("--agreement=", run.folder, "/label_run.textproto"),
                                           absl::StrCat("--config=", run.folder, "/label_party.textproto"),
                                           absl::StrCat("--store=", versions)};
@@ -76,11 +77,10 @@ class ServeTest : public ::testing::Test {
              absl::StrContains(label->Errors(), "this start only finishes it"));
     run.AwaitPort(*label);
     run.WriteNonLabelPartyFiles();
-    nonlabel = std::make_unique<RunningProgram>(
-        "splitveil",
-        std::vector<std::string>{"predict", absl::StrCat("--agreement=", run.folder, "/nonlabel_run.textproto"),
-                                 absl::StrCat("--config=", run.folder, "/nonlabel_party.textproto")},
-        run.folder + "/nonlabel_predict");
+    arguments = {"predict", absl::StrCat("--agreement=", run.folder, "/nonlabel_run.textproto"),
+                 absl::StrCat("--config=", run.folder, "/nonlabel_party.textproto")};
+    arguments.insert(arguments.end(), nonlabel_flags.begin(), nonlabel_flags.end());
+    nonlabel = std::make_unique<RunningProgram>("splitveil", arguments, run.folder + "/nonlabel_predict");
   }
 
   void Publish(const std::vector<std::string>& flags = {}) {

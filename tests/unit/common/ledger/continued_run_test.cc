@@ -53,7 +53,7 @@ TEST_F(ContinuedRunTest, RowsBeyondTheCheckpointAreRecordedAgain) {
     position.set_own_epochs(1);
     position.set_peer_epochs(0);  // Of the first epoch scores might still have come.
     position.set_last_event(*last_event);
-    for (const char* const kind : {"gate_warn", "interrupted", "refused", "disclosed"}) {
+    for (const char* const kind : {"gate_warn", "interrupted", "refused", "disclosed", "unproved_answers"}) {
       ASSERT_TRUE(ledger->RecordEvent(kind, "after the checkpoint").ok());
     }
     ASSERT_TRUE(ledger->Record(AllRunsRow{"account", 8, 0.5}).ok());
@@ -66,7 +66,7 @@ TEST_F(ContinuedRunTest, RowsBeyondTheCheckpointAreRecordedAgain) {
   EXPECT_EQ(Rows(), "0,1,2,3|4|4|4|0|label_party0");
   EXPECT_EQ(Sql("SELECT status, finished_at FROM run"), "running|NULL");
   EXPECT_EQ(Sql("SELECT group_concat(epoch) FROM attribute_leak"), "0");
-  EXPECT_EQ(Sql("SELECT group_concat(kind) FROM event"), "interrupted,refused,disclosed");
+  EXPECT_EQ(Sql("SELECT group_concat(kind) FROM event"), "interrupted,refused,disclosed,unproved_answers");
   EXPECT_TRUE(ledger->Record(AllRunsRow{"account", 8, 0.5}).ok());
   EpochLeakRow late;
   late.observer = "nonlabel_party";

@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/ledger/ledger_reader.h"
 #include "common/storage/sqlite_database.h"
 #include "tests/testing/process/no_threads.h"
 #include "tests/unit/common/ledger/ledger_file.h"
@@ -71,6 +72,60 @@ TEST_F(LedgerTest, AlignmentsThatBeginAtOnceStayWithinTheLimit) {
   EXPECT_EQ(Sql("SELECT DISTINCT program, ids, repeated, left_out FROM alignment"), "align|3|last|2");
   EXPECT_TRUE(RecordAlignment(path_, "run-1", AlignmentRow(), 0).ok());
   EXPECT_EQ(*CountAlignments(path_), kLimit + 1);
+}
+
+// Requests come at once, from more than one process, and a restart forgets nothing.
+TEST_F(LedgerTest, UnprovedAnswersOfADayStayWithinTheLimit) {
+  constexpr int64_t kDaily = 10;
+  for (const char* const run : {"run-1", "run-2"}) {
+    ASSERT_TRUE(Open(run)->Finish("completed").ok());
+  }
+  const auto record = [&](const std::string& run, const std::string& caller, int64_t answers) {
+    return RecordUnprovedAnswers(path_, run, caller, answers, kDaily).code();
+  };
+  std::atomic<int> counted = 0, refused = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
+      const absl::StatusCode code = record(i % 2 == 0 ? "run-1" : "run-2", "shop", 3);
+      ++(code == absl::StatusCode::kOk ? counted : refused);
+      EXPECT_TRUE(code == absl::StatusCode::kOk || code == absl::StatusCode::kResourceExhausted);
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(counted, 3);
+  EXPECT_EQ(record("run-1", "shop", 2), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(record("run-1", "shop", 1), absl::StatusCode::kOk);
+  EXPECT_EQ(record("run-1", "shop", 1), absl::StatusCode::kResourceExhausted);
+  // Others have a count of their own, whatever they are called.
+  EXPECT_EQ(record("run-1", "a to shop", 10), absl::StatusCode::kOk);
+  EXPECT_EQ(record("run-2", "%", 4), absl::StatusCode::kOk);
+  EXPECT_EQ(record("run-2", "%", 6), absl::StatusCode::kOk);
+  EXPECT_EQ(Sql("SELECT detail FROM event WHERE run_id = 'run-2' AND detail LIKE '% to %' AND detail NOT LIKE '%shop'"),
+            "10 to %");  // One row a day.
+  // Of each run by itself, and of yesterday, it is still known; today counts anew.
+  const auto all = [&] {
+    const std::unique_ptr<LedgerReader> reader = *LedgerReader::Open(path_);
+    return CountUnprovedAnswers(*reader->Events("run-1")) + CountUnprovedAnswers(*reader->Events("run-2"));
+  };
+  EXPECT_EQ(all(), 30);
+  Sql("UPDATE event SET at = '2001-02-03T04:05:06.789Z' WHERE detail LIKE '% to shop'");
+  EXPECT_EQ(record("run-1", "shop", 10), absl::StatusCode::kOk);
+  EXPECT_EQ(all(), 40);
+}
+
+TEST_F(LedgerTest, UnprovedAnswersAreCountedInTheRunsLedgerAlone) {
+  EXPECT_EQ(RecordUnprovedAnswers(path_, "run-1", "shop", 1, 10).code(), absl::StatusCode::kNotFound);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  ASSERT_TRUE(Open("run-1")->Finish("completed").ok());
+  EXPECT_EQ(RecordUnprovedAnswers(path_, "run-2", "shop", 1, 10).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Sql("SELECT count(*) FROM event"), "0");
+  // What wrote a text that is no number wrote of an answer.
+  EXPECT_EQ(
+      CountUnprovedAnswers({{"", kUnprovedAnswers, "many"}, {"", kUnprovedAnswers, "-7 to shop"}, {"", "other", "9"}}),
+      2);
 }
 
 TEST_F(LedgerTest, CountingAlignmentsMakesNoLedger) {

@@ -62,10 +62,17 @@ TEST(SplitRuleTest, IsThatOfTheAgreement) {
   agreement.mutable_attribute_audit()->set_marked_fraction(0.2);
   agreement.set_validation_fraction(0.15);
   const SplitRule agreed(agreement), rule("first run", 0.25, 0.2, 0.15);
+  v1::Preprocessing prepared;
+  prepared.set_split_salt("first run");
+  prepared.set_test_fraction(0.25);
+  prepared.set_auxiliary_fraction(0.2);
+  prepared.set_validation_fraction(0.15);
+  const SplitRule of_data(prepared);
   const MarkRule agreed_marks(agreement), marks("first run", 0.2);
   for (size_t i = 0; i < 100; ++i) {
     const std::string id = absl::StrCat("id-", i);
     EXPECT_EQ(agreed.PartOf(id), rule.PartOf(id));
+    EXPECT_EQ(of_data.PartOf(id), rule.PartOf(id));
     EXPECT_EQ(agreed_marks.IsMarked(id), marks.IsMarked(id));
   }
 }

@@ -120,6 +120,14 @@ TEST_F(CallersTest, OutsideNeedsAHeadThatLearnsFromNoisedLabels) {
     protection.GetReflection()->MutableMessage(&protection, methods.field(i));
     EXPECT_EQ(Create(protection).status().code(), absl::StatusCode::kInvalidArgument) << methods.field(i)->name();
   }
+  // Or limits on what nothing bounds.
+  config_.mutable_unproved_answers();
+  EXPECT_TRUE((*Create(protection))->Admit({false, "Bearer 0123456789abcdef", {}})->outside);
+  config_.mutable_callers(0)->clear_outside();
+  EXPECT_EQ(Create(protection).status().message(), "unproved_answers: no caller is outside: remove it, or mark one");
+  config_.mutable_callers(0)->set_outside(true);
+  config_.clear_unproved_answers();
+
   protection.mutable_gaussian_label_dp()->set_sigma(4);
   EXPECT_EQ(Create(protection).status().code(), absl::StatusCode::kInvalidArgument);
   protection.mutable_gaussian_label_dp()->set_release_head_predicts(true);

@@ -133,7 +133,8 @@ class GrpcInferenceTest : public ::testing::Test {
     callers_ = *Callers::Create(config, {});
     queue_ = *RequestQueue::Create({100, absl::ZeroDuration(), 1000}, &metrics_);
     versions_ = std::make_unique<VersionWatch>(ServedVersion::Training(), files_.File("versions"));
-    protocol_ = std::make_unique<OpenInference>("m", versions_.get(), queue_.get(), callers_.get(), &metrics_);
+    protocol_ = std::make_unique<OpenInference>(OpenInference::Options{"m", std::nullopt, ""}, versions_.get(),
+                                                queue_.get(), callers_.get(), &metrics_);
     GrpcInference::Options options;
     options.max_fields = kMaxFields;
     options.request_limit = absl::Seconds(1);

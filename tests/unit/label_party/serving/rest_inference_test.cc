@@ -49,7 +49,8 @@ class RestInferenceTest : public ::testing::Test {
     callers_ = *Callers::Create(config, protection);
     queue_ = *RequestQueue::Create({100, absl::ZeroDuration(), 1000}, &metrics_);
     versions_ = std::make_unique<VersionWatch>(ServedVersion::Training(), files_.File("versions"));
-    protocol_ = std::make_unique<OpenInference>("m", versions_.get(), queue_.get(), callers_.get(), &metrics_);
+    protocol_ = std::make_unique<OpenInference>(OpenInference::Options{"m", std::nullopt, ""}, versions_.get(),
+                                                queue_.get(), callers_.get(), &metrics_);
     Start(absl::Milliseconds(500));
   }
 

@@ -89,6 +89,45 @@ TEST_F(AllRunsCriteriaTest, NoisedLabelsCountAlsoWhereNoGradientWasSent) {
   EXPECT_EQ(Judge("max_run_auc_bound: 0.7").outcome, Outcome::kMet);
 }
 
+// What was answered with a model is in no bound of its gradients.
+TEST_F(AllRunsCriteriaTest, UnprovedAnswersFailWhereAGuaranteeIsAskedFor) {
+  AddFlips(1);
+  const std::string limit = "max_run_auc_bound: 0.76 ", proof = "require_proved_bound: true";
+  EXPECT_EQ(Judge(limit + proof).outcome, Outcome::kMet);
+  EXPECT_EQ(Judge(proof, "bound proved").outcome, Outcome::kMet);
+  std::vector<EventRow>& events = runs_.back().parties.front().events;
+  events.push_back({"2026-01-30T09:30:00.123Z", kUnprovedAnswers, "17 to shop"});
+  events.push_back({"2026-01-31T09:30:00.123Z", kUnprovedAnswers, "4 to shop"});
+  const std::string words = "answers left that no bound covers: at most 21";
+  for (const char* const criterion : {"bound per run", "bound proved"}) {
+    const Finding finding = Judge(limit + proof, criterion);
+    EXPECT_EQ(finding.outcome, Outcome::kNotMet) << criterion;
+    EXPECT_EQ(finding.found, words);
+    EXPECT_THAT(finding.remedy, HasSubstr("release_head_predicts"));
+  }
+  EXPECT_EQ(Judge(limit).outcome, Outcome::kNotMet);
+  EXPECT_THAT(VerdictText(verdicts_), HasSubstr(words));
+  // A policy that asks for none is told.
+  Judge("");
+  EXPECT_TRUE(verdicts_.back().met());
+  EXPECT_THAT(VerdictText(verdicts_), HasSubstr(words));
+  // The partner of a later run on the labels keeps them.
+  AddFlips(0.1);
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.9 " + proof).outcome, Outcome::kOpen);
+  EXPECT_EQ(Judge(proof, "bound proved").outcome, Outcome::kOpen);
+  EXPECT_THAT(verdicts_.back().further_lines.back(), HasSubstr("run run-0 (label_dp(epsilon=1))"));
+}
+
+TEST_F(AllRunsCriteriaTest, UnprovedAnswersCountWhereNoGradientWasSent) {
+  PartyRecords& party = Add("none", 0.5);
+  for (ProtectionRow& row : party.protections) {
+    row.gate = v1::FREEZE_BOTTOM;
+  }
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.7").outcome, Outcome::kMet);
+  runs_.back().parties.front().events.push_back({"", kUnprovedAnswers, "1 to shop"});
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.7").outcome, Outcome::kNotMet);
+}
+
 TEST_F(AllRunsCriteriaTest, ALostAccountDoesNotMakeASecondRunPass) {
   AddGaussian("0123456789", 10, 0.36);
   EXPECT_EQ(Judge("max_run_auc_bound: 0.61").outcome, Outcome::kMet);
