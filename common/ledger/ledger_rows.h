@@ -332,6 +332,9 @@ inline constexpr char kGuessesMissing[] = "attribute_guesses";
 // was put back, which the operator has accepted.
 inline constexpr char kLostByAccount[] = "lost_by_account";
 
+// Kind of the event of a prediction run that stored a version for `label_party serve`: its number.
+inline constexpr char kStoredVersion[] = "stored_version";
+
 // Kind of the event that counts a caller's answers of a day (RecordUnprovedAnswers): "17 to shop".
 inline constexpr char kUnprovedAnswers[] = "unproved_answers";
 // How many a run's events count.

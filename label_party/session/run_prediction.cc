@@ -15,7 +15,9 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 
+#include "common/crypto/digest.h"
 #include "common/process/runtime.h"
+#include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
 #include "common/telemetry/log.h"
@@ -185,9 +187,11 @@ absl::Status RunPrediction::Keep(const std::vector<float>& outputs) {
     LogInfo("predicted ", inputs_.rows.size(), " examples: ", path);
   }
   // Published after the file of predictions: a version that is served is a run that was kept.
-  if (version_ != nullptr) {
+  const bool is_stored = version_ != nullptr;
+  if (is_stored) {
     SPLITVEIL_ASSIGN_OR_RETURN(const int64_t number, version_->Publish());
     version_.reset();
+    SPLITVEIL_RETURN_IF_ERROR(inputs_.ledger->RecordEvent(kStoredVersion, absl::StrCat(number)));
     LogInfo("stored version ", number, " of ", inputs_.rows.size(), " examples in ",
             run_->context.config.versions_path());
   }
@@ -204,7 +208,28 @@ absl::Status RunPrediction::Keep(const std::vector<float>& outputs) {
   std::vector<float> finite = outputs;
   std::replace_if(
       finite.begin(), finite.end(), [](float output) { return !std::isfinite(output); }, 0.0F);
-  return recorder_->RecordEvaluation(/*epoch=*/-1, data.task(), {finite, labels}, /*validation_examples=*/0);
+  SPLITVEIL_RETURN_IF_ERROR(
+      recorder_->RecordEvaluation(/*epoch=*/-1, data.task(), {finite, labels}, /*validation_examples=*/0));
+  return is_stored ? RecordTrainingPart(finite, labels) : absl::OkStatus();
+}
+
+absl::Status RunPrediction::RecordTrainingPart(absl::Span<const float> outputs, absl::Span<const float> labels) {
+  const Dataset& data = *run_->context.data;
+  // Of other data the split does not say what was trained on.
+  if (AsBytes(data.digest()) != inputs_.trained->header().dataset_sha256()) {
+    return absl::OkStatus();
+  }
+  const SplitRule rule(data.preprocessing());
+  const auto width = static_cast<size_t>(data.task().outputs());
+  std::vector<float> trained_outputs, trained_labels;
+  for (size_t i = 0; i < inputs_.rows.size(); ++i) {
+    if (rule.PartOf(data, inputs_.rows[i]) == SplitPart::kTraining) {
+      const absl::Span<const float> of_row = outputs.subspan(i * width, width);
+      trained_outputs.insert(trained_outputs.end(), of_row.begin(), of_row.end());
+      trained_labels.push_back(labels[i]);
+    }
+  }
+  return recorder_->RecordTrainingPart(data.task(), {trained_outputs, trained_labels});
 }
 
 absl::Status RunPrediction::Complete() {

@@ -67,6 +67,8 @@ class RunPrediction final : public RunWork {
   // Into the version, where one is written: it begins with batch 0, again where the stream does.
   absl::Status Store(uint32_t batch, ConstMatrixView activations);
   absl::Status Keep(const std::vector<float>& outputs);
+  // What answers of the stored version on training rows tell of their labels, by `outputs` and `labels` of all rows.
+  absl::Status RecordTrainingPart(absl::Span<const float> outputs, absl::Span<const float> labels);
 
   Run* const run_;
   const Inputs inputs_;

@@ -207,6 +207,11 @@ absl::Status StepRecorder::RecordEvaluation(int64_t epoch, const Task& task, con
   return validation_examples == 0 ? absl::OkStatus() : RecordPart("validation", result_.validations.back(), kept);
 }
 
+absl::Status StepRecorder::RecordTrainingPart(const Task& task, const Predictions& trained) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const TestMetrics metrics, MetricsOf(-1, task, trained));
+  return RecordPart("train", metrics, "");
+}
+
 absl::Status StepRecorder::RecordOwnFeatures(const Task& task, const Predictions& tested) {
   SPLITVEIL_ASSIGN_OR_RETURN(const TestMetrics metrics, MetricsOf(-1, task, tested));
   result_.own_features.push_back(metrics);

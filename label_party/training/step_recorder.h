@@ -134,6 +134,9 @@ class StepRecorder {
   absl::Status RecordEvaluation(int64_t epoch, const Task& task, const Predictions& evaluated,
                                 int64_t validation_examples);
 
+  // What the model's answers tell of the training part.
+  absl::Status RecordTrainingPart(const Task& task, const Predictions& trained);
+
   // What own features alone tell of the test part. Before the first step.
   absl::Status RecordOwnFeatures(const Task& task, const Predictions& tested);
 

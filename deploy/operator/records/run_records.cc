@@ -132,6 +132,30 @@ void NameRuns(std::vector<LedgerRun>& runs) {
   }
 }
 
+// What prediction runs stored belongs to the runs that trained the models.
+void AddVersions(std::vector<LedgerRun>& runs) {
+  for (const LedgerRun& prediction : runs) {
+    const PartyRecords* const party = prediction.label_party();
+    const auto stored = party == nullptr ? std::vector<EventRow>::const_iterator()
+                                         : std::find_if(party->events.begin(), party->events.end(),
+                                                        [](const EventRow& row) { return row.kind == kStoredVersion; });
+    if (party == nullptr || stored == party->events.end()) {
+      continue;
+    }
+    StoredVersionFigures version = {stored->detail, std::nullopt};
+    for (const EvaluationRow& row : party->evaluations) {
+      if (row.split == "train") {
+        version.train = row;
+      }
+    }
+    for (LedgerRun& run : runs) {
+      if (run.run_id() == party->record.run.resumed_from && run.label_party() != nullptr) {
+        run.versions.push_back(version);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 bool IsReleased(const ProtectionRow& row) { return row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT; }
@@ -280,6 +304,7 @@ absl::StatusOr<std::vector<LedgerRun>> ReadRuns(const std::vector<std::string>& 
   std::stable_sort(runs.begin(), runs.end(),
                    [&](const LedgerRun& a, const LedgerRun& b) { return started_at(a) < started_at(b); });
   NameRuns(runs);
+  AddVersions(runs);
   return runs;
 }
 

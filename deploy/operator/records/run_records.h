@@ -66,11 +66,19 @@ struct PartyRecords {
 bool IsReleased(const ProtectionRow& row);
 bool IsReleased(const StepSummaryRow& row);
 
+// A version of the run's model that `label_party serve` may answer with.
+struct StoredVersionFigures {
+  std::string number;
+  // What its answers on training rows tell of their labels; nullopt: not measured.
+  std::optional<EvaluationRow> train;
+};
+
 struct LedgerRun {
   std::vector<PartyRecords> parties;  // One or two; the label party first.
   // For legends: the protection, behind "logistic regression" of a baseline, and the run_id where several runs share
   // it.
   std::string label;
+  std::vector<StoredVersionFigures> versions = {};  // Of its model, in the order in which they were stored.
 
   const std::string& run_id() const { return parties.front().record.run.run_id; }
   // Null where its ledger was not given.

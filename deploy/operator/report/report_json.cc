@@ -161,6 +161,9 @@ Json DetailsJson(const LedgerRun& run, const std::vector<AttackLeak>& leaks, con
   }
   add(DescribeBaseline(figures));
   add(DescribeModel(run.evaluations()));
+  for (const StoredVersionFigures& version : run.versions) {
+    add(DescribeVersion(version));
+  }
   if (const PartyRecords* const label = run.label_party(); label != nullptr) {
     const std::string answers = DescribeUnprovedAnswers(*label);
     add(answers.empty() ? answers : absl::StrCat("Outside callers: ", answers, "."));

@@ -77,6 +77,9 @@ std::string DescribeTask(const std::vector<EvaluationRow>& evaluations);
 // of the test split.
 std::string DescribeModel(const std::vector<EvaluationRow>& evaluations);
 
+// What a caller of `label_party serve` can read of training labels from the answers of this version; one sentence.
+std::string DescribeVersion(const StoredVersionFigures& version);
+
 // A series of thousands of steps as what a screen can show: a smoothed line over faint raw points.
 struct CurvePoint {
   double x = 0, y = 0;

@@ -294,4 +294,16 @@ std::string DescribeModel(const std::vector<EvaluationRow>& evaluations) {
                           : std::string("."));
 }
 
+std::string DescribeVersion(const StoredVersionFigures& version) {
+  const std::string name = absl::StrCat("Served version ", version.number, ": ");
+  const std::optional<double> quality =
+      version.train.has_value() ? ModelFiguresOf(*version.train).quality() : std::nullopt;
+  return quality.has_value()
+             ? absl::StrCat(name, "its answers on the rows that it was trained on have ", QualityName({*version.train}),
+                            " ", AucText(*quality), " against their labels: what a caller could read of them.")
+             : absl::StrCat(name,
+                            "what its answers tell of training labels was not measured, as it was stored with "
+                            "other data than the training's, or these have no labels.");
+}
+
 }  // namespace splitveil

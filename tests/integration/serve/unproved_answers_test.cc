@@ -1,4 +1,5 @@
 // Outside callers of a model that has learned from true labels: which examples are answered, how exactly, how many.
+#include <algorithm>
 #include <cmath>
 #include <gmock/gmock.h>
 #include <openssl/sha.h>
@@ -68,6 +69,36 @@ class UnprovedAnswersTest : public ServeTest {
     return Infer(Request(ids), &response, kShop).error_code();
   }
 };
+
+// Of the labels of the rows that were trained on, by all pairs.
+TEST_F(UnprovedAnswersTest, TheLedgerSaysWhatAnswersTellOfTrainingLabels) {
+  TrainAndPublish();
+  const std::shared_ptr<const Dataset> data = *Dataset::Open(run.folder + "/label_party.data");
+  std::vector<double> positive, negative;
+  for (size_t row = 0; row < data->ids().size(); ++row) {
+    const std::string id(data->ids()[row]);
+    if (predicted.count(id) > 0 && PlaceOf(id) >= 0.2) {
+      (data->labels()[row] == 1 ? positive : negative).push_back(predicted.at(id));
+    }
+  }
+  double ordered = 0;
+  for (const double of_positive : positive) {
+    for (const double of_negative : negative) {
+      ordered += of_positive > of_negative ? 1 : of_positive == of_negative ? 0.5 : 0;
+    }
+  }
+  const std::unique_ptr<LedgerReader> ledger = *LedgerReader::Open(run.ledger("label_party"));
+  const RunRecord prediction = ledger->Runs()->back();
+  std::vector<EvaluationRow> trained = *ledger->Evaluations(prediction.run.run_id);
+  trained.erase(std::remove_if(trained.begin(), trained.end(), [](const auto& row) { return row.split != "train"; }),
+                trained.end());
+  ASSERT_EQ(trained.size(), 1);
+  EXPECT_NEAR(trained[0].auc, ordered / static_cast<double>(positive.size() * negative.size()), 1e-3);
+  EXPECT_EQ(prediction.run.resumed_from, ledger->Runs()->front().run.run_id);
+  const std::vector<EventRow> events = *ledger->Events(prediction.run.run_id);
+  EXPECT_TRUE(std::any_of(events.begin(), events.end(),
+                          [](const EventRow& row) { return row.kind == kStoredVersion && row.detail == "1"; }));
+}
 
 TEST_F(UnprovedAnswersTest, NoExampleThatWasTrainedOnIsAnsweredAndADayIsLimited) {
   TrainAndPublish();

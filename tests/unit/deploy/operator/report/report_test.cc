@@ -118,6 +118,31 @@ TEST_F(ReportTest, APredictionIsNoRun) {
   EXPECT_EQ(Runs()[0]["id"], "predicted");
 }
 
+TEST_F(ReportTest, TellsWhatCallersOfAServedVersionCanRead) {
+  ASSERT_TRUE(WriteLabelPartyLedger(label_party_, run_).ok());
+  for (const char* const number : {"1", "2"}) {
+    RunRow prediction = {std::string("predicted-") + number, "label_party", "", "",
+                         R"({"agreement":{"mode":"PREDICT"}})"};
+    prediction.resumed_from = run_.run_id;
+    const std::unique_ptr<Ledger> ledger = *Ledger::Create(label_party_, prediction);
+    ASSERT_TRUE(ledger->RecordEvent(kStoredVersion, number).ok());
+    ASSERT_TRUE(ledger->Record(EvaluationRow{0, "test", 0.5, 0.75, 0.8, 0.01}).ok());
+    if (number[0] == '1') {  // The other was stored with other data.
+      ASSERT_TRUE(ledger->Record(EvaluationRow{0, "train", 0.5, 0.8125, 0.8, 0.01}).ok());
+    }
+    ASSERT_TRUE(ledger->Finish("completed").ok());
+  }
+  ASSERT_TRUE(RecordUnprovedAnswers(label_party_, run_.run_id, "shop", 7, 10).ok());
+  ASSERT_TRUE(WriteReport({label_party_}, out_).ok());
+  ASSERT_EQ(Runs().size(), 1);
+  const std::string details = Runs()[0]["details"].dump();
+  EXPECT_THAT(details,
+              HasSubstr("Served version 1: its answers on the rows that it was trained on have AUC 0.812 against "
+                        "their labels: what a caller could read of them."));
+  EXPECT_THAT(details, HasSubstr("Served version 2: what its answers tell of training labels was not measured"));
+  EXPECT_THAT(details, HasSubstr("Outside callers: answers left that no bound covers: at most 7."));
+}
+
 TEST_F(ReportTest, HoldsEveryRunLayerAndAttack) {
   PlausibleRun second = run_;
   second.run_id = "run-2";
