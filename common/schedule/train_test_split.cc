@@ -180,4 +180,30 @@ MarkRule::MarkRule(const v1::RunAgreement& agreement)
 
 bool MarkRule::IsMarked(absl::string_view id) const { return end_ > 0 && HashOf(kMarkTag, salt_, id) < end_; }
 
+AttributeExamples AttributeExamplesOf(const v1::RunAgreement& agreement, const Dataset& data,
+                                      absl::Span<const uint32_t> rows, const TrainTestSplit& split, size_t most) {
+  const MarkRule rule(agreement);
+  AttributeExamples examples;
+  examples.test = split.test;
+  examples.auxiliary = split.auxiliary;
+  for (const uint32_t position : split.train) {
+    if (examples.marked.size() > most && examples.unmarked.size() > most) {
+      break;  // No further id is hashed in vain.
+    }
+    // By the id alone, so that both parties and every run mark the same examples.
+    (rule.IsMarked(data.ids()[rows[position]]) ? examples.marked : examples.unmarked).push_back(position);
+  }
+  for (auto* const positions : {&examples.test, &examples.auxiliary, &examples.marked, &examples.unmarked}) {
+    examples.is_sample = examples.is_sample || positions->size() > most;
+    positions->resize(std::min(positions->size(), most));
+  }
+  return examples;
+}
+
+std::string DescribeSample(const AttributeExamples& examples) {
+  return examples.is_sample ? absl::StrCat("of each kind of examples, attacks on attributes keep the first ",
+                                           AttributeExamples::kMost, " in the aligned order")
+                            : "";
+}
+
 }  // namespace splitveil

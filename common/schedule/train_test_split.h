@@ -2,7 +2,9 @@
 #ifndef SPLITVEIL_COMMON_SCHEDULE_TRAIN_TEST_SPLIT_H_
 #define SPLITVEIL_COMMON_SCHEDULE_TRAIN_TEST_SPLIT_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -87,6 +89,29 @@ class MarkRule {
   Digest salt_;
   uint64_t end_;
 };
+
+// The aligned examples of attacks on attributes. Each list strictly ascending, all disjoint.
+struct AttributeExamples {
+  // Of each kind; an accuracy over so many is known to 0.003. All activations of more would fill the memory: 2.6 GB for
+  // 10 million examples at a cut width of 64, in each of the up to 32 epochs that an attack remembers.
+  static constexpr size_t kMost = size_t{1} << 17;
+
+  std::vector<uint32_t> test;
+  std::vector<uint32_t> auxiliary;  // Neither trained on nor tested: the adversary's.
+  std::vector<uint32_t> marked;     // Training examples whose attributes the adversary knows,
+  std::vector<uint32_t> unmarked;   // and all others.
+  bool is_sample = false;           // Whether there are more of any kind.
+};
+
+// The same at both parties: of each kind the first `most` in the aligned order, which depends on neither features nor
+// attributes. `rows` of `data`, as `split` divides them. Thread-safe.
+AttributeExamples AttributeExamplesOf(const v1::RunAgreement& agreement, const Dataset& data,
+                                      absl::Span<const uint32_t> rows, const TrainTestSplit& split,
+                                      size_t most = AttributeExamples::kMost);
+
+// "of each kind of examples, attacks on attributes keep the first 131072 in the aligned order"; empty unless some are
+// left out.
+std::string DescribeSample(const AttributeExamples& examples);
 
 // Whether the parties share enough examples for a run.
 

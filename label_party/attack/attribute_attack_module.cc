@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
+#include <iterator>
 #include <random>
 #include <utility>
 
@@ -15,8 +15,6 @@
 
 namespace splitveil {
 namespace {
-
-constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();
 
 // Rows of a history guessed at once: a row holds up to EpochHistory::kSlots epochs, so all at once would double the
 // memory.
@@ -137,18 +135,12 @@ absl::Status AttributeAttackModule::Build() {
       SPLITVEIL_ASSIGN_OR_RETURN(shadow_, ShadowEncoder::Create(shadow));
     }
   }
-  if (needs_training()) {
-    // Marked examples first: a decoder learns from the first rows and is tried on the rest.
-    training_ranks_.assign(options_.known.front().by_position.size(), kNoRank);
-    uint32_t rank = 0;
-    for (const std::vector<uint32_t>* positions : {&options_.examples.marked, &options_.examples.unmarked}) {
-      for (const uint32_t position : *positions) {
-        if (training_ranks_[position] != kNoRank) {
-          return absl::InvalidArgumentError("marked examples: an example is both marked and unmarked");
-        }
-        training_ranks_[position] = rank++;
-      }
-    }
+  const std::vector<uint32_t>& marked = options_.examples.marked;
+  const std::vector<uint32_t>& unmarked = options_.examples.unmarked;
+  std::vector<uint32_t> both;
+  std::set_intersection(marked.begin(), marked.end(), unmarked.begin(), unmarked.end(), std::back_inserter(both));
+  if (!both.empty()) {
+    return absl::InvalidArgumentError("marked examples: an example is both marked and unmarked");
   }
   // The values are in the attempts now; the rest must not outlive this call.
   options_.known.clear();
@@ -243,6 +235,19 @@ absl::Status AttributeAttackModule::AddAttempt(const AttributeAttackTraits& atta
   return absl::OkStatus();
 }
 
+std::optional<int64_t> AttributeAttackModule::TrainingRankOf(uint32_t position) const {
+  // Marked examples first: a decoder learns from the first rows and is tried on the rest.
+  int64_t before = 0;
+  for (const std::vector<uint32_t>* of : {&options_.examples.marked, &options_.examples.unmarked}) {
+    const auto found = std::lower_bound(of->begin(), of->end(), position);
+    if (found != of->end() && *found == position) {
+      return before + (found - of->begin());
+    }
+    before += static_cast<int64_t>(of->size());
+  }
+  return std::nullopt;
+}
+
 bool AttributeAttackModule::needs_training() const {
   return std::any_of(attempts_.begin(), attempts_.end(),
                      [](const Attempt& attempt) { return attempt.attack.reads_training(); });
@@ -267,16 +272,11 @@ absl::Status AttributeAttackModule::TakeTraining(uint32_t epoch, absl::Span<cons
   }
   SPLITVEIL_RETURN_IF_ERROR(
       CheckRows("training", activations, static_cast<int64_t>(positions.size()), options_.cut_width));
-  // All positions are checked before any row is kept: a refused batch changes nothing.
-  const bool all_train = std::all_of(positions.begin(), positions.end(), [&](uint32_t position) {
-    return position < training_ranks_.size() && training_ranks_[position] != kNoRank;
-  });
-  if (!all_train) {
-    return absl::InvalidArgumentError("training: a position is not one of a training example");
-  }
   for (size_t j = 0; j < positions.size(); ++j) {
     // By rank and not in the order of arrival, so that an example has the same row in every epoch.
-    training_.Set(epoch, training_ranks_[positions[j]], activations.row(static_cast<int64_t>(j)));
+    if (const std::optional<int64_t> rank = TrainingRankOf(positions[j]); rank.has_value()) {
+      training_.Set(epoch, *rank, activations.row(static_cast<int64_t>(j)));
+    }
   }
   Remember(epoch);
   return absl::OkStatus();

@@ -16,6 +16,7 @@
 #include "common/dataset/feature_table.h"
 #include "common/leakage/attribute_leak.h"
 #include "common/matrix/matrix.h"
+#include "common/schedule/train_test_split.h"
 #include "label_party/attack/attribute_decoder.h"
 #include "label_party/attack/shadow_encoder.h"
 
@@ -26,14 +27,6 @@
 #include "splitveil/v1/party.pb.h"
 
 namespace splitveil {
-
-// Which aligned examples are which. Aligned positions, each list strictly ascending, all disjoint.
-struct AttributeExamples {
-  std::vector<uint32_t> test;
-  std::vector<uint32_t> auxiliary;  // Neither trained on nor tested: the adversary's.
-  std::vector<uint32_t> marked;     // Training examples whose attributes the adversary knows,
-  std::vector<uint32_t> unmarked;   // and all others.
-};
 
 // An attribute as the adversary knows it.
 struct KnownAttribute {
@@ -70,10 +63,10 @@ struct AttributeGuess {
 // activations give equal guesses on one machine, also across a checkpoint between two batches of an epoch or after its
 // Guess.
 //
-// Memory: cut_width float32 numbers for each training, test and auxiliary example, of those that an agreed attack
-// reads; with CUMULATIVE_POISON up to EpochHistory::kSlots times as many more for training and test examples. Each
-// checkpoint has all of them but the latest rows of test and auxiliary examples, and holds them in memory once more
-// while it is written. Not thread-safe.
+// Memory: cut_width float32 numbers for each of `examples`, at most AttributeExamples::kMost of a kind, that an agreed
+// attack reads; with CUMULATIVE_POISON up to EpochHistory::kSlots times as many more for training and test examples.
+// Each checkpoint has all of them but the latest rows of test and auxiliary examples, and holds them in memory once
+// more while it is written. Not thread-safe.
 class AttributeAttackModule {
  public:
   struct Options {
@@ -100,8 +93,8 @@ class AttributeAttackModule {
   bool IsDue(uint32_t epoch, bool last) const;
 
   // Rows of a training batch, or of a slice of one, as they were sent: `positions` are their aligned positions,
-  // `activations` [positions, cut_width]. Copies. The first rows of a new epoch drop what was kept of the epoch before.
-  // Errors: InvalidArgument for a wrong shape, or a position that is no training example.
+  // `activations` [positions, cut_width]. Copies the rows of marked and unmarked examples; others are not kept. The
+  // first rows of a new epoch drop what was kept of the epoch before. Errors: InvalidArgument for a wrong shape.
   absl::Status TakeTraining(uint32_t epoch, absl::Span<const uint32_t> positions, ConstMatrixView activations);
   // Rows [first_rank, first_rank + activations.rows()) of the test, or auxiliary, examples. Errors: InvalidArgument for
   // a wrong width, or ranks beyond the last example.
@@ -148,6 +141,8 @@ class AttributeAttackModule {
   explicit AttributeAttackModule(Options options);
 
   absl::Status Build();
+  // Row of training_ of the example at this position; nullopt: it is not kept.
+  std::optional<int64_t> TrainingRankOf(uint32_t position) const;
   absl::Status CheckSources(const AttributeAttackTraits& attack) const;
   absl::Status CheckAttribute(const KnownAttribute& attribute) const;
   absl::Status AddAttempt(const AttributeAttackTraits& attack, const KnownAttribute& attribute, uint64_t seed);
@@ -167,7 +162,6 @@ class AttributeAttackModule {
   Options options_;
   std::vector<Attempt> attempts_;
   std::unique_ptr<ShadowEncoder> shadow_;  // Null if SIMULATOR is not agreed.
-  std::vector<uint32_t> training_ranks_;   // By aligned position: row of training_, or none.
   EpochRows training_;                     // Marked ones, then unmarked ones.
   EpochRows test_;
   EpochRows auxiliary_;

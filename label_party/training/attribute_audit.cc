@@ -14,6 +14,7 @@
 #include "common/leakage/attribute_leak.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
 #include "common/transport/tensor_codec.h"
 
 namespace splitveil {
@@ -32,26 +33,13 @@ std::string NamesOf(const v1::Preprocessing& preprocessing) {
   });
 }
 
-AttributeExamples ExamplesOf(const AttributeAudit::Options& options) {
-  TrainTestSplit split = SplitRule(options.agreement).Split(options.data, options.rows);
-  const MarkRule rule(options.agreement);
-  AttributeExamples examples;
-  for (const uint32_t position : split.train) {
-    // By the id alone, so that both parties and every run mark the same examples.
-    const bool marked = rule.IsMarked(options.data.ids()[options.rows[position]]);
-    (marked ? examples.marked : examples.unmarked).push_back(position);
-  }
-  examples.test = std::move(split.test);
-  examples.auxiliary = std::move(split.auxiliary);
-  return examples;
-}
-
-// Rows of `known` that are neither a training nor a test example of the run; validation ones are as good as strangers.
-std::vector<uint32_t> RowsApart(const AttributeAudit::Options& options, const AttributeExamples& examples,
+// Rows of `known` that are neither a training nor a test example of the run, spread over the table if there are too
+// many; validation ones are as good as strangers.
+std::vector<uint32_t> RowsApart(const AttributeAudit::Options& options, const TrainTestSplit& split,
                                 const RowById& row_by_id) {
   // Features of examples that take part would give the simulator what only the non-label party knows.
   std::vector<bool> taken(static_cast<size_t>(options.known->rows()));
-  for (const auto* positions : {&examples.test, &examples.marked, &examples.unmarked}) {
+  for (const auto* positions : {&split.test, &split.train}) {
     for (const uint32_t position : *positions) {
       if (const auto row = row_by_id.find(options.data.ids()[options.rows[position]]); row != row_by_id.end()) {
         taken[row->second] = true;
@@ -64,6 +52,11 @@ std::vector<uint32_t> RowsApart(const AttributeAudit::Options& options, const At
       apart.push_back(row);
     }
   }
+  const size_t all = apart.size(), kept = std::min(all, AttributeExamples::kMost);
+  for (size_t i = 0; i < kept; ++i) {
+    apart[i] = apart[i * all / kept];
+  }
+  apart.resize(kept);
   return apart;
 }
 
@@ -134,14 +127,18 @@ absl::StatusOr<std::unique_ptr<AttributeAudit>> AttributeAudit::Create(const Opt
   SPLITVEIL_ASSIGN_OR_RETURN(
       module.top_half, TopHalf(options.config.model(), options.agreement.cut_layer(), options.agreement.cut_width()));
   module.cut_width = options.agreement.cut_width();
-  module.examples = ExamplesOf(options);
+  const TrainTestSplit split = SplitRule(options.agreement).Split(options.data, options.rows);
+  module.examples = AttributeExamplesOf(options.agreement, options.data, options.rows, split);
+  if (const std::string sample = DescribeSample(module.examples); !sample.empty()) {
+    LogInfo(sample);
+  }
   RowById row_by_id;
   for (size_t row = 0; row < options.known->ids().size(); ++row) {
     row_by_id.emplace(options.known->ids()[row], static_cast<uint32_t>(row));
   }
   std::vector<uint32_t> feature_rows;
   if (NeedsFeatures(module.audit)) {
-    feature_rows = RowsApart(options, module.examples, row_by_id);
+    feature_rows = RowsApart(options, split, row_by_id);
     module.features = std::make_shared<FeatureTable>(options.known, feature_rows);
   }
   for (const std::string& attribute : module.audit.attributes()) {

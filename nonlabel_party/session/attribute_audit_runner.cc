@@ -56,15 +56,9 @@ AttributeAuditRunner::AttributeAuditRunner(Options options, const Dataset& data,
   if (audit.attacks().empty()) {
     return;
   }
-  auxiliary_ = split.auxiliary;
-  const MarkRule rule(options_.agreement);
-  // The attacks know the attribute of marked examples, so guesses at those would not be a leak.
-  std::vector<uint32_t> unmarked;
-  for (const uint32_t position : split.train) {
-    if (!rule.IsMarked(data.ids()[rows[position]])) {
-      unmarked.push_back(position);
-    }
-  }
+  const AttributeExamples examples = AttributeExamplesOf(options_.agreement, data, rows, split);
+  auxiliary_ = examples.auxiliary;
+  sample_ = DescribeSample(examples);
   const auto columns = static_cast<size_t>(data.preprocessing().attributes_size());
   for (const std::string& attribute : audit.attributes()) {
     const int column = AttributeColumn(data.preprocessing(), attribute);
@@ -78,10 +72,15 @@ AttributeAuditRunner::AttributeAuditRunner(Options options, const Dataset& data,
       return truth;
     };
     // The truth stays at this party; guesses come here, and figures of them do not go back (rule 10).
-    test_truth_.push_back(truth_of(split.test));
-    train_truth_.push_back(truth_of(unmarked));
+    test_truth_.push_back(truth_of(examples.test));
+    // The attacks know the attribute of marked examples, so guesses at those would not be a leak.
+    train_truth_.push_back(truth_of(examples.unmarked));
   }
   data.ReleaseMemory();  // Of the ids and the attributes.
+}
+
+absl::Status AttributeAuditRunner::RecordSample() const {
+  return sample_.empty() ? absl::OkStatus() : options_.ledger->RecordEvent("attribute_sample", sample_);
 }
 
 bool AttributeAuditRunner::IsDue(uint32_t epoch, bool last) const {

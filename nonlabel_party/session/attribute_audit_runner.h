@@ -5,6 +5,7 @@
 
 #include <cereal/access.hpp>
 #include <cstdint>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -48,6 +49,8 @@ class AttributeAuditRunner {
   AttributeAuditRunner(Options options, const Dataset& data, absl::Span<const uint32_t> rows,
                        const TrainTestSplit& split);
 
+  // An event if the attacks keep a sample of the examples alone. Once, of a new run. Errors: the ledger's.
+  absl::Status RecordSample() const;
   // Whether guesses are due after `epoch`, from 0; `last`: no other epoch follows.
   bool IsDue(uint32_t epoch, bool last) const;
   // Sends the activations of the auxiliary examples, if the agreement grants them. Errors: see EmbedExamples; the
@@ -94,6 +97,7 @@ class AttributeAuditRunner {
 
   const Options options_;
   std::vector<uint32_t> auxiliary_;                             // Aligned positions.
+  std::string sample_;                                          // DescribeSample.
   std::vector<int64_t> values_;                                 // Of each agreed attribute.
   std::vector<std::vector<uint8_t>> test_truth_, train_truth_;  // Of each: of the test, the unmarked training examples.
   std::vector<AttributeLeakRow> figures_;                       // One for each attack, attribute and examples.

@@ -174,6 +174,7 @@ absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
                                            *protected_model_, *attribute_audit_, account_));
     return CountReleases(SentPositions(), /*steps=*/std::nullopt);
   }
+  SPLITVEIL_RETURN_IF_ERROR(attribute_audit_->RecordSample());
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, BeginProtection());
   SPLITVEIL_RETURN_IF_ERROR(CountReleases(SentPositions(), steps));
   // So that what has been aligned is not lost.

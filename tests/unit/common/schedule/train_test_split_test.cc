@@ -5,12 +5,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <iterator>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+
+#include "tests/testing/small_table.h"
 
 namespace splitveil {
 namespace {
@@ -204,6 +207,44 @@ TEST(SharedExamplesTest, ALowShareOfTheSmallerTableIsAWarningWithTheLikelyReason
                        ::testing::HasSubstr("leading zeros"), ::testing::HasSubstr("row number")));
   EXPECT_NE(DescribeLowShare({0, 1000, 1000}, 0.2), "");
   EXPECT_EQ(DescribeLowShare({0, 1000, 1000}, 0), "");
+}
+
+TEST(AttributeExamplesTest, AreTheFirstOfEachKindAtBothParties) {
+  testing::SmallTable table;
+  for (size_t i = 0; i < 400; ++i) {
+    table.ids.push_back(absl::StrCat("id-", i));
+    table.numeric.push_back({0});
+  }
+  table.categories.resize(400);
+  const std::shared_ptr<const Dataset> data = table.Store();
+  v1::RunAgreement agreement;
+  agreement.set_split_salt("salt");
+  agreement.set_test_fraction(0.25);
+  agreement.mutable_attribute_audit()->set_auxiliary_fraction(0.2);
+  agreement.mutable_attribute_audit()->set_marked_fraction(0.3);
+  std::vector<uint32_t> rows = Iota(400);
+  std::reverse(rows.begin(), rows.end());  // The aligned order is not that of the table.
+  const TrainTestSplit split = SplitRule(agreement).Split(*data, rows);
+  const AttributeExamples all = AttributeExamplesOf(agreement, *data, rows, split);
+  EXPECT_FALSE(all.is_sample);
+  EXPECT_EQ(DescribeSample(all), "");
+  EXPECT_EQ(all.test, split.test);
+  EXPECT_EQ(all.auxiliary, split.auxiliary);
+  EXPECT_EQ(all.marked.size() + all.unmarked.size(), split.train.size());
+  const MarkRule rule(agreement);
+  for (const uint32_t position : all.marked) {
+    EXPECT_TRUE(rule.IsMarked(absl::StrCat("id-", rows[position])));
+  }
+  const AttributeExamples few = AttributeExamplesOf(agreement, *data, rows, split, /*most=*/20);
+  EXPECT_TRUE(few.is_sample);
+  EXPECT_NE(DescribeSample(few), "");
+  const auto first = [](const std::vector<uint32_t>& positions) {
+    return std::vector<uint32_t>(positions.begin(), positions.begin() + 20);
+  };
+  EXPECT_EQ(few.test, first(all.test));
+  EXPECT_EQ(few.auxiliary, first(all.auxiliary));
+  EXPECT_EQ(few.marked, first(all.marked));
+  EXPECT_EQ(few.unmarked, first(all.unmarked));
 }
 
 }  // namespace

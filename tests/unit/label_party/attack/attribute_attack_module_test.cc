@@ -202,6 +202,32 @@ TEST_F(AttributeAttackModuleTest, AnAttackOfWhichNotAllHasComeMakesNoGuess) {
   EXPECT_THAT(NamesOf(Guess(*module, 3)), ElementsAre("poison sex TRAINING"));
 }
 
+// As of a run with more examples than are kept: those left out come among the others, and change nothing.
+TEST_F(AttributeAttackModuleTest, ExamplesThatAreLeftOutAreNotWaitedForAndNotKept) {
+  const AttributeExamples whole = examples_;
+  const Matrix all = Activations(0).activations;
+  Matrix other = all;
+  for (const auto* positions : {&whole.marked, &whole.unmarked}) {
+    for (const uint32_t position : absl::MakeConstSpan(*positions).subspan(positions->size() / 2)) {
+      other.row(position)[0] = 100;
+    }
+  }
+  options_.examples.marked.resize(whole.marked.size() / 2);
+  options_.examples.unmarked.resize(whole.unmarked.size() / 2);
+  std::vector<std::vector<float>> found;
+  for (const Matrix& activations : {all, other}) {
+    const auto module = Make({v1::POISON});
+    TakeAll(*module, 0, activations);
+    const auto guesses = Guess(*module, 0);
+    ASSERT_EQ(guesses.size(), 2);
+    EXPECT_EQ(guesses[1].scores.rows(), options_.examples.unmarked.size());
+    EXPECT_GT(AccuracyOf(guesses[1].scores, ValuesAt(options_.examples.unmarked)), kRead);
+    const auto scores = ConstMatrixView(guesses[1].scores).values();
+    found.emplace_back(scores.begin(), scores.end());
+  }
+  EXPECT_EQ(found[0], found[1]);
+}
+
 TEST_F(AttributeAttackModuleTest, SaysWhatItNeedsAndWhen) {
   EXPECT_FALSE(Make({})->needs_test());
   EXPECT_FALSE(Make({})->IsDue(0, true));
