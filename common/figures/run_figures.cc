@@ -60,13 +60,13 @@ double StepAucBound(double auc_bound, double sum_kl) {
   return std::isnan(sum_kl) ? auc_bound : std::fmin(auc_bound, GaussianAucBound(sum_kl));
 }
 
-std::optional<double> StepAucBoundP95(std::vector<double> of_steps) {
+std::optional<double> StepAucBoundP95(std::vector<RepeatedValue> of_steps) {
   if (of_steps.empty()) {
     return std::nullopt;
   }
-  for (double& bound : of_steps) {
+  for (RepeatedValue& bound : of_steps) {
     // A step without a bound promises nothing: it counts as the worst, not as missing.
-    bound = std::isnan(bound) ? 1 : bound;
+    bound.value = std::isnan(bound.value) ? 1 : bound.value;
   }
   return NearestRankQuantile(std::move(of_steps), 0.95);
 }

@@ -35,7 +35,7 @@ double StepAucBound(double auc_bound, double sum_kl);
 
 // What the released steps of a run, each by its StepAucBound, may be said to allow: as much as 95% of them (nearest
 // rank), those without a bound as 1. nullopt for no step. The least of them would let one lucky step speak for a run.
-std::optional<double> StepAucBoundP95(std::vector<double> of_steps);
+std::optional<double> StepAucBoundP95(std::vector<RepeatedValue> of_steps);
 
 // What was measured of one attack at one layer.
 struct AucInterval {

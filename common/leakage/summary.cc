@@ -181,6 +181,23 @@ double NearestRankQuantile(std::vector<double> values, double q) {
   return *nth;
 }
 
+double NearestRankQuantile(std::vector<RepeatedValue> values, double q) {
+  std::sort(values.begin(), values.end(),
+            [](const RepeatedValue& a, const RepeatedValue& b) { return a.value < b.value; });
+  int64_t count = 0;
+  for (const RepeatedValue& each : values) {
+    count += each.count;
+  }
+  int64_t left = count == 0 ? 0 : NearestRank(count, q);
+  for (const RepeatedValue& each : values) {
+    left -= each.count;
+    if (left <= 0) {
+      return each.value;
+    }
+  }
+  return 0;
+}
+
 Guessing GuessingOver(double positives, double negatives) {
   if (!(positives > 0) || !(negatives > 0)) {
     return {1, 1};
@@ -197,11 +214,11 @@ StepSeries::StepSeries(std::initializer_list<double> values) {
 }
 
 // NaN counts as 1, the worst: a figure that could not be computed must not make a run look better.
-void StepSeries::Add(double value) {
+void StepSeries::Add(double value, int64_t times) {
   latest_ = std::isnan(value) ? 1 : std::clamp(value, 0.0, 1.0);
-  if (counts_.empty() && values_.size() < kMost) {
-    values_.push_back(latest_);
-    ++size_;
+  if (counts_.empty() && size_ + times <= static_cast<int64_t>(kMost)) {
+    values_.insert(values_.end(), static_cast<size_t>(times), latest_);
+    size_ += times;
     return;
   }
   // From here on bins: a run may have millions of steps, and memory must not grow with them.
@@ -209,20 +226,20 @@ void StepSeries::Add(double value) {
     counts_.resize(kMost);
     size_ = 0;
     for (const double known : values_) {
-      Count(known);
+      Count(known, 1);
     }
     values_ = {};
   }
-  Count(latest_);
+  Count(latest_, times);
 }
 
-void StepSeries::Count(double value) {
-  ++counts_[std::min(static_cast<size_t>(value * kBins), kMost - 1)];
-  ++size_;
+void StepSeries::Count(double value, int64_t times) {
+  counts_[std::min(static_cast<size_t>(value * kBins), kMost - 1)] += times;
+  size_ += times;
   const double leak = InvertedAuc(value);
   const double apart = leak - leak_mean_;  // Welford, Technometrics 1962.
-  leak_mean_ += apart / static_cast<double>(size_);
-  leak_squares_ += apart * (leak - leak_mean_);
+  leak_mean_ += apart * static_cast<double>(times) / static_cast<double>(size_);
+  leak_squares_ += static_cast<double>(times) * apart * (leak - leak_mean_);
 }
 
 double StepSeries::Quantile(double q) const {

@@ -63,6 +63,14 @@ inline constexpr double kNormalQuantile975 = 1.959963984540054;
 // Nearest-rank quantile: the smallest value with at least a share q of the values at or below it. 0 for no values.
 double NearestRankQuantile(std::vector<double> values, double q);
 
+// A value that occurs `count` times.
+struct RepeatedValue {
+  double value = 0;
+  int64_t count = 1;
+};
+// The same of all occurrences.
+double NearestRankQuantile(std::vector<RepeatedValue> values, double q);
+
 // InvertedAuc of a random score over one batch. NaN: not known.
 struct Guessing {
   double mean = std::numeric_limits<double>::quiet_NaN();
@@ -85,8 +93,8 @@ class StepSeries {
   StepSeries() = default;
   StepSeries(std::initializer_list<double> values);
 
-  // One that is no number, or lies outside, counts as the end that is nearest, NaN as 1.
-  void Add(double value);
+  // One that is no number, or lies outside, counts as the end that is nearest, NaN as 1. `times` >= 1.
+  void Add(double value, int64_t times = 1);
 
   int64_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
@@ -107,7 +115,7 @@ class StepSeries {
   }
 
  private:
-  void Count(double value);
+  void Count(double value, int64_t times);
 
   std::vector<double> values_;   // All, or none once they are counted.
   std::vector<int64_t> counts_;  // [kMost], or empty until then.

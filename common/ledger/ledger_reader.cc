@@ -29,49 +29,68 @@ absl::StatusOr<std::optional<Row>> ReadRow(SqliteDatabase& database, const std::
   return rows.empty() ? std::optional<Row>() : rows.front();
 }
 
-int64_t LastSummarised(const std::vector<StepSummaryRow>& summaries) {
-  int64_t last = -1;
-  for (const StepSummaryRow& row : summaries) {
-    last = std::max(last, row.last_step);
-  }
-  return last;
-}
+// Steps that are still in the file, as step_summary has those that are not. By bound, too: a quantile of them is then
+// known to the width of a bin. A figure that is not known counts as the worst: 9e999 is infinite.
+constexpr double kBoundBin = 1.0 / 65536;  // As the next has it.
+constexpr char kStepsInSummary[] = R"sql(
+WITH summarised AS (
+  SELECT step, method, gate, epoch, examples, coalesce(auc_bound, 9e999) AS auc_bound, coalesce(sum_kl, 9e999) AS sum_kl
+  FROM protection LEFT JOIN step USING (run_id, step) WHERE run_id = ?1 AND step > ?2 AND step <= ?3
+  UNION ALL
+  SELECT step, '', '', epoch, examples, 9e999, 9e999 FROM step WHERE run_id = ?1 AND step > ?2 AND step <= ?3 AND
+    NOT EXISTS (SELECT 1 FROM protection WHERE protection.run_id = ?1 AND protection.step = step.step))
+SELECT ?1, method, gate, count(*), min(step), max(step), coalesce(max(epoch), -1), coalesce(sum(examples), 0),
+  nullif(max(auc_bound), 9e999), nullif(max(sum_kl), 9e999), min(step)
+FROM summarised GROUP BY method, gate, CAST(auc_bound * 65536 AS INTEGER)
+)sql";
+
+// The same for privacy_loss_summary. With a single max(), SQLite takes `step` from the row with the maximum.
+constexpr char kLossesInSummary[] = R"sql(
+SELECT ?1, attribute, count(*), nullif(max(coalesce(privacy_loss, 9e999)), 9e999), step
+FROM privacy_loss WHERE run_id = ?1 AND step > ?2 AND step <= ?3 GROUP BY attribute
+)sql";
+
+// What is added up of a series while its rows are read.
+struct LeakSums {
+  LeakSums(const std::string& observer, const std::string& layer, const std::string& attack)
+      : series({observer, layer, attack}) {}
+
+  LeakSeries series;
+  StepSeries aucs;
+  double sum = 0, squares = 0;  // Of the AUCs, inverted.
+};
 
 // The figures of the series, with the steps that were removed of it. For these only sum, squares and the worst AUC are
 // known: the p95 takes the worst for each of them, an upper limit, and p95_at_least takes 0.5, a lower one.
-void Summarise(const LeakSummaryRow& removed, LeakSeries& series) {
-  series.summary = SummarizeLeak(series.aucs);
+LeakSeries Finished(LeakSums sums, const LeakSummaryRow& removed) {
+  sums.series.summary = sums.aucs.LeakOf();
   if (removed.steps == 0) {
-    return;
+    return std::move(sums.series);
   }
-  std::vector<double> at_most(static_cast<size_t>(removed.steps), removed.worst_auc);
-  std::vector<double> at_least(static_cast<size_t>(removed.steps), 0.5);
-  double sum = removed.sum, squares = removed.squares;
-  for (const double auc : series.aucs) {
-    const double leak = InvertedAuc(auc);
-    at_most.push_back(leak);
-    at_least.push_back(leak);
-    sum += leak;
-    squares += leak * leak;
-  }
-  const auto steps = static_cast<int64_t>(at_most.size());
+  StepSeries at_least = sums.aucs;
+  sums.aucs.Add(removed.worst_auc, removed.steps);
+  at_least.Add(0.5, removed.steps);
+  const double sum = removed.sum + sums.sum;
+  const int64_t steps = sums.aucs.size();
   const double mean = sum / static_cast<double>(steps);
-  series.summary = {mean, MeanInterval95(std::max(0.0, squares - sum * mean), steps),
-                    NearestRankQuantile(std::move(at_most), 0.95), steps};
-  series.p95_at_least = NearestRankQuantile(std::move(at_least), 0.95);
+  sums.series.summary = {mean, MeanInterval95(std::max(0.0, removed.squares + sums.squares - sum * mean), steps),
+                         sums.aucs.LeakOf().p95, steps};
+  sums.series.p95_at_least = at_least.LeakOf().p95;
+  return std::move(sums.series);
 }
 
 }  // namespace
 
-LedgerReader::LedgerReader(std::unique_ptr<SqliteDatabase> database) : database_(std::move(database)) {}
+LedgerReader::LedgerReader(std::unique_ptr<SqliteDatabase> database, int64_t most_steps)
+    : database_(std::move(database)), most_steps_(most_steps) {}
 LedgerReader::~LedgerReader() = default;
 
-absl::StatusOr<std::unique_ptr<LedgerReader>> LedgerReader::Open(const std::string& path) {
+absl::StatusOr<std::unique_ptr<LedgerReader>> LedgerReader::Open(const std::string& path, int64_t most_steps) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> connection,
                              SqliteDatabase::Open(path, SqliteDatabase::Mode::kReadOnly));
   // Any program may have written the file, so it is checked before any row is believed.
   SPLITVEIL_RETURN_IF_ERROR(Within(path, CheckSchema(*connection)));
-  return std::unique_ptr<LedgerReader>(new LedgerReader(std::move(connection)));
+  return std::unique_ptr<LedgerReader>(new LedgerReader(std::move(connection), most_steps));
 }
 
 absl::StatusOr<std::vector<RunRecord>> LedgerReader::Runs() {
@@ -93,22 +112,57 @@ absl::StatusOr<std::vector<RunRecord>> LedgerReader::Runs() {
   }
 }
 
+absl::StatusOr<LedgerReader::Summarised> LedgerReader::SummarisedOf(const std::string& run_id) {
+  if (const auto known = summarised_.find(run_id); known != summarised_.end()) {
+    return known->second;
+  }
+  absl::StatusOr<SqliteStatement> found = database_->Prepare(
+      "SELECT coalesce((SELECT max(last_step) FROM step_summary WHERE run_id = ?1), -1), "
+      "coalesce((SELECT max(step) FROM step WHERE run_id = ?1), -1)");
+  SPLITVEIL_RETURN_IF_ERROR(AsDamage(found.status()));
+  SPLITVEIL_RETURN_IF_ERROR(found->Bind(run_id));
+  SPLITVEIL_RETURN_IF_ERROR(found->Next().status());
+  const int64_t in_file = found->Int64(0);
+  return summarised_[run_id] = {in_file, std::max(in_file, found->Int64(1) - most_steps_)};
+}
+
 template <typename Row>
 absl::StatusOr<std::vector<Row>> LedgerReader::ReadSteps(const std::string& run_id, const char* order) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<StepSummaryRow> summaries, StepSummaries(run_id));
-  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<Row> rows, ReadRows<Row>(*database_, run_id, order));
-  const int64_t last = LastSummarised(summaries);
   // A continued run may have recorded steps again that are summarised already: they must not count twice.
-  rows.erase(std::remove_if(rows.begin(), rows.end(), [last](const Row& row) { return row.step <= last; }), rows.end());
-  return rows;
+  SPLITVEIL_ASSIGN_OR_RETURN(const Summarised summarised, SummarisedOf(run_id));
+  return SelectRows<Row>(
+      *database_, absl::StrCat("SELECT * FROM ", Row::kTable, " WHERE run_id = ?1 AND step > ?2 ORDER BY ", order),
+      run_id, summarised.last);
 }
 
 absl::StatusOr<std::vector<StepSummaryRow>> LedgerReader::StepSummaries(const std::string& run_id) {
-  return ReadRows<StepSummaryRow>(*database_, run_id, "first_step, method, gate");
+  SPLITVEIL_ASSIGN_OR_RETURN(const Summarised summarised, SummarisedOf(run_id));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<StepSummaryRow> rows,
+                             ReadRows<StepSummaryRow>(*database_, run_id, "first_step, method, gate"));
+  if (summarised.last > summarised.in_file) {
+    SPLITVEIL_ASSIGN_OR_RETURN(
+        const std::vector<StepSummaryRow> more,
+        SelectRows<StepSummaryRow>(*database_, kStepsInSummary, run_id, summarised.in_file, summarised.last));
+    for (const StepSummaryRow& row : more) {
+      rows.push_back(row);
+      rows.back().least_auc_bound = std::isnan(row.worst_auc_bound) ? 1 : row.worst_auc_bound - kBoundBin;
+    }
+    std::stable_sort(rows.begin(), rows.end(), [](const StepSummaryRow& a, const StepSummaryRow& b) {
+      return std::tie(a.first_step, a.method, a.gate) < std::tie(b.first_step, b.method, b.gate);
+    });
+  }
+  return rows;
 }
 
 absl::StatusOr<std::vector<PrivacyLossSummaryRow>> LedgerReader::PrivacyLossSummaries(const std::string& run_id) {
-  return ReadRows<PrivacyLossSummaryRow>(*database_, run_id, "attribute");
+  SPLITVEIL_ASSIGN_OR_RETURN(const Summarised summarised, SummarisedOf(run_id));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<PrivacyLossSummaryRow> rows,
+                             ReadRows<PrivacyLossSummaryRow>(*database_, run_id, "attribute"));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const std::vector<PrivacyLossSummaryRow> more,
+      SelectRows<PrivacyLossSummaryRow>(*database_, kLossesInSummary, run_id, summarised.in_file, summarised.last));
+  rows.insert(rows.end(), more.begin(), more.end());
+  return rows;
 }
 
 absl::StatusOr<std::vector<LabelReleaseRow>> LedgerReader::LabelReleases(const std::string& run_id) {
@@ -117,6 +171,15 @@ absl::StatusOr<std::vector<LabelReleaseRow>> LedgerReader::LabelReleases(const s
 
 absl::StatusOr<std::vector<StepRow>> LedgerReader::Steps(const std::string& run_id) {
   return ReadSteps<StepRow>(run_id, "step");
+}
+
+absl::StatusOr<std::vector<EpochStepsRow>> LedgerReader::EpochSteps(const std::string& run_id) {
+  return SelectRows<EpochStepsRow>(
+      *database_,
+      "SELECT ?1, epoch, count(*), min(step), max(step), coalesce(sum(examples), 0), coalesce(sum(seconds), 0), "
+      "coalesce(sum(bytes_sent), 0), coalesce(sum(bytes_received), 0) FROM step WHERE run_id = ?1 GROUP BY epoch "
+      "ORDER BY epoch",
+      run_id);
 }
 
 absl::StatusOr<std::vector<StepTimeRow>> LedgerReader::StepTimes(const std::string& run_id) {
@@ -165,32 +228,44 @@ absl::StatusOr<std::optional<ActivationBoundRow>> LedgerReader::ActivationBound(
 
 absl::StatusOr<std::vector<LeakSeries>> LedgerReader::Leaks(const std::string& run_id) {
   constexpr char kOrder[] = "observer, layer <> 'cut', layer, attack";
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<LeakRow> rows,
-                             ReadSteps<LeakRow>(run_id, absl::StrCat(kOrder, ", step").c_str()));
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<LeakSummaryRow> removed,
-                             ReadRows<LeakSummaryRow>(*database_, run_id, kOrder));
+  SPLITVEIL_ASSIGN_OR_RETURN(const Summarised summarised, SummarisedOf(run_id));
   using Key = std::tuple<std::string, bool, std::string, std::string>;  // In kOrder.
   const auto key = [](const auto& of) { return Key(of.observer, of.layer != "cut", of.layer, of.attack); };
-  std::map<Key, LeakSeries> all;
-  for (const LeakRow& row : rows) {
-    LeakSeries& series = all.try_emplace(key(row), LeakSeries{row.observer, row.layer, row.attack}).first->second;
-    // A batch of one class has no AUC; it is a step without a point, not one of 0.5.
-    if (std::isfinite(row.auc)) {
-      series.steps.push_back(row.step);
-      series.aucs.push_back(row.auc);
-    }
-  }
+  std::map<Key, LeakSums> all;
+  const auto sums_of = [&](const auto& row) -> LeakSums& {
+    return all.try_emplace(key(row), row.observer, row.layer, row.attack).first->second;
+  };
+  // Row by row, in the order of the table's key, which is that of steps: a long run has billions of bytes of them.
+  SPLITVEIL_RETURN_IF_ERROR(EachRow<LeakRow>(
+      *database_, "SELECT * FROM leak WHERE run_id = ?1 AND step > ?2 ORDER BY step",
+      [&](const LeakRow& row) {
+        LeakSums& sums = sums_of(row);
+        // A batch of one class has no AUC; it is a step without a point, not one of 0.5.
+        if (!std::isfinite(row.auc)) {
+          return;
+        }
+        const double leak = InvertedAuc(row.auc);
+        sums.aucs.Add(row.auc);
+        sums.sum += leak;
+        sums.squares += leak * leak;
+        if (row.step > summarised.last) {
+          sums.series.steps.push_back(row.step);
+          sums.series.aucs.push_back(row.auc);
+        }
+      },
+      run_id, summarised.in_file));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<LeakSummaryRow> removed,
+                             ReadRows<LeakSummaryRow>(*database_, run_id, kOrder));
   // A series whose steps were all removed exists only as a summary.
   std::map<Key, const LeakSummaryRow*> summaries;
   for (const LeakSummaryRow& row : removed) {
     summaries[key(row)] = &row;
-    all.try_emplace(key(row), LeakSeries{row.observer, row.layer, row.attack});
+    sums_of(row);
   }
   std::vector<LeakSeries> sorted;
-  for (auto& [of, series] : all) {
+  for (auto& [of, sums] : all) {
     const auto found = summaries.find(of);
-    Summarise(found != summaries.end() ? *found->second : LeakSummaryRow(), series);
-    sorted.push_back(std::move(series));
+    sorted.push_back(Finished(std::move(sums), found != summaries.end() ? *found->second : LeakSummaryRow()));
   }
   return sorted;
 }

@@ -95,6 +95,8 @@ struct StepSummaryRow {
   // The largest of any of them; NaN if one has none.
   double worst_auc_bound = 0, worst_sum_kl = 0;
   int64_t worst_step = 0;  // That of worst_auc_bound.
+  // The least AUC bound, as far as it is known: not in the table.
+  double least_auc_bound = 0.5;
 
   static constexpr char kTable[] = "step_summary";
   template <typename Archive>
@@ -103,7 +105,19 @@ struct StepSummaryRow {
             worst_step);
   }
 };
-// The same for the LeakRows with an AUC, each inverted if it is below 0.5.
+// Of the StepRows of an epoch, however many: no table of its own.
+struct EpochStepsRow {
+  int64_t epoch = 0, steps = 0, first_step = 0, last_step = 0, examples = 0;
+  double seconds = 0;
+  int64_t bytes_sent = 0, bytes_received = 0;
+
+  static constexpr char kTable[] = "step";
+  template <typename Archive>
+  void serialize(Archive& archive) {
+    archive(epoch, steps, first_step, last_step, examples, seconds, bytes_sent, bytes_received);
+  }
+};
+// The same as StepSummaryRow for the LeakRows with an AUC, each inverted if it is below 0.5.
 struct LeakSummaryRow {
   std::string observer, layer, attack;
   int64_t steps = 0;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -103,28 +104,44 @@ absl::Status WriteRow(const std::string& run_id, const Row& row, SqliteStatement
   return status;
 }
 
-// The run's rows in the `order` of an ORDER BY clause. Errors: DataLoss for a table that lacks what a ledger of this
-// version has; else as SqliteDatabase.
-template <typename Row>
-absl::StatusOr<std::vector<Row>> ReadRows(SqliteDatabase& database, const std::string& run_id, const char* order) {
-  absl::StatusOr<SqliteStatement> statement =
-      database.Prepare(absl::StrCat("SELECT * FROM ", Row::kTable, " WHERE run_id = ?1 ORDER BY ", order).c_str());
+// Calls `take` with each row that `sql` selects with `values` bound: the columns of the table of `Row`, run_id
+// included. Errors: DataLoss for a table that lacks what a ledger of this version has; else as SqliteDatabase.
+template <typename Row, typename Take, typename... Values>
+absl::Status EachRow(SqliteDatabase& database, const std::string& sql, const Take& take, const Values&... values) {
+  absl::StatusOr<SqliteStatement> statement = database.Prepare(sql.c_str());
   if (!statement.ok()) {
     return AsDamage(statement.status());
   }
   if (statement->columns() != CountColumns<Row>()) {
     return absl::DataLossError(absl::StrCat("table ", Row::kTable, " has ", statement->columns(), " columns"));
   }
-  SPLITVEIL_RETURN_IF_ERROR(statement->Bind(run_id));
-  std::vector<Row> rows;
+  SPLITVEIL_RETURN_IF_ERROR(statement->Bind(values...));
   while (true) {
     SPLITVEIL_ASSIGN_OR_RETURN(const bool more, statement->Next());
     if (!more) {
-      return rows;
+      return absl::OkStatus();
     }
+    Row row;
     ColumnReader reader(*statement);
-    rows.emplace_back().serialize(reader);
+    row.serialize(reader);
+    take(std::move(row));
   }
+}
+
+// All of them.
+template <typename Row, typename... Values>
+absl::StatusOr<std::vector<Row>> SelectRows(SqliteDatabase& database, const std::string& sql, const Values&... values) {
+  std::vector<Row> rows;
+  SPLITVEIL_RETURN_IF_ERROR(EachRow<Row>(
+      database, sql, [&rows](Row row) { rows.push_back(std::move(row)); }, values...));
+  return rows;
+}
+
+// The run's rows in the `order` of an ORDER BY clause. Errors: see EachRow.
+template <typename Row>
+absl::StatusOr<std::vector<Row>> ReadRows(SqliteDatabase& database, const std::string& run_id, const char* order) {
+  return SelectRows<Row>(database, absl::StrCat("SELECT * FROM ", Row::kTable, " WHERE run_id = ?1 ORDER BY ", order),
+                         run_id);
 }
 
 }  // namespace splitveil

@@ -155,23 +155,23 @@ Finding StepBound(const LedgerRun& run, const PartyRecords& party, double limit,
   const auto of = [](double bound) { return std::isfinite(bound) ? bound : 1; };  // No bound is a bound of 1.
   // Two estimates of removed steps, one too high and one too low: where both agree with the limit, the answer is
   // certain.
-  std::vector<double> bounds, at_least;
+  std::vector<RepeatedValue> bounds, at_least;
   for (const StepSummaryRow& row : party.removed_steps) {
     if (IsReleased(row)) {
-      bounds.insert(bounds.end(), static_cast<size_t>(row.steps), of(row.worst_auc_bound));
-      at_least.insert(at_least.end(), static_cast<size_t>(row.steps), 0.5);
+      bounds.push_back({of(row.worst_auc_bound), row.steps});
+      at_least.push_back({row.least_auc_bound, row.steps});
     }
   }
   for (const ProtectionRow& row : party.protections) {
     if (IsReleased(row)) {
-      bounds.push_back(of(row.auc_bound));
-      at_least.push_back(of(row.auc_bound));
+      bounds.push_back({of(row.auc_bound)});
+      at_least.push_back({of(row.auc_bound)});
     }
   }
   Finding finding = NotMeasured("bound of Theorem 1 per step, p95", absl::StrFormat("at most %g", limit),
                                 "not measured: no step recorded", RemedyForLeak(run.protection()));
   if (!bounds.empty()) {
-    finding.where = absl::StrCat("over ", bounds.size(), " steps");
+    finding.where = absl::StrCat("over ", party.released_steps(), " steps");
     const double p95 = NearestRankQuantile(std::move(bounds), 0.95);
     const bool is_assumed = p95 <= limit && !IsBoundProved(run.protection());
     finding.outcome = p95 > limit ? Outcome::kNotMet : is_assumed && require_proof ? Outcome::kOpen : Outcome::kMet;

@@ -83,21 +83,21 @@ std::optional<double> RunAucBound(const PartyRecords& party) {
 
 // What the label party alone knows.
 void AddBounds(const PartyRecords& party, RunFigures& figures) {
-  std::vector<double> steps, theorem_steps;
+  std::vector<RepeatedValue> steps, theorem_steps;
   for (const StepSummaryRow& row : party.removed_steps) {
     if (!row.method.empty()) {
       figures.gate[row.gate] += row.steps;
     }
     if (IsReleased(row)) {  // Which of them had which bound is not known any more: each the worst.
-      steps.insert(steps.end(), static_cast<size_t>(row.steps), StepAucBound(row.worst_auc_bound, row.worst_sum_kl));
-      theorem_steps.insert(theorem_steps.end(), static_cast<size_t>(row.steps), row.worst_auc_bound);
+      steps.push_back({StepAucBound(row.worst_auc_bound, row.worst_sum_kl), row.steps});
+      theorem_steps.push_back({row.worst_auc_bound, row.steps});
     }
   }
   for (const ProtectionRow& row : party.protections) {
     ++figures.gate[row.gate];
     if (IsReleased(row)) {
-      steps.push_back(StepAucBound(row.auc_bound, row.sum_kl));
-      theorem_steps.push_back(row.auc_bound);
+      steps.push_back({StepAucBound(row.auc_bound, row.sum_kl)});
+      theorem_steps.push_back({row.auc_bound});
     }
   }
   if (party.sent_a_slice() && party.released_steps() == 0) {
@@ -379,9 +379,12 @@ std::optional<AttributeRecords> AttributeRecordsOf(const LedgerRun& run) {
   records.bound = party->activation_bound;
   records.threshold = ParameterOf(records.protection, "threshold");
   records.slack = ParameterOf(records.protection, "slack");
+  // The one that is a number.
+  for (const PrivacyLossSummaryRow& row : party->removed_privacy_losses) {
+    records.largest_privacy_loss = std::fmax(records.largest_privacy_loss, row.worst_privacy_loss);
+  }
   for (const PrivacyLossRow& row : party->privacy_losses) {
-    records.largest_privacy_loss =
-        std::fmax(records.largest_privacy_loss, row.privacy_loss);  // The one that is a number.
+    records.largest_privacy_loss = std::fmax(records.largest_privacy_loss, row.privacy_loss);
   }
   return records;
 }

@@ -34,6 +34,7 @@ absl::Status Take(absl::StatusOr<Rows> from, Rows& to) {
 absl::Status ReadRows(LedgerReader& reader, PartyRecords& party) {
   const std::string& run_id = party.record.run.run_id;
   absl::Status status = Take(reader.Steps(run_id), party.steps);
+  status.Update(Take(reader.EpochSteps(run_id), party.epochs));
   status.Update(Take(reader.StepTimes(run_id), party.step_times));
   status.Update(Take(reader.Protections(run_id), party.protections));
   status.Update(Take(reader.Evaluations(run_id), party.evaluations));
@@ -208,7 +209,7 @@ std::string PartyRecords::missing_steps() const {
   for (const StepSummaryRow& row : removed_steps) {
     last = std::max(last, row.last_step);
   }
-  return last < 0 ? "" : absl::StrCat("steps 1 to ", last + 1, " are no longer in the ledger");
+  return last < 0 ? "" : absl::StrCat("of steps 1 to ", last + 1, " only a summary is read");
 }
 
 int64_t PartyRecords::last_released_epoch() const {

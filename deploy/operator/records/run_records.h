@@ -19,6 +19,7 @@ struct PartyRecords {
   std::string ledger_name;  // File name without its folder.
   RunRecord record;
   std::vector<StepRow> steps;
+  std::vector<EpochStepsRow> epochs;
   std::vector<StepTimeRow> step_times;
   std::vector<ProtectionRow> protections;
   std::vector<EvaluationRow> evaluations;
@@ -28,7 +29,8 @@ struct PartyRecords {
   std::vector<AttributeLeakRow> attribute_leaks;
   std::vector<PrivacyLossRow> privacy_losses;
   std::vector<EventRow> events;
-  // Of the steps that PartyCommon.ledger_retained_steps has removed; the rows of steps above are without them.
+  // Of the steps that PartyCommon.ledger_retained_steps has removed, or that are too many (LedgerReader); the rows of
+  // steps above are without them.
   std::vector<StepSummaryRow> removed_steps = {};
   std::vector<PrivacyLossSummaryRow> removed_privacy_losses = {};
   std::vector<LabelReleaseRow> label_releases = {};
@@ -58,7 +60,7 @@ struct PartyRecords {
   bool has_event(absl::string_view kind) const;
   // Answers that no bound covers, which `label_party serve` gave outside callers.
   int64_t unproved_answers() const { return CountUnprovedAnswers(events); }
-  // "steps 1 to 750 are no longer in the ledger"; empty where none was removed.
+  // "of steps 1 to 750 only a summary is read"; empty where none was removed, and there are not too many.
   std::string missing_steps() const;
 };
 
@@ -104,6 +106,7 @@ struct LedgerRun {
     return (first.*rows).empty() ? parties.back().*rows : first.*rows;
   }
   const std::vector<StepRow>& steps() const { return RowsOf(&PartyRecords::steps); }
+  const std::vector<EpochStepsRow>& epochs() const { return RowsOf(&PartyRecords::epochs); }
   const std::vector<StepSummaryRow>& removed_steps() const { return RowsOf(&PartyRecords::removed_steps); }
   const std::vector<ProtectionRow>& protections() const { return RowsOf(&PartyRecords::protections); }
   const std::vector<EvaluationRow>& evaluations() const { return RowsOf(&PartyRecords::evaluations); }

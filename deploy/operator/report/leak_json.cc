@@ -152,8 +152,8 @@ std::vector<ChartedLayer> ChooseCharts(const std::vector<std::vector<AttackLeak>
 Json LeaksJson(const std::vector<AttackLeak>& leaks, const LedgerRun& run, const std::vector<ChartedLayer>& charted,
                const AttackFigure* baseline) {
   std::map<int64_t, int64_t> last_step_of_epoch;
-  for (const StepRow& row : run.steps()) {
-    last_step_of_epoch[row.epoch] = row.step;
+  for (const EpochStepsRow& row : run.epochs()) {
+    last_step_of_epoch[row.epoch] = row.last_step;
   }
   Json all = Json::array();
   for (const AttackLeak& leak : leaks) {

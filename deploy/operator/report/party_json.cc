@@ -31,11 +31,16 @@ struct Fact {
   std::string name, value;
 };
 
-// "release 412 · warn 3".
-template <typename Rows, typename NameOf>
-std::string Counts(const Rows& rows, NameOf name_of) {
+// "release 412 · warn 3": of the steps by themselves, and of those that are summarised.
+template <typename NameOf>
+std::string Counts(const PartyRecords& party, NameOf name_of) {
   std::map<std::string, int64_t> counts;
-  for (const auto& row : rows) {
+  for (const StepSummaryRow& row : party.removed_steps) {
+    if (!row.method.empty()) {
+      counts[name_of(row)] += row.steps;
+    }
+  }
+  for (const ProtectionRow& row : party.protections) {
     ++counts[name_of(row)];
   }
   std::string text;
@@ -80,14 +85,14 @@ std::string Duration(const RunRecord& record) {
 
 std::vector<Fact> RunFacts(const PartyRecords& party) {
   const RunRecord& record = party.record;
-  int64_t examples = 0, sent = 0, received = 0, epochs = 0;
-  double seconds = 0;
-  for (const StepRow& row : party.steps) {
-    examples += row.examples;
-    sent += row.bytes_sent;
-    received += row.bytes_received;
-    epochs = std::max(epochs, row.epoch + 1);
-    seconds += std::isfinite(row.seconds) ? row.seconds : 0;
+  EpochStepsRow all;
+  for (const EpochStepsRow& row : party.epochs) {
+    all.steps += row.steps;
+    all.examples += row.examples;
+    all.bytes_sent += row.bytes_sent;
+    all.bytes_received += row.bytes_received;
+    all.epoch = std::max(all.epoch, row.epoch + 1);
+    all.seconds += row.seconds;
   }
   std::vector<Fact> facts;
   const auto add = [&facts](const char* name, std::string value) {
@@ -104,14 +109,16 @@ std::vector<Fact> RunFacts(const PartyRecords& party) {
   add("Finished", record.finished_at);
   add("Duration", Duration(record));
   add("Agreement SHA-256", record.run.agreement_sha256);
-  add("Steps", absl::StrCat(party.steps.size(), " in ", epochs, epochs == 1 ? " epoch" : " epochs"));
-  add("Examples trained", absl::StrCat(examples));
-  add("Training speed",
-      seconds > 0 ? absl::StrFormat("%.0f examples/s", static_cast<double>(examples) / seconds) : std::string());
-  add("Sent", Bytes(sent));
-  add("Received", Bytes(received));
-  add("Release gate", Counts(party.protections, [](const ProtectionRow& row) { return GateActionName(row.gate); }));
-  add("Protection applied", Counts(party.protections, [](const ProtectionRow& row) { return row.method; }));
+  add("Steps", absl::StrCat(all.steps, " in ", all.epoch, all.epoch == 1 ? " epoch" : " epochs"));
+  add("Charts of steps", party.missing_steps());
+  add("Examples trained", absl::StrCat(all.examples));
+  add("Training speed", all.seconds > 0
+                            ? absl::StrFormat("%.0f examples/s", static_cast<double>(all.examples) / all.seconds)
+                            : std::string());
+  add("Sent", Bytes(all.bytes_sent));
+  add("Received", Bytes(all.bytes_received));
+  add("Release gate", Counts(party, [](const auto& row) { return GateActionName(row.gate); }));
+  add("Protection applied", Counts(party, [](const auto& row) { return row.method; }));
   CollectVersions(Json::parse(record.run.config_json, nullptr, /*allow_exceptions=*/false), "", facts);
   return facts;
 }

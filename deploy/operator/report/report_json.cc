@@ -27,25 +27,20 @@ namespace splitveil {
 namespace {
 
 // Epochs trained after `batches` steps; near a whole epoch, that epoch.
-double EpochsAfter(int64_t batches, const std::vector<StepRow>& steps,
-                   const std::map<int64_t, int64_t>& steps_of_epoch) {
-  const auto after = std::lower_bound(steps.begin(), steps.end(), batches,
-                                      [](const StepRow& row, int64_t value) { return row.step < value; });
-  if (after == steps.begin()) {
+double EpochsAfter(int64_t batches, const std::vector<EpochStepsRow>& of_epochs) {
+  const auto after = std::lower_bound(of_epochs.begin(), of_epochs.end(), batches,
+                                      [](const EpochStepsRow& row, int64_t value) { return row.first_step < value; });
+  if (after == of_epochs.begin()) {
     return 0;
   }
-  const int64_t epoch = (after - 1)->epoch;
-  const auto done = std::count_if(steps.begin(), after, [&](const StepRow& row) { return row.epoch == epoch; });
-  const double epochs =
-      static_cast<double>(epoch) + static_cast<double>(done) / static_cast<double>(steps_of_epoch.at(epoch));
+  const EpochStepsRow& row = *(after - 1);
+  const int64_t done = std::min(batches - row.first_step, row.steps);
+  const double epochs = static_cast<double>(row.epoch) + static_cast<double>(done) / static_cast<double>(row.steps);
   return std::abs(epochs - std::round(epochs)) < 0.05 ? std::round(epochs) : epochs;
 }
 
 Json EvaluationsJson(const LedgerRun& run) {
-  std::map<int64_t, int64_t> steps_of_epoch, ordinal_of_step;
-  for (const StepRow& row : run.steps()) {
-    ++steps_of_epoch[row.epoch];
-  }
+  std::map<int64_t, int64_t> ordinal_of_step;
   for (const EvaluationRow& row : run.evaluations()) {
     ordinal_of_step.emplace(row.step, static_cast<int64_t>(ordinal_of_step.size()) + 1);
   }
@@ -54,8 +49,8 @@ Json EvaluationsJson(const LedgerRun& run) {
     if (row.split == "own_features") {  // No epoch of the model; it stands beside the bound.
       continue;
     }
-    const double epoch = run.steps().empty() ? static_cast<double>(ordinal_of_step.at(row.step))
-                                             : EpochsAfter(row.step, run.steps(), steps_of_epoch);
+    const double epoch =
+        run.epochs().empty() ? static_cast<double>(ordinal_of_step.at(row.step)) : EpochsAfter(row.step, run.epochs());
     evaluations.push_back({{"epoch", NumberJson(epoch)},
                            {"split", row.split},
                            {"log_loss", NumberJson(row.log_loss)},

@@ -199,14 +199,11 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // A run whose steps nearly all allow anything is not held by the one that does not.
 TEST(StatedBoundTest, OneStepWithABoundSpeaksForNoRun) {
-  std::vector<double> steps(40, 1.0);
-  steps[7] = 0.6;
+  std::vector<RepeatedValue> steps = {{1, 39}, {0.6}};
   EXPECT_EQ(StepAucBoundP95(steps), 1);
-  std::vector<double> bounded(40, 0.6);
-  bounded[7] = 0.9;
-  EXPECT_EQ(StepAucBoundP95(bounded), 0.6);
-  bounded[8] = bounded[9] = bounded[10] = kNan;  // More than 5% of the steps, and without a bound.
-  EXPECT_EQ(StepAucBoundP95(bounded), 1);
+  EXPECT_EQ(StepAucBoundP95({{0.6, 39}, {0.9}}), 0.6);
+  // More than 5% of the steps, and without a bound.
+  EXPECT_EQ(StepAucBoundP95({{0.9}, {kNan, 3}, {0.6, 36}}), 1);
   EXPECT_FALSE(StepAucBoundP95({}).has_value());
 }
 

@@ -79,10 +79,10 @@ TEST(NearestRankQuantileTest, IsNotMovedByTheRoundingOfShareTimesCount) {
 }
 
 TEST(NearestRankQuantileTest, StaysInsideForSharesAtAndBeyondTheEnds) {
-  EXPECT_EQ(NearestRankQuantile({3, 1, 2}, 0), 1);
-  EXPECT_EQ(NearestRankQuantile({3, 1, 2}, 1), 3);
-  EXPECT_EQ(NearestRankQuantile({3, 1, 2}, -1), 1);
-  EXPECT_EQ(NearestRankQuantile({3, 1, 2}, 2), 3);
+  EXPECT_EQ(NearestRankQuantile(std::vector<double>{3, 1, 2}, 0), 1);
+  EXPECT_EQ(NearestRankQuantile(std::vector<double>{3, 1, 2}, 1), 3);
+  EXPECT_EQ(NearestRankQuantile(std::vector<double>{3, 1, 2}, -1), 1);
+  EXPECT_EQ(NearestRankQuantile(std::vector<double>{3, 1, 2}, 2), 3);
 }
 
 TEST(ProgressFigureTest, AnAttackThatRanksEveryPairTheWrongWayIsAPerfectOne) {
@@ -91,7 +91,7 @@ TEST(ProgressFigureTest, AnAttackThatRanksEveryPairTheWrongWayIsAPerfectOne) {
   EXPECT_EQ(ProgressFigure("cosine", 0.5), "cosine 0.50");
 }
 
-TEST(NearestRankQuantileTest, IsZeroForNoValues) { EXPECT_EQ(NearestRankQuantile({}, 0.95), 0); }
+TEST(NearestRankQuantileTest, IsZeroForNoValues) { EXPECT_EQ(NearestRankQuantile(std::vector<double>{}, 0.95), 0); }
 
 // The AUC of a random score: ranks drawn without replacement.
 double GuessedAuc(int positives, int negatives, std::mt19937_64& random) {
@@ -173,6 +173,35 @@ StepSeries SeriesOf(const std::vector<double>& values) {
     series.Add(value);
   }
   return series;
+}
+
+TEST(NearestRankQuantileTest, OfRepeatedValuesIsThatOfAllOccurrences) {
+  const std::vector<RepeatedValue> repeated = {{0.7, 3}, {0.5, 40}, {0.9}, {0.6, 56}};
+  std::vector<double> all;
+  for (const RepeatedValue& each : repeated) {
+    all.insert(all.end(), static_cast<size_t>(each.count), each.value);
+  }
+  for (const double q : {0.0, 0.4, 0.41, 0.95, 0.96, 0.961, 0.99, 1.0}) {
+    EXPECT_EQ(NearestRankQuantile(repeated, q), NearestRankQuantile(all, q)) << q;
+  }
+  EXPECT_EQ(NearestRankQuantile(std::vector<RepeatedValue>(), 0.95), 0);
+}
+
+TEST(StepSeriesTest, AValueManyTimesIsThatValueThatOften) {
+  for (const int64_t times : {int64_t{3}, kMost - 1, 3 * kMost}) {
+    StepSeries at_once, one_by_one;
+    for (StepSeries* series : {&at_once, &one_by_one}) {
+      series->Add(0.3);
+      series->Add(0.8);
+    }
+    at_once.Add(0.6, times);
+    for (int64_t i = 0; i < times; ++i) {
+      one_by_one.Add(0.6);
+    }
+    EXPECT_EQ(at_once, one_by_one) << times;
+    EXPECT_NEAR(at_once.LeakOf().mean, one_by_one.LeakOf().mean, 1e-12);
+    EXPECT_NEAR(at_once.LeakOf().mean_ci95, one_by_one.LeakOf().mean_ci95, 1e-12);
+  }
 }
 
 TEST(StepSeriesTest, IsExactForAsManyAsItKeeps) {

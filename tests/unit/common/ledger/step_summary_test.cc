@@ -91,6 +91,65 @@ TEST_F(StepSummaryTest, ASeriesIsOfAllSteps) {
   EXPECT_TRUE(std::isnan(whole.p95_at_least));
 }
 
+// What a run with more steps than are read one by one states is what all of its rows say.
+TEST_F(StepSummaryTest, OfTooManyStepsTheEarlierOnesAreReadAsASummary) {
+  Record(0, 1000, *Open("whole"));
+  const std::unique_ptr<LedgerReader> few = *LedgerReader::Open(path_, /*most_steps=*/150);
+  EXPECT_EQ(few->Steps("whole")->size(), 150);
+  EXPECT_EQ(few->Steps("whole")->front().step, 850);
+  EXPECT_EQ(few->Protections("whole")->size(), 150);
+  EXPECT_EQ(few->PrivacyLosses("whole")->size(), 150);
+  const std::vector<StepSummaryRow> rows = *few->StepSummaries("whole");
+  // Released at 0.6, 0.9 and at no bound; frozen.
+  ASSERT_EQ(rows.size(), 4);
+  int64_t steps = 0, examples = 0;
+  for (const StepSummaryRow& row : rows) {
+    steps += row.steps;
+    examples += row.examples;
+  }
+  EXPECT_EQ(steps, 850);
+  EXPECT_EQ(examples, 8500);
+  EXPECT_EQ(rows[0].worst_auc_bound, 0.6);
+  EXPECT_EQ(rows[0].steps, 498);
+  EXPECT_NEAR(rows[0].least_auc_bound, 0.6, 2e-5);
+  EXPECT_EQ(rows[1].worst_auc_bound, 0.9);
+  EXPECT_EQ(rows[1].first_step, 7);
+  EXPECT_TRUE(std::isnan(rows[2].worst_auc_bound));
+  EXPECT_EQ(rows[2].first_step, 42);
+  EXPECT_EQ(rows[3].method, "frozen");
+  EXPECT_EQ(rows[3].last_step, 849);
+  const std::vector<PrivacyLossSummaryRow> losses = *few->PrivacyLossSummaries("whole");
+  ASSERT_EQ(losses.size(), 1);
+  EXPECT_EQ(losses[0].steps, 850);
+  EXPECT_EQ(losses[0].worst_privacy_loss, 0.4);
+  EXPECT_EQ(losses[0].worst_step, 7);
+  const LeakSeries all = Read()->Leaks("whole")->front(), series = few->Leaks("whole")->front();
+  EXPECT_EQ(series.steps.size(), 135);
+  EXPECT_EQ(series.steps.front(), 851);
+  EXPECT_EQ(series.summary.steps, all.summary.steps);
+  EXPECT_EQ(series.summary.mean, all.summary.mean);
+  EXPECT_EQ(series.summary.p95, all.summary.p95);
+}
+
+TEST_F(StepSummaryTest, StepsAreNeitherLostNorCountedTwiceBetweenBothSummaries) {
+  Record(0, 1000, *OpenTrimmed());  // Up to step 749 removed.
+  const std::unique_ptr<LedgerReader> few = *LedgerReader::Open(path_, /*most_steps=*/50);
+  int64_t steps = static_cast<int64_t>(few->Protections("run-1")->size());
+  EXPECT_EQ(steps, 50);
+  for (const StepSummaryRow& row : *few->StepSummaries("run-1")) {
+    steps += row.steps;
+  }
+  EXPECT_EQ(steps, 1000);
+  EXPECT_EQ(few->Leaks("run-1")->front().summary.steps, 900);
+  const std::vector<EpochStepsRow> epochs = *few->EpochSteps("run-1");  // Of what the file has.
+  ASSERT_EQ(epochs.size(), 3);
+  EXPECT_EQ(epochs[0].epoch, 7);
+  EXPECT_EQ(epochs[0].first_step, 750);
+  EXPECT_EQ(epochs[0].steps, 50);
+  EXPECT_EQ(epochs[2].last_step, 999);
+  EXPECT_EQ(epochs[2].examples, 1000);
+}
+
 // They were released once, and the answers are the same.
 TEST_F(StepSummaryTest, StepsThatAreRecordedAgainCountOnce) {
   Record(0, 1000, *OpenTrimmed());

@@ -92,12 +92,12 @@ TEST_F(RemovedStepsTest, AQuantileThatTheSummaryCannotAnswerIsOpen) {
   Record(1000);
   const Finding bound = Judge("max_step_auc_bound_p95: 0.7", "bound of Theorem 1");
   EXPECT_EQ(bound.outcome, Outcome::kOpen);
-  EXPECT_EQ(bound.found, "not known: steps 1 to 2900 are no longer in the ledger");
+  EXPECT_EQ(bound.found, "not known: of steps 1 to 2900 only a summary is read");
   EXPECT_THAT(bound.remedy, HasSubstr("ledger_retained_steps"));
   EXPECT_EQ(Judge("max_step_auc_bound_p95: 0.95", "bound of Theorem 1").outcome, Outcome::kMet);
   const Finding leak = Judge("max_measured_leak { max_p95: 0.7 }", "p95 AUC");
   EXPECT_EQ(leak.outcome, Outcome::kOpen);
-  EXPECT_EQ(leak.found, "not known: steps 1 to 2900 are no longer in the ledger");
+  EXPECT_EQ(leak.found, "not known: of steps 1 to 2900 only a summary is read");
   EXPECT_EQ(Judge("max_measured_leak { max_p95: 0.96 }", "p95 AUC").outcome, Outcome::kMet);
 }
 
