@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
+#include "common/checkpoint/run_files.h"
 #include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
 #include "common/storage/section_file.h"
@@ -22,7 +23,6 @@ namespace splitveil {
 namespace {
 
 constexpr char kHeader[] = "cached alignment";
-constexpr char kRows[] = "rows";
 
 // The peer and the agreement decide which rows are shared, so all three enter.
 Digest BindingOf(const Dataset& data, const Digest& identities, const v1::RunAgreement& agreement) {
@@ -44,10 +44,10 @@ absl::StatusOr<Kept> Read(const std::string& path, const Dataset& data, const Di
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SectionFile> file,
                              SectionFile::Open(path, SectionFile::Check::kDigest));
   SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view header, file->section(kHeader));
-  SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view rows, file->section(kRows));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<uint32_t> rows, RowsOf(*file));
   Kept kept;
   if (!kept.header.ParseFromArray(header.data(), static_cast<int>(header.size())) ||
-      kept.header.order_sha256().size() != sizeof(Digest) || rows.size() % sizeof(uint32_t) != 0) {
+      kept.header.order_sha256().size() != sizeof(Digest)) {
     return NotKept(path);
   }
   // Bound to data, peer and terms: rows of other data would align the wrong examples.
@@ -56,8 +56,7 @@ absl::StatusOr<Kept> Read(const std::string& path, const Dataset& data, const Di
   }
   std::memcpy(kept.aligned.order_sha256.data(), kept.header.order_sha256().data(), sizeof(Digest));
   kept.aligned.peer_ids = kept.header.peer_ids();
-  kept.aligned.rows.resize(rows.size() / sizeof(uint32_t));
-  std::memcpy(kept.aligned.rows.data(), rows.data(), rows.size());
+  kept.aligned.rows = std::move(rows);
   return AreDistinctRows(kept.aligned.rows, data.rows()) ? absl::StatusOr<Kept>(std::move(kept)) : NotKept(path);
 }
 
@@ -121,10 +120,7 @@ absl::Status AlignmentStore::Keep(const AlignedIds& aligned, const Dataset& data
   header.set_unix_seconds(absl::ToUnixSeconds(now));
   header.set_order_sha256(std::string(AsBytes(aligned.order_sha256)));
   header.set_peer_ids(aligned.peer_ids);
-  return WriteSectionFile(
-      path_,
-      {{kHeader, header.SerializeAsString()},
-       {kRows, {reinterpret_cast<const char*>(aligned.rows.data()), aligned.rows.size() * sizeof(aligned.rows[0])}}});
+  return WriteSectionFile(path_, {{kHeader, header.SerializeAsString()}, RowsSection(aligned.rows)});
 }
 
 std::string AlignmentName(const AlignedIds& aligned) {

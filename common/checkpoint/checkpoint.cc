@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -68,8 +67,8 @@ absl::Status AddSections(const std::string& path, const char* prefix, const Name
 Checkpoint::Checkpoint(std::unique_ptr<SectionFile> file, v1::CheckpointHeader header, absl::string_view progress)
     : file_(std::move(file)), header_(std::move(header)), progress_(progress) {}
 
-absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& path) {
-  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SectionFile> file, SectionFile::Open(path, SectionFile::Check::kDigest));
+absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(const std::string& path, SectionFile::Check check) {
+  SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SectionFile> file, SectionFile::Open(path, check));
   const absl::StatusOr<absl::string_view> bytes = file->section(kHeader);
   v1::CheckpointHeader header;
   if (!bytes.ok() || !header.ParseFromArray(bytes->data(), static_cast<int>(bytes->size()))) {
@@ -97,12 +96,6 @@ absl::Status Checkpoint::Write(const std::string& path, v1::CheckpointHeader hea
   SPLITVEIL_RETURN_IF_ERROR(AddSections(path, kStatePrefix, state, sections, *header.mutable_sections()));
   SPLITVEIL_RETURN_IF_ERROR(AddSections(path, kKeptPrefix, kept, sections, *header.mutable_kept()));
   // After the sections are listed in it.
-  if (header.ByteSizeLong() > std::numeric_limits<int>::max()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path,
-        ": checkpoints hold the shared rows of fewer than about 480 million examples (a header of 2 GiB): train "
-        "without checkpoint_path, or on fewer rows"));
-  }
   const std::string header_bytes = header.SerializeAsString();
   sections[0] = {kHeader, header_bytes};
   sections[1] = {kProgress, progress};

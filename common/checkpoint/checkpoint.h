@@ -24,9 +24,10 @@ namespace splitveil {
 // A checkpoint on disk, mapped into memory. Thread-safe.
 class Checkpoint {
  public:
-  // Reads the whole file once to check its digest. Errors: NotFound; InvalidArgument where it is no checkpoint, is
-  // damaged, or its sections are not those of its header.
-  static absl::StatusOr<std::unique_ptr<Checkpoint>> Open(const std::string& path);
+  // Reads the whole file once to check its digest; with kStructure the header alone. Errors: NotFound; InvalidArgument
+  // where it is no checkpoint, is damaged, or its sections are not those of its header.
+  static absl::StatusOr<std::unique_ptr<Checkpoint>> Open(const std::string& path,
+                                                          SectionFile::Check check = SectionFile::Check::kDigest);
 
   // Writes `path`, replacing what had the name: whole or not at all, readable by its owner alone, for weights tell of
   // what they were trained on. `header`: all but version, sections and kept, which are filled in. Errors:

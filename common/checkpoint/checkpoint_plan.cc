@@ -13,6 +13,7 @@
 #include "google/protobuf/descriptor.h"
 
 #include "common/checkpoint/alignment_cache.h"
+#include "common/checkpoint/run_files.h"
 #include "common/config/agreement.h"
 #include "common/config/message_validator.h"
 #include "common/crypto/digest.h"
@@ -32,19 +33,12 @@ bool ReadDigest(const std::string& bytes, Digest& digest) {
   return true;
 }
 
-}  // namespace
-
-v1::Continuation ToProto(const Continuation& continuation, const v1::RunAgreement& agreement) {
-  v1::Continuation proto;
-  // A run is continued only under the very agreement that it began with.
-  proto.set_agreement_sha256(std::string(AsBytes(AgreementSha256(agreement))));
-  proto.set_joint_seed(std::string(AsBytes(continuation.seed)));
-  proto.set_order_sha256(std::string(AsBytes(continuation.aligned.order_sha256)));
-  proto.set_peer_ids(continuation.aligned.peer_ids);
-  proto.set_in_flight_batches(static_cast<uint32_t>(continuation.in_flight_batches));
-  proto.mutable_aligned_rows()->Add(continuation.aligned.rows.begin(), continuation.aligned.rows.end());
-  return proto;
+absl::Status Malformed(const std::string& path) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": continuation: expected digests and rows of the data: the file is damaged, or from a different version"));
 }
+
+}  // namespace
 
 absl::StatusOr<std::optional<Continuation>> ContinuationOf(const Checkpoint& checkpoint,
                                                            const v1::RunAgreement& agreement, const Dataset& data) {
@@ -63,13 +57,15 @@ absl::StatusOr<std::optional<Continuation>> ContinuationOf(const Checkpoint& che
   // The file is this party's own, but may be damaged or edited: nothing of it is believed.
   if (header.epochs() > static_cast<uint32_t>(agreement.epochs()) || continuation.in_flight_batches < 1 ||
       continuation.in_flight_batches > MostInFlight(agreement) || !ReadDigest(proto.joint_seed(), continuation.seed) ||
-      !ReadDigest(proto.order_sha256(), continuation.aligned.order_sha256) ||
-      !AreDistinctRows(proto.aligned_rows(), static_cast<int64_t>(data.rows()))) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        checkpoint.path(),
-        ": continuation: expected digests and rows of the data: the file is damaged, or from a different version"));
+      !ReadDigest(proto.order_sha256(), continuation.aligned.order_sha256)) {
+    return Malformed(checkpoint.path());
   }
-  continuation.aligned.rows.assign(proto.aligned_rows().begin(), proto.aligned_rows().end());
+  SPLITVEIL_ASSIGN_OR_RETURN(continuation.aligned.rows, ReadAlignedRows(RunFilePath(PathOfLatest(checkpoint.path()),
+                                                                                    kAlignedRows, header.run_id()),
+                                                                        proto.rows_sha256()));
+  if (!AreDistinctRows(continuation.aligned.rows, static_cast<int64_t>(data.rows()))) {
+    return Malformed(checkpoint.path());
+  }
   continuation.aligned.peer_ids = proto.peer_ids();
   return continuation;
 }
@@ -114,6 +110,11 @@ absl::Status Rename(const std::string& from, const std::string& to) {
   return std::rename(from.c_str(), to.c_str()) == 0 || errno == ENOENT
              ? absl::OkStatus()
              : absl::InternalError(absl::StrCat(to, ": cannot be made: ", std::strerror(errno)));
+}
+
+// Of a run that nothing continues. One that stays is removed when the next run begins.
+void RemoveAlignedRows(const std::string& path, const std::string& run_id) {
+  std::remove(RunFilePath(path, kAlignedRows, run_id).c_str());
 }
 
 // Those that are there and good. Errors: that of the latest, where none is.
@@ -174,15 +175,40 @@ absl::Status CheckpointPlan::UseData(const Dataset& data, const v1::RunAgreement
                 initial.end());
   std::vector<std::shared_ptr<const Checkpoint>> continuable;
   for (const std::shared_ptr<const Checkpoint>& checkpoint : unfinished) {
+    // A complete run must not be offered again: its account is closed, and its aligned rows may be gone.
+    if (IsComplete(checkpoint->header().run_id(), unfinished)) {
+      continue;
+    }
     SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<Continuation> continuation,
                                ContinuationOf(*checkpoint, agreement, data));
-    // A complete run must not be offered again: its account is closed.
-    if (continuation.has_value() && !IsComplete(checkpoint->header().run_id(), unfinished)) {
+    if (continuation.has_value()) {
       continuable.push_back(checkpoint);
     }
   }
   unfinished = std::move(continuable);
   facts.set_dataset_sha256(own);
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointPlan::KeepContinuation(const std::string& run_id, const Digest& seed, const AlignedIds& aligned,
+                                              int64_t in_flight_batches, const v1::RunAgreement& agreement) {
+  if (path.empty()) {
+    return absl::OkStatus();
+  }
+  // If a checkpoint cannot be read, the rows of all runs stay. By headers alone: the peer waits meanwhile.
+  if (const auto runs = RunsAt(path, SectionFile::Check::kStructure); runs.ok()) {
+    RemoveOtherRunFiles(path, kAlignedRows, *runs);
+  }
+  // Before the first checkpoint that names it.
+  SPLITVEIL_RETURN_IF_ERROR(WriteAlignedRows(RunFilePath(path, kAlignedRows, run_id), aligned.rows));
+  v1::Continuation& proto = *facts.mutable_continuation();
+  // A run is continued only under the very agreement that it began with.
+  proto.set_agreement_sha256(std::string(AsBytes(AgreementSha256(agreement))));
+  proto.set_joint_seed(std::string(AsBytes(seed)));
+  proto.set_order_sha256(std::string(AsBytes(aligned.order_sha256)));
+  proto.set_peer_ids(aligned.peer_ids);
+  proto.set_in_flight_batches(static_cast<uint32_t>(in_flight_batches));
+  proto.set_rows_sha256(std::string(AsBytes(RowsSha256(aligned.rows))));
   return absl::OkStatus();
 }
 
@@ -196,11 +222,16 @@ absl::Status CheckpointPlan::Write(const v1::CheckpointHeader& place, const Name
   // The new one is whole before an earlier one is touched; whatever happens in between, the latest whole one has one of
   // the three names.
   const std::string fresh = path + ".new";
+  const bool is_complete = !header.has_continuation();
   SPLITVEIL_RETURN_IF_ERROR(Checkpoint::Write(fresh, std::move(header), state, progress, kept));
   SPLITVEIL_RETURN_IF_ERROR(Rename(path + kSuffixes[1], path + kSuffixes[2]));
   SPLITVEIL_RETURN_IF_ERROR(Rename(path, path + kSuffixes[1]));
   SPLITVEIL_RETURN_IF_ERROR(Rename(fresh, path));
-  return SyncFolderOf(path);
+  SPLITVEIL_RETURN_IF_ERROR(SyncFolderOf(path));
+  if (is_complete) {
+    RemoveAlignedRows(path, place.run_id());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckpointPlan::GoBackTo(const Checkpoint& chosen) const {
@@ -230,7 +261,9 @@ absl::Status CheckpointPlan::MarkComplete(const std::string& run_id) const {
   // Without the continuation the file is a model to start from, not a run to resume.
   header.clear_continuation();
   SPLITVEIL_ASSIGN_OR_RETURN(const NamedParameters state, latest->State());
-  return Checkpoint::Write(path, std::move(header), state, latest->progress());
+  SPLITVEIL_RETURN_IF_ERROR(Checkpoint::Write(path, std::move(header), state, latest->progress()));
+  RemoveAlignedRows(path, run_id);
+  return absl::OkStatus();
 }
 
 bool IsComplete(const std::string& run_id, const std::vector<std::shared_ptr<const Checkpoint>>& checkpoints) {
@@ -249,10 +282,10 @@ std::string PathOfLatest(const std::string& checkpoint_path) {
   return checkpoint_path;
 }
 
-absl::StatusOr<std::vector<std::string>> RunsAt(const std::string& path) {
+absl::StatusOr<std::vector<std::string>> RunsAt(const std::string& path, SectionFile::Check check) {
   std::vector<std::string> runs;
   for (const char* const suffix : kSuffixes) {
-    const absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(path + suffix);
+    const absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(path + suffix, check);
     if (checkpoint.ok()) {
       runs.push_back((*checkpoint)->header().run_id());
     } else if (!absl::IsNotFound(checkpoint.status())) {

@@ -34,12 +34,9 @@ struct Continuation {
   int64_t in_flight_batches = 1;
 };
 
-// As a checkpoint keeps it, but for epochs, batches and the place in the ledger.
-v1::Continuation ToProto(const Continuation& continuation, const v1::RunAgreement& agreement);
-
 // nullopt where `checkpoint` is no state of a run of this agreement on this very data that has something left. Not
 // under progressive_validation, whose one prediction comes first. Errors: InvalidArgument where it is, and is
-// malformed.
+// malformed, or the file with its aligned rows (run_files.h) is gone.
 absl::StatusOr<std::optional<Continuation>> ContinuationOf(const Checkpoint& checkpoint,
                                                            const v1::RunAgreement& agreement, const Dataset& data);
 
@@ -65,9 +62,14 @@ struct CheckpointPlan {
   // another row of its embedding.
   absl::Status UseData(const Dataset& data, const v1::RunAgreement& agreement);
 
+  // Has every checkpoint from now on say how run `run_id` goes on: its schedule has `seed`. Writes the file with its
+  // aligned rows, and removes those of runs without a checkpoint. Nothing without `path`. Errors: see WriteSectionFile.
+  absl::Status KeepContinuation(const std::string& run_id, const Digest& seed, const AlignedIds& aligned,
+                                int64_t in_flight_batches, const v1::RunAgreement& agreement);
+
   // Writes `path`; nothing without one. The last three are kept, the earlier ones as PATH.1 and PATH.2: a crash may
   // leave the parties two apart (CheckpointWriter). `place`: run_id, epochs, batches and label_party; the rest are the
-  // facts. Errors: Checkpoint::Write.
+  // facts. Without a continuation, the run's aligned rows are removed. Errors: Checkpoint::Write.
   absl::Status Write(const v1::CheckpointHeader& place, const NamedParameters& state, absl::string_view progress,
                      const NamedParameters& kept = {}) const;
 
@@ -88,7 +90,8 @@ bool IsComplete(const std::string& run_id, const std::vector<std::shared_ptr<con
 std::string PathOfLatest(const std::string& checkpoint_path);
 
 // The runs of the last three checkpoints at `path`. Errors: InvalidArgument where one is no checkpoint, or damaged.
-absl::StatusOr<std::vector<std::string>> RunsAt(const std::string& path);
+absl::StatusOr<std::vector<std::string>> RunsAt(const std::string& path,
+                                                SectionFile::Check check = SectionFile::Check::kDigest);
 
 // The one of this name; null for none.
 std::shared_ptr<const Checkpoint> FindCheckpoint(const std::vector<std::shared_ptr<const Checkpoint>>& checkpoints,

@@ -8,15 +8,11 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
-#include <iterator>
 #include <limits>
-#include <system_error>
 
-#include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/checkpoint/run_files.h"
 #include "common/crypto/sha256.h"
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
@@ -26,8 +22,7 @@ namespace {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "big-endian hosts need byte swaps in release_journal.cc");
 
-constexpr char kSuffix[] = ".answered.";
-constexpr size_t kDigits = 16;  // Of the digest of a run's id.
+constexpr char kKind[] = "answered";
 
 // What is not a number counts as unbounded.
 // std::max would keep the old value against NaN, and the release would count as nothing.
@@ -52,7 +47,7 @@ absl::Status OtherActivations(const std::string& of) {
 }  // namespace
 
 std::string ReleaseJournal::PathOf(const std::string& checkpoint_path, const std::string& run_id) {
-  return absl::StrCat(checkpoint_path, kSuffix, absl::BytesToHexString(AsBytes(Sha256(run_id))).substr(0, kDigits));
+  return RunFilePath(checkpoint_path, kKind, run_id);
 }
 
 absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Open(const std::string& path, int flags) {
@@ -108,34 +103,11 @@ absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Continue(const s
 }
 
 absl::StatusOr<std::vector<std::string>> ReleaseJournal::AllOf(const std::string& checkpoint_path) {
-  // By pattern and not from a list: a journal must be found even if everything else about its run was lost.
-  const std::filesystem::path path = checkpoint_path;
-  const std::string prefix = path.filename().string() + kSuffix;
-  std::error_code error;
-  std::filesystem::directory_iterator files(path.has_parent_path() ? path.parent_path() : ".", error);
-  std::vector<std::string> journals;
-  for (; !error && files != std::filesystem::directory_iterator(); files.increment(error)) {
-    const std::string name = files->path().filename().string();
-    if (absl::StartsWith(name, prefix) && name.size() == prefix.size() + kDigits) {
-      journals.push_back(path.parent_path() / name);
-    }
-  }
-  return error ? absl::StatusOr<std::vector<std::string>>(absl::InternalError(
-                     absl::StrCat(checkpoint_path, ": its folder cannot be read: ", error.message())))
-               : std::move(journals);
+  return RunFiles(checkpoint_path, kKind);
 }
 
 void ReleaseJournal::RemoveOthers(const std::string& checkpoint_path, const std::vector<std::string>& run_ids) {
-  for (const std::string& journal : AllOf(checkpoint_path).value_or(std::vector<std::string>())) {
-    const bool kept = std::any_of(run_ids.begin(), run_ids.end(), [&](const std::string& run_id) {
-      return PathOf(checkpoint_path, run_id) == journal;
-    });
-    std::error_code error;
-    // Best effort: a file that stays is read again and counts.
-    if (!kept) {
-      std::filesystem::remove(journal, error);
-    }
-  }
+  RemoveOtherRunFiles(checkpoint_path, kKind, run_ids);  // A file that stays is read again and counts.
 }
 
 // Settled by a record in the file rather than by removing it: what was released stays readable.

@@ -286,7 +286,7 @@ absl::StatusOr<TrainingInputs> RunOpening::Start(const v1::StartRequest& request
   // Neither party could choose this value: both committed before either revealed (rule 1).
   const JointSeed seed = continued_seed_.value_or(*joint);
   // From here on every checkpoint holds what a continued run needs to skip alignment and seeds.
-  run_->records.KeepContinuation({seed, aligned_, 0, 0, *in_flight});
+  SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(run_->records.KeepContinuation(seed, aligned_, *in_flight)));
   run_->context.status->Update(
       [&](v1::GetStatusResponse& status) { status.set_in_flight_batches(static_cast<uint32_t>(*in_flight)); });
   // Before TakeCheckpoint, which frees the checkpoints that this reads.

@@ -267,10 +267,8 @@ absl::StatusOr<Continuation> RunRecords::TakeContinuation() const {
                                   : absl::StatusOr<Continuation>(absl::InternalError("the run has nothing left"));
 }
 
-void RunRecords::KeepContinuation(const Continuation& continuation) {
-  if (writes_checkpoints()) {
-    *checkpoints_.facts.mutable_continuation() = ToProto(continuation, run_->agreement);
-  }
+absl::Status RunRecords::KeepContinuation(const Digest& seed, const AlignedIds& aligned, int64_t in_flight_batches) {
+  return checkpoints_.KeepContinuation(run_id_, seed, aligned, in_flight_batches, run_->agreement);
 }
 
 absl::StatusOr<double> RunRecords::CountedSumKl() const {

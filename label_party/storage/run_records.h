@@ -74,8 +74,8 @@ class RunRecords {
 
   // What a continued run resumes with. Errors: see ContinuationOf.
   absl::StatusOr<Continuation> TakeContinuation() const;
-  // Goes with every checkpoint.
-  void KeepContinuation(const Continuation& continuation);
+  // Goes with every checkpoint. Errors: see CheckpointPlan::KeepContinuation.
+  absl::Status KeepContinuation(const Digest& seed, const AlignedIds& aligned, int64_t in_flight_batches);
   // The largest divergence of all releases of one example in the runs from whose checkpoints this run may have started,
   // including what they released after their checkpoint. Infinite if unknown; 0 without any. Errors: as
   // ReleaseJournal::LargestSumKl.

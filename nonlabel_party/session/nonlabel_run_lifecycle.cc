@@ -328,10 +328,8 @@ absl::StatusOr<JointSeed> NonLabelRunLifecycle::Start(const std::string& split_s
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(is_continued() ? Answer::kContinued : Answer::kStarted));
   // A resumed run keeps the schedule of its first start; the seeds exchanged just now are not used.
   const JointSeed used = is_continued() ? continuation_->seed : *joint;
-  if (checkpoint_writer_ != nullptr) {
-    *options_.checkpoints.facts.mutable_continuation() =
-        ToProto({used, aligned_, 0, 0, in_flight_batches_}, options_.agreement);
-  }
+  SPLITVEIL_RETURN_IF_ERROR(
+      options_.checkpoints.KeepContinuation(run_id_, used, aligned_, in_flight_batches_, options_.agreement));
   return used;
 }
 

@@ -254,7 +254,7 @@ class UnfinishedCheckpointsTest : public CheckpointPlanTest {
     ASSERT_TRUE(plan.UseData(*data_, agreement_).ok());
     v1::CheckpointHeader place = Place(epochs);
     place.set_run_id(run);
-    *place.mutable_continuation() = ToProto(Continuation{Sha256("seed"), {{0}, Sha256("order"), 1}, 0, 0}, agreement_);
+    ASSERT_TRUE(plan.KeepContinuation(run, Sha256("seed"), AlignedIds{{0}, Sha256("order"), 1}, 1, agreement_).ok());
     ASSERT_TRUE(plan.Write(place, {{"first.bias", {static_cast<float>(epochs)}}}, "gathered").ok());
   }
   // Names, the latest first.

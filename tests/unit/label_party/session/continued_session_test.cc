@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/checkpoint/release_journal.h"
+#include "common/checkpoint/run_files.h"
 #include "common/process/exit_code.h"
 #include "tests/unit/label_party/session/label_session_life_fixture.h"
 #include "tests/unit/nonlabel_party/session/ledger_value.h"
@@ -131,6 +132,8 @@ TEST_F(ContinuedSessionTest, AuxiliaryLabelsAreTheSameWhenTheRunIsContinued) {
     checkpoints.push_back(path_ + ".aside" + name);
     std::filesystem::copy(path_ + name, checkpoints.back());
   }
+  std::filesystem::copy(RunFilePath(path_, kAlignedRows, run_id_),
+                        RunFilePath(path_ + ".aside", kAlignedRows, run_id_));
   for (const std::string& from : checkpoints) {
     session_.reset();  // Broken off: all that is kept is on the disk.
     Continue(from);
