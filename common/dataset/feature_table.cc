@@ -8,11 +8,24 @@
 
 namespace splitveil {
 
-FeatureTable::FeatureTable(std::shared_ptr<const Dataset> dataset, std::vector<uint32_t> rows)
-    : dataset_(std::move(dataset)), rows_(std::move(rows)) {
-  // Once, so that Gather need not check each row of each batch.
-  CheckInvariant(std::all_of(rows_.begin(), rows_.end(), [&](uint32_t row) { return row < dataset_->rows(); }),
+namespace {
+
+// Once, so that Gather need not check each row of each batch.
+void CheckRows(const Dataset& dataset, absl::Span<const uint32_t> rows) {
+  CheckInvariant(std::all_of(rows.begin(), rows.end(), [&](uint32_t row) { return row < dataset.rows(); }),
                  "FeatureTable: every row is one of the dataset");
+}
+
+}  // namespace
+
+FeatureTable::FeatureTable(std::shared_ptr<const Dataset> dataset, std::vector<uint32_t> rows)
+    : dataset_(std::move(dataset)), owned_(std::move(rows)), rows_(owned_) {
+  CheckRows(*dataset_, rows_);
+}
+
+FeatureTable::FeatureTable(std::shared_ptr<const Dataset> dataset, absl::Span<const uint32_t> rows)
+    : dataset_(std::move(dataset)), rows_(rows) {
+  CheckRows(*dataset_, rows_);
 }
 
 FeatureBatch FeatureTable::Gather(absl::Span<const uint32_t> positions) const {

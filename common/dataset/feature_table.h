@@ -19,10 +19,17 @@ struct FeatureBatch;  // common/dataset/features.h
 // The aligned rows of prepared data: position i is row rows[i]. Nothing is copied but the batch asked for. Thread-safe.
 class FeatureTable {
  public:
-  // Every one of `rows` is below dataset->rows().
+  // Every one of `rows` is below dataset->rows(). The first form keeps them; in the second they are not owned, and must
+  // outlive this.
   FeatureTable(std::shared_ptr<const Dataset> dataset, std::vector<uint32_t> rows);
+  FeatureTable(std::shared_ptr<const Dataset> dataset, absl::Span<const uint32_t> rows);
+  FeatureTable(const FeatureTable&) = delete;
+  FeatureTable& operator=(const FeatureTable&) = delete;
 
+  const Dataset& dataset() const { return *dataset_; }
   const FeatureShape& shape() const { return dataset_->features(); }
+  // The dataset's row at `position`, below rows().
+  uint32_t row(uint32_t position) const { return rows_[position]; }
   int64_t rows() const { return static_cast<int64_t>(rows_.size()); }
   // Of the row at `position`, below rows(): a view into the mapped file.
   absl::string_view id(uint32_t position) const { return dataset_->ids()[rows_[position]]; }
@@ -31,7 +38,8 @@ class FeatureTable {
 
  private:
   std::shared_ptr<const Dataset> dataset_;
-  std::vector<uint32_t> rows_;
+  const std::vector<uint32_t> owned_;
+  const absl::Span<const uint32_t> rows_;
 };
 
 }  // namespace splitveil

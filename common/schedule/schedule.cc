@@ -129,7 +129,7 @@ int64_t BatchesPerEpoch(int64_t examples, const ScheduleOptions& options) {
   return std::max<int64_t>(1, examples / options.batch_size + (rest_stands_alone ? 1 : 0));
 }
 
-absl::StatusOr<Schedule> Schedule::Create(const JointSeed& seed, std::vector<uint32_t> train,
+absl::StatusOr<Schedule> Schedule::Create(const JointSeed& seed, absl::Span<const uint32_t> train,
                                           const ScheduleOptions& options) {
   if (options.minimum_batch_size < 1 || options.batch_size < options.minimum_batch_size) {
     return absl::InvalidArgumentError(absl::StrCat("schedule: expected 1 <= minimum_batch_size <= batch_size, found ",
@@ -144,20 +144,40 @@ absl::StatusOr<Schedule> Schedule::Create(const JointSeed& seed, std::vector<uin
   if (std::adjacent_find(train.begin(), train.end(), std::greater_equal<>()) != train.end()) {
     return absl::InvalidArgumentError("schedule: expected strictly ascending training positions");
   }
-  return Schedule(seed, std::move(train), options);
+  return Schedule(seed, train, options);
 }
 
-Schedule::Schedule(const JointSeed& seed, std::vector<uint32_t> train, const ScheduleOptions& options)
-    : seed_(seed), train_(std::move(train)), options_(options) {}
+Schedule::Schedule(const JointSeed& seed, absl::Span<const uint32_t> train, const ScheduleOptions& options)
+    : seed_(seed), trains_(size_t{train.back()} + 1), examples_(static_cast<int64_t>(train.size())), options_(options) {
+  for (const uint32_t position : train) {
+    trains_[position] = true;
+  }
+}
 
-int64_t Schedule::batches_per_epoch() const { return BatchesPerEpoch(static_cast<int64_t>(train_.size()), options_); }
+std::vector<uint32_t> Schedule::positions() const {
+  std::vector<uint32_t> positions;
+  CopyPositions(positions);
+  return positions;
+}
+
+void Schedule::CopyPositions(std::vector<uint32_t>& positions) const {
+  positions.clear();
+  positions.reserve(static_cast<size_t>(examples_));
+  for (size_t position = 0; position < trains_.size(); ++position) {
+    if (trains_[position]) {
+      positions.push_back(static_cast<uint32_t>(position));
+    }
+  }
+}
+
+int64_t Schedule::batches_per_epoch() const { return BatchesPerEpoch(examples_, options_); }
 
 int64_t Schedule::batch_rows(int64_t batch) const {
   CheckInvariant(batch >= 0 && batch < batches_per_epoch(), "Schedule: 0 <= batch < batches_per_epoch");
   if (batch < batches_per_epoch() - 1) {
     return options_.batch_size;
   }
-  return static_cast<int64_t>(train_.size()) - batch * options_.batch_size;
+  return examples_ - batch * options_.batch_size;
 }
 
 absl::Span<const uint32_t> Schedule::BatchRows(uint32_t epoch, int64_t batch) {
@@ -170,7 +190,7 @@ absl::Span<const uint32_t> Schedule::BatchRows(uint32_t epoch, int64_t batch) {
 
 void Schedule::Permute(uint32_t epoch) {
   SeededStream stream = EpochStream(seed_, epoch);
-  permutation_ = train_;
+  CopyPositions(permutation_);  // In place: a second copy would leave a hole of its size in the heap.
   // Fisher-Yates over an unbiased stream: std::shuffle differs between standard libraries, and the parties must agree.
   for (size_t i = permutation_.size(); i > 1; --i) {
     std::swap(permutation_[i - 1], permutation_[stream.UniformBelow(static_cast<uint32_t>(i))]);

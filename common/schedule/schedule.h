@@ -95,17 +95,18 @@ inline bool IsCheckpointStep(int64_t steps, int64_t every) { return every > 0 &&
 int64_t BatchesPerEpoch(int64_t examples, const ScheduleOptions& options);
 
 // Batches of one run. An epoch's order is a Fisher-Yates permutation of the training positions, drawn without bias from
-// the SeededStream under SHA-256(domain tag, seed, epoch); batch b is its b-th slice. Not thread-safe: BatchRows caches
-// the latest epoch's permutation.
+// the SeededStream under SHA-256(domain tag, seed, epoch); batch b is its b-th slice. Memory: 4 bytes a training
+// position and a bit for each aligned one. Not thread-safe: BatchRows caches the latest epoch's permutation.
 class Schedule {
  public:
   // `train`: positions in the aligned order, strictly ascending, as SplitRule gives them. Errors: InvalidArgument
   // where fewer than minimum_batch_size are given, where they do not ascend, or for options out of range.
-  static absl::StatusOr<Schedule> Create(const JointSeed& seed, std::vector<uint32_t> train,
+  static absl::StatusOr<Schedule> Create(const JointSeed& seed, absl::Span<const uint32_t> train,
                                          const ScheduleOptions& options);
 
-  // The training positions, strictly ascending.
-  absl::Span<const uint32_t> positions() const { return train_; }
+  // How many training positions there are, and a copy of them, strictly ascending.
+  int64_t examples() const { return examples_; }
+  std::vector<uint32_t> positions() const;
   int64_t batches_per_epoch() const;
   // Rows of batch `batch`. Aborts unless 0 <= batch < batches_per_epoch(): what a peer asks for is checked before.
   int64_t batch_rows(int64_t batch) const;
@@ -114,12 +115,14 @@ class Schedule {
   absl::Span<const uint32_t> BatchRows(uint32_t epoch, int64_t batch);
 
  private:
-  Schedule(const JointSeed& seed, std::vector<uint32_t> train, const ScheduleOptions& options);
+  Schedule(const JointSeed& seed, absl::Span<const uint32_t> train, const ScheduleOptions& options);
 
+  void CopyPositions(std::vector<uint32_t>& positions) const;
   void Permute(uint32_t epoch);
 
   JointSeed seed_;
-  std::vector<uint32_t> train_;
+  std::vector<bool> trains_;  // By aligned position.
+  int64_t examples_;
   ScheduleOptions options_;
   int64_t cached_epoch_ = -1;
   std::vector<uint32_t> permutation_;

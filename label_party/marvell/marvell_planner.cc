@@ -214,7 +214,9 @@ absl::StatusOr<std::vector<double>> PlanRunBudget(const v1::GradientProtection::
   }
   // If noise may be raised at the end, a share is kept back: half of what remains must stay usable.
   const bool more_to_come = budget.when_spent() == v1::RAISE_NOISE;
-  const double spendable = SpendableSumKl(budget) * (1 - kSolverShare) * (more_to_come ? kPlannedShare : 1.0);
+  // What is counted must stay below the limit, too: without room for its rounding, the last release would be refused.
+  const double room = kSolverShare + kSumRounding * budget.planned_epochs();
+  const double spendable = SpendableSumKl(budget) * std::max(0.0, 1 - room) * (more_to_come ? kPlannedShare : 1.0);
   const double unit = spendable / std::accumulate(shares.begin(), shares.end(), 0.0);
   for (double& share : shares) {
     share *= unit;

@@ -76,6 +76,9 @@ inline constexpr double kSafetyShare = 0.06;
 // The share of a limit by which targets stay below it: what the solvers may miss them by.
 inline constexpr double kSolverShare = 1e-9;
 
+// The share by which one release at most rounds up the sum of what its examples were released at (LeakageAccountant).
+inline constexpr double kSumRounding = 0x1p-23;
+
 // The largest divergence of all releases of an example together, in nats, at which an adversary that
 // accumulates them has an AUC of at most `max_run_auc_bound` for Gaussian classes: K = 2 Phi^-1(max_run_auc_bound)^2,
 // GaussianAucBound inverted. GaussianAucBound of the result is at most max_run_auc_bound, to the last bit. 0 at 0.5 and
@@ -87,11 +90,11 @@ double SumKlForRunAuc(double max_run_auc_bound);
 double SpendableSumKl(const v1::GradientProtection::RunBudget& budget);
 
 // What an example may be released at in each planned epoch: sum_kl[e] = K' noise_growth_per_epoch^-e / sum over f of
-// noise_growth_per_epoch^-f, with K' = SpendableSumKl less kSolverShare, and 7/8 of that if releases after the plan
-// get half of what is left. An example is in at most one batch per epoch, so that the plan spends at most K'. Errors:
-// InvalidArgument, with field, expected and found, for max_run_auc_bound outside (0.5, 1), planned_epochs below 1 (0 is
-// to be filled in, see FillPlannedEpochs), noise_growth_per_epoch that is not positive and finite or leaves an epoch
-// less than 1e-9 nats, and when_spent not set to one of its values. Thread-safe.
+// noise_growth_per_epoch^-f, with K' = SpendableSumKl less kSolverShare and kSumRounding an epoch, and 7/8 of that if
+// releases after the plan get half of what is left. An example is in at most one batch per epoch, so that the plan
+// spends at most K'. Errors: InvalidArgument, with field, expected and found, for max_run_auc_bound outside (0.5, 1),
+// planned_epochs below 1 (0 is to be filled in, see FillPlannedEpochs), noise_growth_per_epoch that is not positive and
+// finite or leaves an epoch less than 1e-9 nats, and when_spent not set to one of its values. Thread-safe.
 absl::StatusOr<std::vector<double>> PlanRunBudget(const v1::GradientProtection::RunBudget& budget);
 
 }  // namespace splitveil

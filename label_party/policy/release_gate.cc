@@ -204,8 +204,18 @@ bool ReleaseGate::can_block() const {
 }
 
 // By the most exposed example: a promise on the mean would be none to the person it is about.
+namespace {
+
+// A sum may be too large by a hair, never too small.
+float RoundedUp(double sum_kl) {
+  const auto rounded = static_cast<float>(sum_kl);
+  return rounded < sum_kl ? std::nextafter(rounded, std::numeric_limits<float>::infinity()) : rounded;
+}
+
+}  // namespace
+
 double LeakageAccountant::MaxOf(absl::Span<const uint32_t> positions) const {
-  double largest = 0;
+  float largest = 0;
   for (uint32_t position : positions) {
     largest = std::max(largest, sum_kls_[position]);
   }
@@ -215,18 +225,20 @@ double LeakageAccountant::MaxOf(absl::Span<const uint32_t> positions) const {
 double LeakageAccountant::Release(absl::Span<const uint32_t> positions, double sum_kl) {
   for (uint32_t position : positions) {
     // Divergences of independent releases add (chain rule), so the sum bounds an adversary that has kept all of them.
-    sum_kls_[position] += Known(sum_kl);
-    max_sum_kl_ = std::max(max_sum_kl_, sum_kls_[position]);
+    sum_kls_[position] = RoundedUp(sum_kls_[position] + Known(sum_kl));
+    max_sum_kl_ = std::max(max_sum_kl_, double{sum_kls_[position]});
   }
   return max_sum_kl_;
 }
 
 double LeakageAccountant::ReleaseOfRun(absl::Span<const uint32_t> positions, double run_sum_kl) {
+  const double known = Known(run_sum_kl);
   for (uint32_t position : positions) {
     // The largest, not the sum: the figure stands for all releases of the run.
-    sum_kls_[position] = std::max(sum_kls_[position], Known(run_sum_kl));
-    max_sum_kl_ = std::max(max_sum_kl_, sum_kls_[position]);
+    sum_kls_[position] = std::max(sum_kls_[position], RoundedUp(known));
   }
+  // As it was stated, for it may be a limit that the run just keeps.
+  max_sum_kl_ = std::max(max_sum_kl_, positions.empty() ? 0 : known);
   return max_sum_kl_;
 }
 

@@ -46,10 +46,10 @@ struct GateDecision {
 // treats it as exceeding.
 //
 // Raising noise: for the step's bound, to where it is met; for a run's limit, to half of what the batch's most exposed
-// example was released, so that the limit is never reached; for the measured leak and the worst case, to half the
-// divergence. With the measured leak the level depends on the draw, which the divergence does not tell; it is that of
-// the level itself. If that is not above zero, or the batch has been raised kMaxRaises times, the bottom model is
-// frozen. Thread-safe.
+// example was released, so that the limit is never reached before what is left is lost in the rounding of sums, after
+// some 20 such releases (LeakageAccountant); for the measured leak and the worst case, to half the divergence. With the
+// measured leak the level depends on the draw, which the divergence does not tell; it is that of the level itself. If
+// that is not above zero, or the batch has been raised kMaxRaises times, the bottom model is frozen. Thread-safe.
 class ReleaseGate {
  public:
   static constexpr int kMaxRaises = 16;
@@ -92,8 +92,9 @@ class ReleaseGate {
 // Adds the symmetrised KL divergences of the releases of each example. The noise of different releases is independent,
 // so the divergence of their joint distribution is the sum; Theorem 1 (AucBound) and the Gaussian AUC hold on it. That
 // the classes are Gaussian with the solved moments is the model's assumption, not a fact about the data. A release
-// without a known divergence (NaN, infinite) makes the sum of its examples infinite. Not thread-safe. 8 bytes per
-// example.
+// without a known divergence (NaN, infinite) makes the sum of its examples infinite. 4 bytes an example: each release
+// rounds its sum up to a float, by at most kSumRounding of it (marvell_planner.h), so that it is never too small. Not
+// thread-safe.
 class LeakageAccountant {
  public:
   // `examples`: aligned examples of the run.
@@ -117,7 +118,7 @@ class LeakageAccountant {
     archive(sum_kls_, max_sum_kl_);
   }
 
-  std::vector<double> sum_kls_;  // By aligned position.
+  std::vector<float> sum_kls_;  // By aligned position.
   double max_sum_kl_ = 0;
 };
 

@@ -11,30 +11,17 @@
 #include "common/crypto/label_noise.h"
 
 namespace splitveil {
-namespace {
-
-template <typename Value>
-std::vector<Value> Selected(const std::vector<Value>& values, absl::Span<const uint32_t> positions) {
-  std::vector<Value> selected;
-  selected.reserve(positions.size());
-  for (const uint32_t position : positions) {
-    selected.push_back(values[position]);
-  }
-  return selected;
-}
-
-}  // namespace
 
 BatchSource::BatchSource(TrainingData data, const Options& options) : data_(std::move(data)), options_(options) {
   if (!options_.keeps_targets) {
     return;
   }
   const auto outputs = static_cast<size_t>(data_.task.outputs());
-  const absl::Span<const uint32_t> positions = training_positions();
+  const std::vector<uint32_t> positions = training_positions();
   // One draw for the whole run: kept, it costs a float per example; drawn again in every epoch, it costs the time of a
   // batch.
-  const std::vector<float> drawn = DrawTargets(/*epoch=*/0, positions, Selected(data_.labels, positions));
-  kept_targets_.assign(outputs * data_.labels.size(), std::numeric_limits<float>::quiet_NaN());
+  const std::vector<float> drawn = DrawTargets(/*epoch=*/0, positions, data_.LabelsAt(positions));
+  kept_targets_.assign(outputs * static_cast<size_t>(examples()), std::numeric_limits<float>::quiet_NaN());
   for (size_t i = 0; i < positions.size(); ++i) {
     std::copy_n(&drawn[outputs * i], outputs, &kept_targets_[outputs * positions[i]]);
   }
@@ -52,7 +39,7 @@ LocalBatch BatchSource::Gather(uint32_t epoch, uint32_t batch, absl::Span<const 
   for (const RowRange& rows : own.cuts.Computed(options_.needs_whole_batch)) {
     own.features.push_back(data_.features->Gather(positions.subspan(rows.first, rows.rows)));
   }
-  own.labels = Selected(data_.labels, positions);
+  own.labels = data_.LabelsAt(positions);
   if (data_.targets != nullptr) {
     own.target_noise = data_.targets->target_noise(epoch);
     own.targets = TargetsOf(own);
@@ -94,7 +81,7 @@ void BatchSource::AddCandidates(ReleasedBatch& batch) const {
   }
   // Leak figures need two sides: for several classes, or numbers, the true label and one other candidate.
   for (const uint32_t position : batch.positions) {
-    const float label = data_.labels[position];
+    const float label = data_.LabelAt(position);
     batch.candidates.push_back(CandidatesOf(data_.task, label, position));
     batch.is_higher.push_back(label == batch.candidates.back().high ? 1 : 0);
   }
@@ -134,10 +121,13 @@ FeatureBatch BatchSource::TestFeatures(uint32_t batch) const {
   return data_.features->Gather(absl::MakeConstSpan(data_.test).subspan(first, static_cast<size_t>(test_rows(batch))));
 }
 
-std::vector<float> BatchSource::TestLabels() const { return Selected(data_.labels, data_.test); }
-
 std::vector<uint8_t> BatchSource::AuditedLabelsOf(absl::Span<const uint32_t> positions) const {
-  return Selected(data_.audited_labels, positions);
+  std::vector<uint8_t> labels;
+  labels.reserve(positions.size());
+  for (const uint32_t position : positions) {
+    labels.push_back(data_.audited.Of(data_.LabelAt(position)));
+  }
+  return labels;
 }
 
 }  // namespace splitveil

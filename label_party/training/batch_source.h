@@ -60,7 +60,7 @@ class BatchSource {
   int64_t batches_per_epoch() const { return data_.schedule.batches_per_epoch(); }
   int64_t batch_rows(int64_t batch) const { return data_.schedule.batch_rows(batch); }
   // Aligned examples.
-  int64_t examples() const { return static_cast<int64_t>(data_.labels.size()); }
+  int64_t examples() const { return data_.features->rows(); }
 
   // Those that are evaluated, of both parts.
   int64_t test_examples() const { return static_cast<int64_t>(data_.test.size()); }
@@ -69,11 +69,12 @@ class BatchSource {
   // Rows of test batch `batch`: batch_size, the last one fewer, none after that.
   int64_t test_rows(uint32_t batch) const;
   FeatureBatch TestFeatures(uint32_t batch) const;
-  std::vector<float> TestLabels() const;
+  std::vector<float> TestLabels() const { return data_.LabelsAt(data_.test); }
   const Task& task() const { return data_.task; }
 
-  // The training examples: aligned positions, ascending.
-  absl::Span<const uint32_t> training_positions() const { return data_.schedule.positions(); }
+  // The training examples: how many, and a copy of their aligned positions, ascending.
+  int64_t training_examples() const { return data_.schedule.examples(); }
+  std::vector<uint32_t> training_positions() const { return data_.schedule.positions(); }
   std::vector<uint8_t> AuditedLabelsOf(absl::Span<const uint32_t> positions) const;
 
  private:

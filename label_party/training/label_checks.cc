@@ -11,6 +11,7 @@
 #include "common/dataset/label_variety.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
+#include "common/storage/file_system.h"
 #include "label_party/protection/protection_factory.h"
 
 namespace splitveil {
@@ -19,7 +20,15 @@ float LabelOf(const Dataset& data, uint32_t row) {
   if (!data.has_labels()) {
     return 0;
   }
-  return data.task().kind == Task::Kind::kRegression ? data.targets()[row] : static_cast<float>(data.labels()[row]);
+  if (data.task().kind == Task::Kind::kRegression) {
+    return data.targets()[row];
+  }
+  const uint8_t label = data.labels()[row];
+  // Read where the file is mapped, long after it was checked: a class that is none would be an index past the end.
+  if (label >= data.task().classes) {
+    EndForChangedFile(data.path());
+  }
+  return static_cast<float>(label);
 }
 
 absl::Status CheckTaskOf(const v1::RunAgreement& agreement, const Dataset& data, const v1::LabelPartyConfig& config) {

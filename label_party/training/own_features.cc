@@ -33,8 +33,7 @@ absl::StatusOr<std::vector<float>> TrainAndPredict(const TopModelOptions& option
                                                    int64_t batch_size, int64_t epochs) {
   // The very head of the run on activations of zero: what it reaches is what the own columns say without the peer.
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<TopModel> model, TopModel::Create(options));
-  const absl::Span<const uint32_t> training = data.schedule.positions();
-  std::vector<uint32_t> positions(training.begin(), training.end());
+  std::vector<uint32_t> positions = data.schedule.positions();
   std::mt19937_64 order(options.seed);
   const int64_t passes = std::clamp<int64_t>(static_cast<int64_t>(kMostRows / positions.size()), 1, epochs);
   for (int64_t pass = 0; pass < passes; ++pass) {
@@ -42,12 +41,8 @@ absl::StatusOr<std::vector<float>> TrainAndPredict(const TopModelOptions& option
     positions.resize(std::min(positions.size(), kMostRows));
     SPLITVEIL_RETURN_IF_ERROR(EachBatch(
         data, positions, batch_size, [&](absl::Span<const uint32_t> batch, const FeatureBatch& own) -> absl::Status {
-          std::vector<float> labels;
-          for (const uint32_t position : batch) {
-            labels.push_back(data.labels[position]);
-          }
           const Matrix zeros(static_cast<int64_t>(batch.size()), options.cut_width);
-          SPLITVEIL_RETURN_IF_ERROR(model->ForwardBackward(zeros, own, labels, {}).status());
+          SPLITVEIL_RETURN_IF_ERROR(model->ForwardBackward(zeros, own, data.LabelsAt(batch), {}).status());
           return model->Update();
         }));
   }

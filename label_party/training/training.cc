@@ -76,7 +76,7 @@ NoisedExamples ExamplesAt(const TrainingData& data, absl::Span<const uint32_t> p
   examples.labels.reserve(positions.size());
   for (const uint32_t position : positions) {
     examples.rows.push_back(NoiseRow::OfId(data.features->id(position)));
-    examples.labels.push_back(data.labels[position]);
+    examples.labels.push_back(data.LabelAt(position));
   }
   return examples;
 }
@@ -101,8 +101,8 @@ absl::Status BeginWithBaseRates(const TrainingInputs& inputs, const TrainingData
       data.targets->target_noise(0) == 0) {
     return absl::OkStatus();
   }
-  const absl::Span<const uint32_t> all = data.schedule.positions();
-  const absl::Span<const uint32_t> positions = all.first(std::min(all.size(), kMostBaseRateTargets));
+  std::vector<uint32_t> positions = data.schedule.positions();
+  positions.resize(std::min(positions.size(), kMostBaseRateTargets));
   const NoisedExamples noised = ExamplesAt(data, positions);
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> targets,
                              data.targets->TrainingTargets(noised.rows, noised.labels, /*epoch=*/0));
@@ -159,7 +159,7 @@ absl::Status BoundAllRuns(const std::optional<AccountedReleases>& accounted, int
 
 // On the disk before anything is released: by the account's row a later run tells an older copy of it, and of a run
 // that was killed the event says whether it had come so far.
-absl::Status RecordWhatFollows(const TrainingInputs& inputs, size_t examples) {
+absl::Status RecordWhatFollows(const TrainingInputs& inputs, int64_t examples) {
   SPLITVEIL_RETURN_IF_ERROR(inputs.ledger->RecordEvent(kReleasesFollow, absl::StrCat(examples, " examples")));
   if (!inputs.planned.counted) {
     return inputs.ledger->Commit();
@@ -257,10 +257,7 @@ absl::Status TestOwnFeatures(const TrainingInputs& inputs, const TrainingData& d
   if (!outputs.has_value()) {
     return absl::OkStatus();
   }
-  std::vector<float> labels;
-  for (const uint32_t position : TestedPositions(data)) {
-    labels.push_back(data.labels[position]);
-  }
+  const std::vector<float> labels = data.LabelsAt(TestedPositions(data));
   StepRecorder recorder(result, /*batches_per_epoch=*/1, inputs.ledger);
   SPLITVEIL_RETURN_IF_ERROR(recorder.RecordOwnFeatures(data.task, {*outputs, labels}));
   result.own_features = recorder.result().own_features;
@@ -314,8 +311,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   earlier = EarlierReleases(std::move(earlier), accounted);
   training.privacy_account = earlier.privacy_account;
   RunResult beginnings = Beginnings(inputs, earlier.cumulative_sum_kl, accounted);
-  SPLITVEIL_RETURN_IF_ERROR(
-      BoundAllRuns(accounted, static_cast<int64_t>(data.schedule.positions().size()), inputs, beginnings));
+  SPLITVEIL_RETURN_IF_ERROR(BoundAllRuns(accounted, data.schedule.examples(), inputs, beginnings));
   SPLITVEIL_RETURN_IF_ERROR(TestOwnFeatures(inputs, data, beginnings));
   BatchSource::Options source;
   source.batch_size = agreement.batch_size();
@@ -344,7 +340,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
                                       training.model.get(), training.recorder.get());
   training.order = std::make_unique<TrainingOrder>(OrderOf(inputs, *training.source));
   SPLITVEIL_ASSIGN_OR_RETURN(training.attribute_audit, MakeAttributeAudit(inputs));
-  SPLITVEIL_RETURN_IF_ERROR(RecordWhatFollows(inputs, training.source->training_positions().size()));
+  SPLITVEIL_RETURN_IF_ERROR(RecordWhatFollows(inputs, training.source->training_examples()));
   // Last, when all parts exist: progress is restored into them, and the run's first events are in the ledger already.
   if (inputs.is_continued) {
     SPLITVEIL_RETURN_IF_ERROR(training.Restore(inputs.resumed->progress(), *inputs.auditor));
@@ -379,8 +375,7 @@ CompletionAudit::Options CompletionOptions(const v1::RunAgreement& agreement, co
   options.max_chunk = agreement.batch_size();
   options.epoch = training.order->epoch() - 1;
   options.key = training.step->AuxiliaryKey();
-  const absl::Span<const uint32_t> positions = training.source->training_positions();
-  options.positions.assign(positions.begin(), positions.end());
+  options.positions = training.source->training_positions();
   options.labels = training.source->AuditedLabelsOf(options.positions);
   return options;
 }

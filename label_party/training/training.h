@@ -38,7 +38,7 @@ struct TrainingInputs {
   const v1::LabelPartyConfig& config;
   std::shared_ptr<const Dataset> data;              // With labels.
   std::shared_ptr<const Dataset> known_attributes;  // Null: no attacks on attributes are agreed.
-  absl::Span<const uint32_t> rows;                  // The party's row for each aligned position.
+  absl::Span<const uint32_t> rows;                  // Own row of each aligned position; must outlive the training.
   JointSeed seed;
   std::string run_id;
   Protection protection;
@@ -49,7 +49,7 @@ struct TrainingInputs {
   bool is_continued = false;                  // The run of `resumed`, and not only from its weights.
   double counted_sum_kl = 0;                  // The largest sum that any checkpoint at hand has counted.
   int64_t in_flight_batches = 1;              // StartRequest's.
-  LabelRun planned;                           // RunRecords::planned.
+  LabelRun planned = {};                      // RunRecords::planned.
 };
 
 // The parts, each borrowing from those above it. Not thread-safe.
@@ -76,7 +76,7 @@ struct Training {
 // The top model that the configuration describes, for own features and labels like those of `data`.
 TopModelOptions TopOptions(const v1::RunAgreement& agreement, const v1::LabelPartyConfig& config, const Dataset& data);
 
-// Splits, builds schedule and model. The training keeps the aligned labels and reads features as it goes. Errors:
+// Splits, builds schedule and model. Labels and features are read as it goes, by `rows`. Errors:
 // InvalidArgument where the model does not fit the data, the checkpoint not the model, the release policy not the
 // protection, or too few examples are common.
 absl::StatusOr<Training> MakeTraining(TrainingInputs inputs);

@@ -13,15 +13,6 @@
 namespace splitveil {
 namespace {
 
-std::vector<float> AlignedLabels(const Dataset& data, absl::Span<const uint32_t> rows) {
-  std::vector<float> labels;
-  labels.reserve(rows.size());
-  for (const uint32_t row : rows) {
-    labels.push_back(LabelOf(data, row));
-  }
-  return labels;
-}
-
 // The audited class's number, CheckTaskOf having made sure that there is one.
 float AuditedClass(const Dataset& data, const v1::LabelSideAudit& audit) {
   const auto& classes = data.preprocessing().classes();
@@ -29,12 +20,12 @@ float AuditedClass(const Dataset& data, const v1::LabelSideAudit& audit) {
   return found == classes.end() ? 0 : static_cast<float>(found - classes.begin());
 }
 
-// Of the numbers at `positions`; not empty.
-float Median(const std::vector<float>& labels, absl::Span<const uint32_t> positions) {
+// Of the numbers of `rows` at `positions`; not empty.
+float Median(const Dataset& data, absl::Span<const uint32_t> rows, absl::Span<const uint32_t> positions) {
   std::vector<float> values;
   values.reserve(positions.size());
   for (const uint32_t position : positions) {
-    values.push_back(labels[position]);
+    values.push_back(LabelOf(data, rows[position]));
   }
   // The median of training examples only: that of all would depend on held-out labels.
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
@@ -42,23 +33,32 @@ float Median(const std::vector<float>& labels, absl::Span<const uint32_t> positi
   return *middle;
 }
 
-// ReleasedBatch.labels of all examples. `training`: positions.
-std::vector<uint8_t> AuditedLabels(const Dataset& data, const v1::LabelSideAudit& audit,
-                                   const std::vector<float>& labels, absl::Span<const uint32_t> training) {
-  std::vector<uint8_t> audited;
-  audited.reserve(labels.size());
-  // An audit of two classes needs two: above and not above the median, the audited class and all others.
-  const bool is_number = data.task().kind == Task::Kind::kRegression;
-  const float of = is_number                                     ? Median(labels, training)
-                   : data.task().kind == Task::Kind::kMultiClass ? AuditedClass(data, audit)
-                                                                 : 1;
-  for (const float label : labels) {
-    audited.push_back((is_number ? label > of : label == of) ? 1 : 0);
+// `training`: positions.
+AuditedSide AuditedSideOf(const Dataset& data, const v1::LabelSideAudit& audit, absl::Span<const uint32_t> rows,
+                          absl::Span<const uint32_t> training) {
+  switch (data.task().kind) {
+    case Task::Kind::kRegression:
+      return {Median(data, rows, training), /*above=*/true};
+    case Task::Kind::kMultiClass:
+      return {AuditedClass(data, audit)};
+    case Task::Kind::kBinary:
+      break;
   }
-  return audited;
+  return {};
 }
 
 }  // namespace
+
+float TrainingData::LabelAt(uint32_t position) const { return LabelOf(features->dataset(), features->row(position)); }
+
+std::vector<float> TrainingData::LabelsAt(absl::Span<const uint32_t> positions) const {
+  std::vector<float> labels;
+  labels.reserve(positions.size());
+  for (const uint32_t position : positions) {
+    labels.push_back(LabelAt(position));
+  }
+  return labels;
+}
 
 absl::StatusOr<TrainingData> MakeTrainingData(const v1::RunAgreement& agreement, const v1::LabelSideAudit& audit,
                                               const JointSeed& seed, const std::shared_ptr<const Dataset>& dataset,
@@ -71,16 +71,17 @@ absl::StatusOr<TrainingData> MakeTrainingData(const v1::RunAgreement& agreement,
     evaluated.resize(rows.size());
     std::iota(evaluated.begin(), evaluated.end(), 0);
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(Schedule schedule,
-                             Schedule::Create(seed, std::move(split.train), AgreedSchedule(agreement)));
-  std::vector<float> labels = AlignedLabels(data, rows);
-  std::vector<uint8_t> audited_labels = AuditedLabels(data, audit, labels, schedule.positions());
+  SPLITVEIL_ASSIGN_OR_RETURN(Schedule schedule, Schedule::Create(seed, split.train, AgreedSchedule(agreement)));
+  const AuditedSide audited = AuditedSideOf(data, audit, rows, split.train);
   data.ReleaseMemory();  // Of the ids and the labels,
   ReturnFreeMemory();    // of the alignment.
-  auto features = std::make_unique<FeatureTable>(dataset, std::vector<uint32_t>(rows.begin(), rows.end()));
-  return TrainingData{
-      std::move(features), data.task(),         std::move(labels),    std::move(audited_labels),
-      std::move(targets),  std::move(schedule), std::move(evaluated), static_cast<int64_t>(split.validation.size())};
+  return TrainingData{std::make_unique<FeatureTable>(dataset, rows),
+                      data.task(),
+                      audited,
+                      std::move(targets),
+                      std::move(schedule),
+                      std::move(evaluated),
+                      static_cast<int64_t>(split.validation.size())};
 }
 
 }  // namespace splitveil

@@ -20,22 +20,33 @@
 
 namespace splitveil {
 
-// The party's data of a run, in aligned order.
+// Which labels are the positives of an audit, which needs two classes.
+struct AuditedSide {
+  float value = 1;
+  bool above = false;  // All above `value`; else those of this value.
+
+  uint8_t Of(float label) const { return (above ? label > value : label == value) ? 1 : 0; }
+};
+
+// The party's data of a run, in aligned order. Labels and features are read where the prepared data are mapped.
 struct TrainingData {
   std::unique_ptr<FeatureTable> features;  // Own ones.
   Task task;
-  std::vector<float> labels;              // 0 or 1, a class, or a number in [0, 1].
-  std::vector<uint8_t> audited_labels;    // ReleasedBatch.labels.
+  AuditedSide audited;                    // ReleasedBatch.labels.
   std::shared_ptr<LabelTargets> targets;  // What h trains on instead; has counted the training. Null: the labels.
   Schedule schedule;
   // Positions that are evaluated: TrainTestSplit::Evaluated; all, under progressive_validation.
   std::vector<uint32_t> test;
   int64_t validation_examples = 0;  // The last so many of them.
+
+  // 0 or 1, a class, or a number in [0, 1].
+  float LabelAt(uint32_t position) const;
+  std::vector<float> LabelsAt(absl::Span<const uint32_t> positions) const;
 };
 
-// Splits and schedules the aligned `rows` of `dataset`, as the agreement says and `seed` decides, and copies their
-// labels; features are read as they are needed. `targets`: null where the labels themselves are trained on. Memory: 5
-// bytes and one position an example. Error: InvalidArgument if too few examples are left to train on.
+// Splits and schedules the aligned `rows` of `dataset`, as the agreement says and `seed` decides. `rows`: not owned;
+// must outlive the data. `targets`: null where the labels themselves are trained on. Memory: a position an example, and
+// a bit. Error: InvalidArgument if too few examples are left to train on.
 absl::StatusOr<TrainingData> MakeTrainingData(const v1::RunAgreement& agreement, const v1::LabelSideAudit& audit,
                                               const JointSeed& seed, const std::shared_ptr<const Dataset>& dataset,
                                               absl::Span<const uint32_t> rows, std::shared_ptr<LabelTargets> targets);

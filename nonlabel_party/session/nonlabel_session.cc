@@ -140,7 +140,7 @@ absl::Status NonLabelSession::Start() {
 }
 
 void NonLabelSession::GatherFeatures() {
-  features_ = std::make_unique<FeatureTable>(options_.data, aligned().rows);
+  features_ = std::make_unique<FeatureTable>(options_.data, absl::MakeConstSpan(aligned().rows));
   options_.data->ReleaseMemory();  // Of the ids,
   ReturnFreeMemory();              // of the alignment.
 }
@@ -166,6 +166,8 @@ absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
                            model_.get(), lifecycle_.ledger()));
   attacks_ = std::make_unique<AttackRunner>(std::move(attacks));
   ConnectTraining();
+  split_.train = std::vector<uint32_t>();  // The schedule has them in less memory.
+  ReturnFreeMemory();
   // After all parts are made: a resumed run loads its progress into each of them.
   SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Checkpoint> continued, lifecycle_.Resume(*model_));
   if (continued != nullptr) {
@@ -215,7 +217,7 @@ absl::StatusOr<int64_t> NonLabelSession::BeginProtection() {
 }
 
 std::vector<uint32_t> NonLabelSession::SentPositions() const {
-  std::vector<uint32_t> positions = split_.train;
+  std::vector<uint32_t> positions = schedule_->positions();
   const std::vector<uint32_t> evaluated = split_.Evaluated();
   positions.insert(positions.end(), evaluated.begin(), evaluated.end());
   positions.insert(positions.end(), split_.auxiliary.begin(), split_.auxiliary.end());
@@ -339,7 +341,7 @@ absl::Status NonLabelSession::TrainBatches(uint32_t epoch, uint32_t first, uint3
 
 absl::Status NonLabelSession::Evaluate(uint32_t epoch) {
   const bool before_training = options_.agreement.progressive_validation();
-  const std::vector<uint32_t> examples = before_training ? split_.train : split_.Evaluated();
+  const std::vector<uint32_t> examples = before_training ? schedule_->positions() : split_.Evaluated();
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::EvaluateResponse response, reconnector_.Persist([&] {
     return EvaluateExamples(*options_.peer, Source(), examples, epoch);
   }));
@@ -385,7 +387,7 @@ absl::Status NonLabelSession::CompleteModel() {
   completion.batch_size = options_.agreement.batch_size();
   completion.bottom = BottomOptions();
   completion.features = features_.get();
-  completion.train = split_.train;
+  completion.train = schedule_->positions();
   completion.stop = &stop_;
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t labels,
                              CompletionAttackRunner(std::move(completion)).Report(model_->Parameters()));

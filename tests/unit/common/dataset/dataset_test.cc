@@ -378,7 +378,7 @@ TEST(FeatureTableTest, GathersByAlignedPosition) {
   SmallTable table;
   table.ids = {"a", "b", "c"};
   table.numeric = {{0.0F}, {0.5F}, {1.0F}};
-  const FeatureTable features(table.Store(), {2, 0});
+  const FeatureTable features(table.Store(), std::vector<uint32_t>{2, 0});
   EXPECT_EQ(features.rows(), 2);
   const FeatureBatch batch = features.Gather({1, 0});
   EXPECT_EQ(batch.numeric.row(0)[0], 0);
@@ -389,7 +389,7 @@ TEST(FeatureTableDeathTest, AbortsForARowThatTheDatasetLacks) {
   SmallTable table;
   table.ids = {"a"};
   table.numeric = {{0.0F}};
-  EXPECT_DEATH(FeatureTable(table.Store(), {1}), "every row");
+  EXPECT_DEATH(FeatureTable(table.Store(), std::vector<uint32_t>{1}), "every row");
 }
 
 TEST(PreparedDataTest, RefusesDataOfAnotherSplitWithBothValues) {

@@ -74,6 +74,8 @@ TEST(ScheduleTest, UsesEachPositionOnceAnEpoch) {
   train.erase(std::remove_if(train.begin(), train.end(), [](uint32_t position) { return position % 5 == 3; }),
               train.end());
   Schedule schedule = *Schedule::Create(Seed(), train, {128, 16});
+  EXPECT_EQ(schedule.positions(), train);
+  EXPECT_EQ(schedule.examples(), 4000);
   for (uint32_t epoch : {0U, 1U, 0xffffffffU}) {
     std::vector<uint32_t> rows = EpochRows(schedule, epoch);
     EXPECT_NE(rows, train);

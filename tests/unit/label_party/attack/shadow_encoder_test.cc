@@ -114,7 +114,7 @@ TEST_F(ShadowEncoderTest, TakesCategoriesAndImages) {
     splitveil::testing::SmallTable alone = table;
     alone.image = {};
     alone.pixels.clear();
-    return FeatureTable(alone.Store(), {0, 1, 2, 3});
+    return FeatureTable(alone.Store(), std::vector<uint32_t>{0, 1, 2, 3});
   }();
   ShadowEncoder::Options options = options_;
   options.passes = 1;
@@ -130,7 +130,7 @@ TEST_F(ShadowEncoderTest, TakesCategoriesAndImages) {
   EXPECT_EQ(after.row(0), after.row(2));  // The same category.
 
   table.categories.clear();
-  const FeatureTable images(table.Store(), {0, 1, 2, 3});
+  const FeatureTable images(table.Store(), std::vector<uint32_t>{0, 1, 2, 3});
   options.features = &images;
   options.model = {};
   v1::Layer& layer = *options.model.add_layers();

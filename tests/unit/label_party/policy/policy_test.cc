@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "label_party/marvell/marvell_planner.h"
 #include "label_party/policy/release_gate.h"
@@ -228,6 +229,45 @@ TEST(LeakageAccountantTest, AddsTheReleasesOfEachExample) {
   EXPECT_EQ(accountant.MaxOf({1, 3}), 0.5);
   EXPECT_EQ(accountant.Release({1, 2}, 0.5), 1);
   EXPECT_EQ(accountant.max_sum_kl(), 1);
+}
+
+// 0.1 is no float: rounded to the nearest, a sum of many could be too small.
+TEST(LeakageAccountantTest, ASumIsNeverTooSmallAndTooLargeByAHairAtMost) {
+  LeakageAccountant accountant(1);
+  constexpr int kReleases = 1000;
+  for (int i = 1; i <= kReleases; ++i) {
+    const double counted = accountant.Release({0}, 0.1), exact = i * 0.1L;
+    EXPECT_GE(counted, exact) << i;
+    EXPECT_LE(counted, exact * (1 + i * kSumRounding)) << i;
+  }
+  EXPECT_EQ(accountant.MaxOf({0}), accountant.max_sum_kl());
+  LeakageAccountant largest(1);
+  EXPECT_EQ(largest.Release({0}, std::numeric_limits<double>::max()), std::numeric_limits<double>::infinity());
+}
+
+// The gate compares what is counted with the budget: its rounding must not have the last planned release refused.
+TEST(LeakageAccountantTest, ARunBudgetLeavesRoomForTheRounding) {
+  for (const int epochs : {1, 7, 3000}) {
+    v1::GradientProtection::RunBudget budget;
+    budget.set_max_run_auc_bound(0.7);
+    budget.set_planned_epochs(epochs);
+    budget.set_noise_growth_per_epoch(1);
+    budget.set_when_spent(v1::HALT);
+    LeakageAccountant accountant(1);
+    const std::vector<double> planned = *PlanRunBudget(budget);
+    for (const double share : planned) {
+      (void)accountant.Release({0}, share);
+    }
+    EXPECT_LE(accountant.max_sum_kl(), SpendableSumKl(budget)) << epochs;
+    EXPECT_GE(accountant.max_sum_kl(), (1 - 1e-3) * SpendableSumKl(budget)) << epochs;
+  }
+}
+
+// What is stated of a whole run may be the very limit that it keeps.
+TEST(LeakageAccountantTest, DivergenceOfTheWholeRunIsNotRounded) {
+  LeakageAccountant accountant(1);
+  EXPECT_EQ(accountant.ReleaseOfRun({0}, 0.1), 0.1);
+  EXPECT_GE(accountant.MaxOf({0}), 0.1);
 }
 
 TEST(LeakageAccountantTest, DivergenceOfTheWholeRunCountsOnce) {

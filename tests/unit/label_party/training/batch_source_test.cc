@@ -23,7 +23,9 @@ constexpr int64_t kBatch = 20;
 // Counts what is drawn.
 class CountedTargets final : public LabelTargets {
  public:
-  absl::Status Count(absl::Span<const NoiseRow>, absl::Span<const float>) override { return absl::OkStatus(); }
+  absl::Status Count(absl::string_view, absl::Span<const NoiseRow>, absl::Span<const float>) override {
+    return absl::OkStatus();
+  }
   absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow>, absl::Span<const float> labels,
                                                      uint32_t) override {
     drawn_examples += static_cast<int64_t>(labels.size());
@@ -52,8 +54,7 @@ class BatchSourceTest : public ::testing::Test {
     std::iota(train.begin(), train.end(), 10);
     TrainingData data{std::make_unique<FeatureTable>(data_, rows),
                       Task(),
-                      std::vector<float>(data_->labels().begin(), data_->labels().end()),
-                      std::vector<uint8_t>(data_->labels().begin(), data_->labels().end()),
+                      AuditedSide(),
                       std::move(targets),
                       *Schedule::Create(JointSeed{3}, train, {kBatch, 10}),
                       {},

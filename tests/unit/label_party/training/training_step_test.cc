@@ -59,9 +59,8 @@ class TrainingStepTest : public ::testing::Test {
     ledger_path_ = run_.files.File(absl::StrCat("run", ++runs_, ".db"));
     ledger_ = *Ledger::Create(ledger_path_, {kRunId, "label_party", "", "", "{}"});
     auditor_ = std::make_unique<LeakAuditor>(run_.agreement, v1::LabelSideAudit(), ExampleSample(1000), ledger_.get());
-    const std::vector<uint32_t> rows = Rows();
     auto training =
-        MakeTraining({run_.agreement, run_.label_config, run_.LabelDataset(), /*known_attributes=*/nullptr, rows,
+        MakeTraining({run_.agreement, run_.label_config, run_.LabelDataset(), /*known_attributes=*/nullptr, rows_,
                       JointSeed{3}, kRunId, *std::move(method), /*resumed=*/nullptr, auditor_.get(), ledger_.get()});
     ASSERT_TRUE(training.ok()) << training.status();
     training_ = *std::move(training);
@@ -129,6 +128,7 @@ class TrainingStepTest : public ::testing::Test {
   SmallRun run_;
   int runs_ = 0;
   std::string ledger_path_;
+  const std::vector<uint32_t> rows_ = Rows();  // The training reads them.
   std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<LeakAuditor> auditor_;
   std::optional<Training> training_;
@@ -250,7 +250,7 @@ TEST_F(TrainingStepTest, BudgetIsKeptThoughOnlyOneClassIsEverSeen) {
   for (const v1::CutGradients& answer : answers) {
     EXPECT_FALSE(answer.frozen());
   }
-  EXPECT_NEAR(training_->result().cumulative_sum_kl, (1 - kSafetyShare) * SumKlForRunAuc(0.7), 1e-6);
+  EXPECT_NEAR(training_->result().cumulative_sum_kl, (1 - kSafetyShare) * SumKlForRunAuc(0.7), 1e-5);
   EXPECT_THAT(Texts("SELECT method FROM protection"), ::testing::Each("marvell"));
   EXPECT_THAT(Numbers("SELECT power FROM protection"), ::testing::Each(::testing::Gt(0)));
 }
@@ -428,13 +428,17 @@ TEST_P(RunBudgetTest, IsNeverOverspent) {
   const double most = *std::max_element(spent.begin(), spent.end());
   EXPECT_LE(GaussianAucBound(most), 0.7 + 1e-12);
   EXPECT_GT(most, 0.5 * SumKlForRunAuc(0.7));
-  EXPECT_NEAR(training_->result().cumulative_sum_kl, most, 1e-12);
+  // Rounded up with each release, and never down.
+  EXPECT_GE(training_->result().cumulative_sum_kl, most - 1e-12);
+  EXPECT_LE(training_->result().cumulative_sum_kl, (1 + kEpochs * kSumRounding) * most);
   EXPECT_EQ(halted, absl::StrContains(GetParam().protection, "HALT") || absl::StrContains(GetParam().policy, "HALT"));
   if (absl::StrContains(GetParam().protection, "planned_epochs")) {
     EXPECT_GE(sum_kls.size(), 4 * training_->source->batches_per_epoch());
   }
   if (absl::StrContains(GetParam().protection, "RAISE") || absl::StrContains(GetParam().policy, "RAISE")) {
-    EXPECT_TRUE(Result()["frozen_after_epoch"].is_null());
+    // Not before what is left, halved with each epoch, is lost in the rounding of a sum.
+    const auto frozen_after = Result()["frozen_after_epoch"];
+    EXPECT_TRUE(frozen_after.is_null() || frozen_after >= 20) << frozen_after;
   }
 }
 
