@@ -171,6 +171,17 @@ absl::StatusOr<std::vector<std::string>> LostRuns(const std::string& ledger_path
   return lost;
 }
 
+absl::StatusOr<std::vector<std::string>> LostRunsNow(const std::string& ledger_path, const RunRow& run,
+                                                     const v1::LabelPartyConfig& config, const Task& task) {
+  std::vector<std::string> none;
+  if (!config.has_privacy_account()) {
+    return none;
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PrivacyAccount> account,
+                             PrivacyAccount::OpenToRead(AccountOptions(config.privacy_account(), task)));
+  return account == nullptr ? none : LostRuns(ledger_path, run, config.privacy_account().new_account(), *account);
+}
+
 absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, const LabelRun& planned) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> ledger, OpenIfThere(ledger_path));
   if (ledger == nullptr) {

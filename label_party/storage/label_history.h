@@ -43,6 +43,10 @@ PrivacyAccountOptions AccountOptions(const v1::PrivacyAccount& config, const Tas
 absl::StatusOr<std::vector<std::string>> LostRuns(const std::string& ledger_path, const RunRow& run, bool new_account,
                                                   const PrivacyAccount& account);
 
+// The same of the account that the file has now; none without an account.
+absl::StatusOr<std::vector<std::string>> LostRunsNow(const std::string& ledger_path, const RunRow& run,
+                                                     const v1::LabelPartyConfig& config, const Task& task);
+
 // What the releases that `planned` will make, with all those of the ledger's other runs on the same labels, whichever
 // account counted them, disclose together (BoundOfAllRuns). Those that the account has lost count in full: whether they
 // had the same examples, nobody knows any more. Errors: see LedgerReader.

@@ -178,16 +178,6 @@ absl::Status RunRecords::KeepReleases() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::string>> RunRecords::LostRunsOf(const RunRow& row) const {
-  const v1::PrivacyAccount& config = run_->config.privacy_account();
-  if (!run_->config.has_privacy_account()) {
-    return std::vector<std::string>();
-  }
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PrivacyAccount> account,
-                             PrivacyAccount::OpenToRead(AccountOptions(config, run_->data->task())));
-  return account == nullptr ? std::vector<std::string>() : LostRuns(ledger_path_, row, config.new_account(), *account);
-}
-
 absl::Status RunRecords::BeginLedger(RunRow row) {
   const int64_t retained_steps = run_->config.party().ledger_retained_steps();
   DescribeLabels(run_->config, *run_->data, run_->account_id, row);
@@ -197,7 +187,7 @@ absl::Status RunRecords::BeginLedger(RunRow row) {
   // Of a prediction, which has no protection (CheckFitsMode), no rows.
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::LabelReleases of_labels, LabelReleasesOf(*run_));
   planned_ = {row, LabelReleaseRows(of_labels, run_->data->task())};
-  SPLITVEIL_ASSIGN_OR_RETURN(planned_.lost, LostRunsOf(row));
+  SPLITVEIL_ASSIGN_OR_RETURN(planned_.lost, LostRunsNow(ledger_path_, row, run_->config, run_->data->task()));
   const auto record_releases = [&]() -> absl::Status {
     for (const LabelReleaseRow& release : planned_.releases) {
       SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(release));

@@ -113,8 +113,6 @@ class RunRecords {
   // Writes into every checkpoint what is released of the labels; of a run that is continued, checks that it is as it
   // was.
   absl::Status KeepReleases();
-  // Errors: as LostRuns.
-  absl::StatusOr<std::vector<std::string>> LostRunsOf(const RunRow& row) const;
   absl::Status BeginLedger(RunRow row);
   absl::Status BeginJournal();
 

@@ -73,7 +73,6 @@ class BatchSource {
   const Task& task() const { return data_.task; }
 
   // The training examples: how many, and a copy of their aligned positions, ascending.
-  int64_t training_examples() const { return data_.schedule.examples(); }
   std::vector<uint32_t> training_positions() const { return data_.schedule.positions(); }
   std::vector<uint8_t> AuditedLabelsOf(absl::Span<const uint32_t> positions) const;
 

@@ -141,22 +141,6 @@ LabelState EarlierReleases(LabelState earlier, const std::optional<AccountedRele
   return earlier;
 }
 
-// What all runs come to, this one's releases included: by the account, and by the ledger. `result`: of Beginnings.
-absl::Status BoundAllRuns(const std::optional<AccountedReleases>& accounted, int64_t examples, TrainingInputs& inputs,
-                          RunResult& result) {
-  if (accounted) {
-    inputs.planned.counted = {accounted->account_id, examples, result.AucBoundWith(result.earlier_sum_kl),
-                              inputs.data->rows()};
-  }
-  // Before it was interrupted, if this run goes on.
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t slices, inputs.ledger->CountEventsOfRun(kFirstSliceSent));
-  result.first_slice_sent = slices > 0;
-  SPLITVEIL_ASSIGN_OR_RETURN(const AllRunsBound with_ledger, BoundWithLedger(inputs.ledger->path(), inputs.planned));
-  // Beside a proved bound only a proved sum may stand.
-  result.ledger_auc_bound = with_ledger.not_proved.empty() ? with_ledger.known : 1;
-  return inputs.is_continued ? absl::OkStatus() : CheckLifetime(with_ledger);
-}
-
 // On the disk before anything is released: by the account's row a later run tells an older copy of it, and of a run
 // that was killed the event says whether it had come so far.
 absl::Status RecordWhatFollows(const TrainingInputs& inputs, int64_t examples) {
@@ -172,6 +156,27 @@ absl::Status RecordWhatFollows(const TrainingInputs& inputs, int64_t examples) {
   SPLITVEIL_RETURN_IF_ERROR(inputs.ledger->Commit());
   // With what a checkpoint alone knows.
   return PrivacyAccount::CheckLifetime(row.auc_bound, inputs.config.privacy_account().max_lifetime_auc_bound());
+}
+
+// What all runs come to, this one's releases included: by the account, and by the ledger. `result`: of Beginnings.
+absl::Status BoundAllRuns(const std::optional<AccountedReleases>& accounted, int64_t examples, TrainingInputs& inputs,
+                          RunResult& result) {
+  if (accounted) {
+    inputs.planned.counted = {accounted->account_id, examples, result.AucBoundWith(result.earlier_sum_kl),
+                              inputs.data->rows()};
+  }
+  // Before it was interrupted, if this run goes on.
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t slices, inputs.ledger->CountEventsOfRun(kFirstSliceSent));
+  result.first_slice_sent = slices > 0;
+  // Once more: another run may have ended, and a copy of the account been put in its place, since this run was opened.
+  const std::string& ledger_path = inputs.ledger->path();
+  SPLITVEIL_RETURN_IF_ERROR(LostRunsNow(ledger_path, inputs.planned.run, inputs.config, inputs.data->task()).status());
+  // First this run's own, then those of others: of two that begin at once, one sees the other.
+  SPLITVEIL_RETURN_IF_ERROR(RecordWhatFollows(inputs, examples));
+  SPLITVEIL_ASSIGN_OR_RETURN(const AllRunsBound with_ledger, BoundWithLedger(ledger_path, inputs.planned));
+  // Beside a proved bound only a proved sum may stand.
+  result.ledger_auc_bound = with_ledger.not_proved.empty() ? with_ledger.known : 1;
+  return inputs.is_continued ? absl::OkStatus() : CheckLifetime(with_ledger);
 }
 
 // What is known of a run before its first batch.
@@ -340,7 +345,6 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
                                       training.model.get(), training.recorder.get());
   training.order = std::make_unique<TrainingOrder>(OrderOf(inputs, *training.source));
   SPLITVEIL_ASSIGN_OR_RETURN(training.attribute_audit, MakeAttributeAudit(inputs));
-  SPLITVEIL_RETURN_IF_ERROR(RecordWhatFollows(inputs, training.source->training_examples()));
   // Last, when all parts exist: progress is restored into them, and the run's first events are in the ledger already.
   if (inputs.is_continued) {
     SPLITVEIL_RETURN_IF_ERROR(training.Restore(inputs.resumed->progress(), *inputs.auditor));

@@ -235,6 +235,24 @@ TEST_F(PrivacyAccountRunTest, TheLedgerHasWhatTheAccountCountedBeforeTheFirstRel
   EXPECT_EQ(counted, "1");
 }
 
+// Two processes on one ledger: the later one sees the other's releases before they have ended.
+TEST_F(PrivacyAccountRunTest, ARunThatIsUnderWayCounts) {
+  run_.label_config.clear_label_side_audit();
+  run_.label_config.clear_privacy_account();
+  run_.label_config.mutable_protection()->mutable_label_dp()->set_epsilon(1);
+  std::unique_ptr<LabelSession> first = *LabelSession::Create(run_.LabelOptions());
+  LocalLabelParty peer(first.get());
+  double of_second = 0;
+  peer.alter_gradients = [&](v1::CutGradients&) {
+    if (of_second == 0) {
+      EXPECT_TRUE(RunConfigured().ok()) << nonlabel_status_;
+      of_second = AllRunsBound();
+    }
+  };
+  EXPECT_TRUE(NonLabelSession(run_.NonLabelOptions(&peer)).Run().ok());
+  EXPECT_NEAR(of_second, 0.82192, 1e-5);
+}
+
 // Three strengths, the second in an account of its own.
 TEST_F(PrivacyAccountRunTest, AnAccountThatIsTakenUpAgainAddsItsEarlierRuns) {
   Complete(2);
