@@ -34,9 +34,8 @@ absl::StatusOr<std::shared_ptr<const Dataset>> TrainingDataOf(const v1::LabelPar
                                 "with others: put them back"));
 }
 
-// Whether the labels of the test part have had a say in which epoch's weights were kept.
-absl::StatusOr<bool> IsChosenByTest(const v1::LabelPartyConfig& config, const Checkpoint& checkpoint,
-                                    const Dataset& data) {
+// That the run of `checkpoint` started from fresh weights.
+absl::Status CheckFreshWeights(const v1::LabelPartyConfig& config, const Checkpoint& checkpoint) {
   const std::string &path = config.party().ledger_path(), &run_id = checkpoint.header().run_id();
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> ledger, LedgerReader::Open(path));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> runs, ledger->Runs());
@@ -46,16 +45,10 @@ absl::StatusOr<bool> IsChosenByTest(const v1::LabelPartyConfig& config, const Ch
     return absl::FailedPreconditionError(absl::StrCat(path, ": expected the ledger of run ", run_id,
                                                       ", which trained the model, found no such run in it"));
   }
-  if (!run->run.resumed_from.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat("run ", run_id, " started from the weights of run ",
-                                                      run->run.resumed_from, ", whose examples are not known here"));
-  }
-  if (data.preprocessing().validation_fraction() > 0) {  // Then that part chooses.
-    return false;
-  }
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EvaluationRow> evaluations, ledger->Evaluations(run_id));
-  return config.has_early_stopping() || std::any_of(evaluations.begin(), evaluations.end(),
-                                                    [](const EvaluationRow& row) { return row.kept == "test"; });
+  return run->run.resumed_from.empty() ? absl::OkStatus()
+                                       : absl::FailedPreconditionError(absl::StrCat(
+                                             "run ", run_id, " started from the weights of run ", run->run.resumed_from,
+                                             ", whose examples are not known here"));
 }
 
 }  // namespace
@@ -63,7 +56,9 @@ absl::StatusOr<bool> IsChosenByTest(const v1::LabelPartyConfig& config, const Ch
 absl::StatusOr<std::vector<bool>> WithheldRows(const v1::LabelPartyConfig& config, const Checkpoint& checkpoint,
                                                const StoredVersion& stored) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> trained, TrainingDataOf(config, checkpoint, stored));
-  SPLITVEIL_ASSIGN_OR_RETURN(const bool chosen_by_test, IsChosenByTest(config, checkpoint, *trained));
+  SPLITVEIL_RETURN_IF_ERROR(CheckFreshWeights(config, checkpoint));
+  // Without a validation part it alone says which epoch is kept, and when to stop.
+  const bool chosen_by_test = trained->preprocessing().validation_fraction() <= 0;
   const SplitRule rule(trained->preprocessing());
   absl::flat_hash_set<absl::string_view> ids;  // That are withheld.
   for (uint32_t row = 0; row < trained->rows(); ++row) {

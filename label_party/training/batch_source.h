@@ -72,7 +72,7 @@ class BatchSource {
   std::vector<float> TestLabels() const { return data_.LabelsAt(data_.test); }
   const Task& task() const { return data_.task; }
 
-  // The training examples: how many, and a copy of their aligned positions, ascending.
+  // A copy of the aligned positions of the training examples, ascending.
   std::vector<uint32_t> training_positions() const { return data_.schedule.positions(); }
   std::vector<uint8_t> AuditedLabelsOf(absl::Span<const uint32_t> positions) const;
 

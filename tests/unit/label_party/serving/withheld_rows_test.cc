@@ -69,28 +69,12 @@ class WithheldRowsTest : public ::testing::Test {
   std::vector<uint32_t> rows_;
 };
 
-TEST_F(WithheldRowsTest, AreThoseThatWereTrainedOnOrChoseTheEpoch) {
+TEST_F(WithheldRowsTest, AreThoseThatWereTrainedOnOrMayHaveChosenTheEpoch) {
   const auto data = Store(0.2), without_validation = Store(0);
   Record("run-1");
   ExpectWithheld(*Withheld(data, *data), *data, {SplitPart::kTraining, SplitPart::kValidation});
-  ExpectWithheld(*Withheld(without_validation, *without_validation), *without_validation, {SplitPart::kTraining});
-  // Early stopping watches the validation part, or without one the test part.
-  config_.mutable_early_stopping();
-  ExpectWithheld(*Withheld(data, *data), *data, {SplitPart::kTraining, SplitPart::kValidation});
+  // Early stopping and `keep: BEST` watch the validation part, or without one the test part.
   EXPECT_THAT(*Withheld(without_validation, *without_validation), Each(true));
-}
-
-TEST_F(WithheldRowsTest, TheLedgerSaysWhetherTheTestPartChose) {
-  const auto data = Store(0);
-  const std::unique_ptr<Ledger> ledger = Record("run-1");
-  EvaluationRow row = {10, "test", 0.5, 0.7, 0.8, 0.01};
-  row.kept = "last";
-  ASSERT_TRUE(ledger->Record(row).ok() && ledger->Commit().ok());
-  ExpectWithheld(*Withheld(data, *data), *data, {SplitPart::kTraining});
-  row.step = 20;
-  row.kept = "test";
-  ASSERT_TRUE(ledger->Record(row).ok() && ledger->Commit().ok());
-  EXPECT_THAT(*Withheld(data, *data), Each(true));
 }
 
 TEST_F(WithheldRowsTest, FailsWhereItIsNotKnown) {
