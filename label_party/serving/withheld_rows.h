@@ -18,9 +18,9 @@ namespace splitveil {
 //
 // An example is known by its id in the data that the model was trained on: the version's own, or those that `config`,
 // the label party's of the training, names. Whether it was shared then is not asked. How these data were split, they
-// say themselves; their test part counts as having chosen where there is no validation part. Errors: FailedPrecondition if it cannot be known:
-// neither data are those of the training, the ledger lacks the run, or the run started from another one's weights,
-// whose examples are not known here; those of LedgerReader.
+// say themselves; their test part counts as having chosen where there is no validation part. Errors: FailedPrecondition
+// if it cannot be known: neither data are those of the training, the ledger lacks the run, or the run started from
+// another one's weights, whose examples are not known here; those of LedgerReader.
 absl::StatusOr<std::vector<bool>> WithheldRows(const v1::LabelPartyConfig& config, const Checkpoint& checkpoint,
                                                const StoredVersion& stored);
 
