@@ -24,6 +24,13 @@ class CheckTest : public ::testing::Test {
  protected:
   CheckTest() { run_.nonlabel_config.set_peer_address("label-party.invalid:7443"); }  // Not asked for.
 
+  // As noise on labels asks.
+  void ShowNoScores() {
+    run_.label_agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
+    run_.label_agreement.mutable_audit()->clear_attacks();
+    run_.label_agreement.mutable_audit()->add_attacks(v1::NORM);
+  }
+
   // `party` with its configuration as it stands now.
   ChildResult Check(const std::string& party, const std::string& how = "--check") {
     Write("run.textproto", run_.label_agreement);
@@ -87,9 +94,7 @@ TEST_F(CheckTest, AcceptsWhatARunWouldTakeAndLeavesNothingBehind) {
 // An empty file knows of nothing, and stays empty until a run counts in it.
 TEST_F(CheckTest, WritesToNoPrivacyAccount) {
   const std::string account = run_.folder + "/labels.account.db";
-  run_.label_agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
-  run_.label_agreement.mutable_audit()->clear_attacks();
-  run_.label_agreement.mutable_audit()->add_attacks(v1::NORM);
+  ShowNoScores();
   run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(2);
   run_.label_config.mutable_privacy_account()->set_path(account);
   run_.label_config.mutable_privacy_account()->set_label_set("June");
@@ -106,9 +111,7 @@ TEST_F(CheckTest, WritesToNoPrivacyAccount) {
 // The ledger names a run that this account counted, and the account knows of none.
 TEST_F(CheckTest, RefusesAnOlderCopyOfThePrivacyAccount) {
   const std::string path = run_.folder + "/labels.account.db";
-  run_.label_agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
-  run_.label_agreement.mutable_audit()->clear_attacks();
-  run_.label_agreement.mutable_audit()->add_attacks(v1::NORM);
+  ShowNoScores();
   run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(2);
   run_.label_config.mutable_privacy_account()->set_path(path);
   run_.label_config.mutable_privacy_account()->set_label_set("June");
@@ -189,9 +192,7 @@ TEST_F(CheckTest, DryRunCountsTheAlignmentsThatAreLeft) {
 }
 
 TEST_F(CheckTest, DryRunForeseesAnAccountThatTheRunWouldPass) {
-  run_.label_agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
-  run_.label_agreement.mutable_audit()->clear_attacks();
-  run_.label_agreement.mutable_audit()->add_attacks(v1::NORM);
+  ShowNoScores();
   run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_max_run_auc_bound(0.7);
   v1::PrivacyAccount& account = *run_.label_config.mutable_privacy_account();
   account.set_path("labels.account.db");
