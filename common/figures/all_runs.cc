@@ -33,15 +33,17 @@ class Sum {
   explicit Sum(bool at_most) : at_most_(at_most) {}
 
   // `is_of_account`: whether the account's figure is of its own releases alone. Of a run that resumes from weights
-  // which another account has counted, it contains those as well.
-  void Add(const LabelRun& run, bool is_of_account) {
+  // which another account has counted, it contains those as well. `is_lost`: the account does not know of the run any
+  // more, so that what it counts later comes on top.
+  void Add(const LabelRun& run, bool is_of_account, bool is_lost) {
     if (run.releases.empty() && !run.counted.has_value()) {  // Else the account's figure is about the same releases.
       is_bounded_ = is_bounded_ && run.sum_kl.has_value();
       sum_kl_ += run.sum_kl.value_or(0);
     }
     is_bounded_ = is_bounded_ && run.unproved_answers == 0;
     // Without an account a run draws noise of its own.
-    Account& account = accounts_[run.run.account.empty() ? absl::StrCat("run ", run.run.run_id) : run.run.account];
+    Account& account = accounts_[run.run.account.empty() ? absl::StrCat("run ", run.run.run_id)
+                                                         : absl::StrCat(run.run.account, is_lost ? " lost" : "")];
     double added = 0;
     for (const LabelReleaseRow& release : run.releases) {
       const bool is_flip = release.noise == "flip";
@@ -58,6 +60,9 @@ class Sum {
     }
     if (added > 0) {
       account.AddReleases(added, run.counted);
+    }
+    if (is_lost) {
+      return;  // Its figure contains what the account still knows.
     }
     if (run.counted.has_value() && (is_of_account || at_most_)) {
       account.Count(SumKlOfGaussianAuc(run.counted->auc_bound));
@@ -158,7 +163,7 @@ AllRunsBound BoundOfAllRuns(absl::Span<const LabelRun> runs) {
         absl::c_find_if(runs, [&](const LabelRun& other) { return other.run.run_id == run.run.resumed_from; });
     const bool is_of_account =
         run.run.resumed_from.empty() || (earlier != runs.end() && earlier->run.account == run.run.account);
-    possible.Add(run, is_of_account);
+    possible.Add(run, is_of_account, is_lost);
     bound.is_by_accounts = bound.is_by_accounts && (is_of_account || !run.counted.has_value());
     const bool has_earlier = run.run.resumed_from.empty() || run.counted.has_value() || earlier != runs.end();
     if (!has_earlier && bound.has_earlier) {
@@ -167,7 +172,7 @@ AllRunsBound BoundOfAllRuns(absl::Span<const LabelRun> runs) {
     }
     const bool is_known = same == SameLabels::kYes && (run.released == LabelRun::Released::kSomething || is_last);
     if (is_known) {
-      known.Add(run, is_of_account);
+      known.Add(run, is_of_account, is_lost);
       ++bound.runs;
       bound.limit = std::min(bound.limit, run.run.max_lifetime_auc_bound);
       if (!run.run.account.empty() && !absl::c_linear_search(bound.accounts, run.run.account)) {

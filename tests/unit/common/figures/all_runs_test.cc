@@ -106,6 +106,11 @@ TEST(AllRunsTest, WhatAnAccountHasLostCountsWhateverTable) {
   EXPECT_NEAR(BoundOfAllRuns({earlier, later}).possible, GaussianAucBound(0.36), kDigits);
   later.lost = {earlier.run.run_id};
   EXPECT_NEAR(BoundOfAllRuns({earlier, later}).possible, GaussianAucBound(0.61), kDigits);
+  // One more, of a third table: the account adds it to the second, and still not to the first.
+  LabelRun third = Gaussian("a", 6, 0.7, 0.36 + 0.49);
+  third.run.data_sha256 = "abcd";
+  third.lost = {earlier.run.run_id};
+  EXPECT_NEAR(BoundOfAllRuns({earlier, later, third}).possible, GaussianAucBound(0.25 + 0.36 + 0.49), kDigits);
 }
 
 // The file was lost between them: each account knows of one run.
