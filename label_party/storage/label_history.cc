@@ -189,14 +189,20 @@ absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, con
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> records, ledger->Runs());
   std::vector<LabelRun> runs;
+  bool takes_possible = !planned.lost.empty();
   for (const RunRecord& record : records) {
     // A run that continues has its own rows there already.
+    const SameLabels same = AreOnSameLabels(record.run, planned.run);
     const bool is_lost = absl::c_linear_search(planned.lost, record.run.run_id);
+    // A table that grows, counted by two accounts under one name.
+    const bool may_share =
+        same == SameLabels::kUnknown && !planned.run.label_set.empty() && record.run.label_set == planned.run.label_set;
     // A prediction names no protection, and releases none of them.
     if (record.run.run_id == planned.run.run_id || record.run.protection.empty() ||
-        (!is_lost && AreOnSameLabels(record.run, planned.run) != SameLabels::kYes)) {
+        (!is_lost && !may_share && same != SameLabels::kYes)) {
       continue;
     }
+    takes_possible = takes_possible || may_share;
     SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<AllRunsRow> counted, ledger->AllRuns(record.run.run_id));
     SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger->Events(record.run.run_id));
     SPLITVEIL_ASSIGN_OR_RETURN(const bool released, HasReleased(*ledger, record.run.run_id, events));
@@ -217,9 +223,10 @@ absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, con
   }
   // With the planned run as if it were complete: the refusal has to come before its first release.
   runs.push_back(planned);
+  runs.back().run.resumed_from.clear();  // Its figures are of its own account's releases (BoundAllRuns).
   AllRunsBound bound = BoundOfAllRuns(runs);
   // What an account has counted of its own is exact, unless it has lost some; what else there is adds to it.
-  bound.known = planned.lost.empty() && bound.is_by_accounts ? bound.known : bound.possible;
+  bound.known = takes_possible || !bound.is_by_accounts ? bound.possible : bound.known;
   return bound;
 }
 

@@ -48,8 +48,9 @@ absl::StatusOr<std::vector<std::string>> LostRunsNow(const std::string& ledger_p
                                                      const v1::LabelPartyConfig& config, const Task& task);
 
 // What the releases that `planned` will make, with all those of the ledger's other runs on the same labels, whichever
-// account counted them, disclose together (BoundOfAllRuns). Those that the account has lost count in full: whether they
-// had the same examples, nobody knows any more. Errors: see LedgerReader.
+// account counted them, disclose together (BoundOfAllRuns). Those that the account has lost, and those of another
+// account on another table under the same label set, count in full: whether they had the same examples, nobody knows.
+// Errors: see LedgerReader.
 absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, const LabelRun& planned);
 
 // Checks that they stay within the least max_lifetime_auc_bound of these runs, which none does without a proof. Error:

@@ -173,7 +173,11 @@ absl::Status BoundAllRuns(const std::optional<AccountedReleases>& accounted, int
   SPLITVEIL_RETURN_IF_ERROR(LostRunsNow(ledger_path, inputs.planned.run, inputs.config, inputs.data->task()).status());
   // First this run's own, then those of others: of two that begin at once, one sees the other.
   SPLITVEIL_RETURN_IF_ERROR(RecordWhatFollows(inputs, examples));
-  SPLITVEIL_ASSIGN_OR_RETURN(const AllRunsBound with_ledger, BoundWithLedger(ledger_path, inputs.planned));
+  LabelRun own = inputs.planned;
+  if (accounted) {  // Without what a checkpoint of another account's run brings along: the ledger may know that, too.
+    own.counted->auc_bound = result.AucBoundWith(accounted->earlier_sum_kl);
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const AllRunsBound with_ledger, BoundWithLedger(ledger_path, own));
   // Beside a proved bound only a proved sum may stand.
   result.ledger_auc_bound = with_ledger.not_proved.empty() ? with_ledger.known : 1;
   return inputs.is_continued ? absl::OkStatus() : CheckLifetime(with_ledger);
