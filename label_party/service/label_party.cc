@@ -96,8 +96,12 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> OpenAccount(const LabelPartyPlan
   }
   SPLITVEIL_RETURN_IF_ERROR(OfAccount(
       plan, ReadAccount(plan, data).status()));  // Before a new one is made: it would not know of earlier runs.
-  absl::StatusOr<std::unique_ptr<PrivacyAccount>> account =
-      PrivacyAccount::Open(AccountOptions(plan.config.privacy_account(), data.task()));
+  RunRow row;
+  DescribeLabels(plan.config, data, /*account_id=*/"", row);
+  PrivacyAccountOptions options = AccountOptions(plan.config.privacy_account(), data.task());
+  // Else the account would count what the ledger's limit refuses.
+  SPLITVEIL_ASSIGN_OR_RETURN(options.max_lifetime_auc_bound, LeastLimit(plan.config.party().ledger_path(), row));
+  absl::StatusOr<std::unique_ptr<PrivacyAccount>> account = PrivacyAccount::Open(std::move(options));
   SPLITVEIL_RETURN_IF_ERROR(OfAccount(plan, account.ok() ? CheckLabels(data, **account) : account.status()));
   if ((*account)->is_new()) {
     LogWarning("privacy account: made ", plan.config.privacy_account().path(),

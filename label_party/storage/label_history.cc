@@ -182,6 +182,21 @@ absl::StatusOr<std::vector<std::string>> LostRunsNow(const std::string& ledger_p
   return account == nullptr ? none : LostRuns(ledger_path, run, config.privacy_account().new_account(), *account);
 }
 
+absl::StatusOr<double> LeastLimit(const std::string& ledger_path, const RunRow& run) {
+  double least = run.max_lifetime_auc_bound;
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> ledger, OpenIfThere(ledger_path));
+  if (ledger == nullptr) {
+    return least;
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> records, ledger->Runs());
+  for (const RunRecord& record : records) {
+    if (AreOnSameLabels(record.run, run) == SameLabels::kYes) {
+      least = std::min(least, record.run.max_lifetime_auc_bound);
+    }
+  }
+  return least;
+}
+
 absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, const LabelRun& planned) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> ledger, OpenIfThere(ledger_path));
   if (ledger == nullptr) {
@@ -211,6 +226,7 @@ absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, con
     LabelRun& run = runs.emplace_back();
     run.run = record.run;
     run.unproved_answers = CountUnprovedAnswers(events);
+    takes_possible = takes_possible || HasEvent(events, kLostByAccount);
     run.released =
         released || run.unproved_answers > 0 || (record.finished_at.empty() && HasEvent(events, kReleasesFollow))
             ? LabelRun::Released::kSomething

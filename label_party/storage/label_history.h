@@ -47,6 +47,10 @@ absl::StatusOr<std::vector<std::string>> LostRuns(const std::string& ledger_path
 absl::StatusOr<std::vector<std::string>> LostRunsNow(const std::string& ledger_path, const RunRow& run,
                                                      const v1::LabelPartyConfig& config, const Task& task);
 
+// The least max_lifetime_auc_bound of `run` and of the ledger's runs on the same labels: a limit is for life, whatever
+// later configurations say. Errors: see LedgerReader.
+absl::StatusOr<double> LeastLimit(const std::string& ledger_path, const RunRow& run);
+
 // What the releases that `planned` will make, with all those of the ledger's other runs on the same labels, whichever
 // account counted them, disclose together (BoundOfAllRuns). Those that the account has lost, and those of another
 // account on another table under the same label set, count in full: whether they had the same examples, nobody knows.

@@ -263,6 +263,28 @@ TEST_F(PrivacyAccountRunTest, AnAccountThatIsTakenUpAgainAddsItsEarlierRuns) {
   EXPECT_NEAR(AllRunsBound(), GaussianAucBound(0.25 + 1 + 1.0 / 9), kDigits);
 }
 
+// A limit is for life: without it in the configuration the account must not count what the ledger's then refuses.
+TEST_F(PrivacyAccountRunTest, AnEarlierLimitHoldsWhereTheConfigurationHasNone) {
+  RunRow row;
+  EXPECT_EQ(*LeastLimit(path_, row), 1);
+  run_.label_config.mutable_privacy_account()->set_max_lifetime_auc_bound(0.65);
+  Complete(2);
+  row.data_sha256 = LedgerValue(path_, "SELECT data_sha256 FROM run");
+  EXPECT_EQ(*LeastLimit(path_, row), 0.65);
+  row.max_lifetime_auc_bound = 0.6;
+  EXPECT_EQ(*LeastLimit(path_, row), 0.6);
+}
+
+// The account lost a run of which only the ledger knows, and is then lost itself.
+TEST_F(OlderCopyTest, WhatItHasLostCountsForALaterAccount) {
+  PutBack();
+  run_.label_config.mutable_privacy_account()->set_new_account(true);
+  Complete(3);
+  UseNewAccount("second.account.db", /*says_so=*/true);
+  Complete(4);
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(0.25 + 1 + 1.0 / 9 + 1.0 / 16), kDigits);
+}
+
 // The table has a row more by then, so that only the label set says whose labels they are.
 TEST_F(PrivacyAccountRunTest, RunsOfALostAccountCountAlsoWhereTheTableHasGrown) {
   Complete(2);
