@@ -423,7 +423,8 @@ absl::Status PrivacyAccount::CheckLifetime(double auc_bound, double limit) {
                             : AsHalt(absl::ResourceExhaustedError(
                                   absl::StrFormat("privacy_account.max_lifetime_auc_bound: expected at most %.6g, "
                                                   "found %.6g with this run: nothing is released; use more noise or "
-                                                  "fewer releases, or raise the limit",
+                                                  "fewer releases, or raise the limit, unless an earlier run has "
+                                                  "promised it",
                                                   limit, auc_bound)));
 }
 

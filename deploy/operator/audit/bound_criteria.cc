@@ -321,10 +321,15 @@ std::vector<AllRunsBound> BoundsOfAllRuns(const std::vector<LedgerRun>& runs) {
 
 RunFigures FiguresWith(const LedgerRun& run, const AllRunsBound& all_runs) {
   RunFigures figures = FiguresOf(run);
-  // Alone, the run's own figure says the same. Beside a proved bound only a proved sum may stand, and all of it.
-  if (all_runs.runs > 1) {
-    const double all = !figures.is_proved() ? all_runs.known : all_runs.not_proved.empty() ? all_runs.possible : 1;
-    figures.all_runs_auc_bound = std::max(figures.all_runs_auc_bound, std::optional(all));
+  // Alone, the run's own figure says the same. Beside a proved bound only a proved sum may stand, and of all runs that
+  // may be on the same labels.
+  if (figures.is_proved()) {
+    const double all = all_runs.not_proved.empty() ? all_runs.possible : 1;
+    if (all_runs.runs > 1 || all > all_runs.known) {
+      figures.all_runs_auc_bound = std::max(figures.all_runs_auc_bound, std::optional(all));
+    }
+  } else if (all_runs.runs > 1) {
+    figures.all_runs_auc_bound = std::max(figures.all_runs_auc_bound, std::optional(all_runs.known));
   }
   return figures;
 }

@@ -211,6 +211,14 @@ TEST_F(AllRunsCriteriaTest, AProvedRunAfterAConditionalOneIsNotProvedOnTheseLabe
   EXPECT_THAT(VerdictText(verdicts_), HasSubstr("(in this run alone: nothing bounds the earlier runs"));
 }
 
+// Whether the tables have the same people, nobody knows: what is promised to them must hold if they do.
+TEST_F(AllRunsCriteriaTest, ThePromiseCountsTablesThatMayHaveTheSameExamples) {
+  AddGaussian("a", 10, 0.36);
+  AddGaussian("b", 10, 0.36).record.run.data_sha256 = "of another table";
+  EXPECT_EQ(Judge("max_run_auc_bound: 0.61").outcome, Outcome::kOpen);
+  EXPECT_NEAR(*verdicts_.back().figures.all_runs_auc_bound, GaussianAucBound(2 * 0.36 * 0.36), 1e-9);
+}
+
 TEST_F(AllRunsCriteriaTest, AMethodWithoutABoundLeavesTheSumOpen) {
   PartyRecords& party = Add("none", 0);
   for (EpochLeakRow& row : party.epoch_leaks) {
