@@ -1,5 +1,7 @@
 #include "common/checkpoint/checkpoint_plan.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -176,7 +178,15 @@ absl::Status CheckpointPlan::UseData(const Dataset& data, const v1::RunAgreement
   std::vector<std::shared_ptr<const Checkpoint>> continuable;
   for (const std::shared_ptr<const Checkpoint>& checkpoint : unfinished) {
     // A complete run must not be offered again: its account is closed, and its aligned rows may be gone.
-    if (IsComplete(checkpoint->header().run_id(), unfinished)) {
+    const std::string& run_id = checkpoint->header().run_id();
+    if (IsComplete(run_id, unfinished)) {
+      continue;
+    }
+    // So does a run of which only the complete checkpoint was removed. Whether one that was interrupted may be followed
+    // by another, its journal says.
+    if (const std::string rows = RunFilePath(PathOfLatest(checkpoint->path()), kAlignedRows, run_id);
+        checkpoint->header().has_continuation() && access(rows.c_str(), F_OK) != 0) {
+      LogWarning(checkpoint->path(), ": cannot be continued, as ", rows, " is gone; this file is ignored");
       continue;
     }
     SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<Continuation> continuation,

@@ -114,7 +114,10 @@ class Sum {
   bool is_bounded_ = true;
 };
 
-std::string NameOf(const LabelRun& run) { return absl::StrCat("run ", run.run.run_id, " (", run.run.protection, ")"); }
+std::string NameOf(const LabelRun& run) {
+  return absl::StrCat(run.unproved_answers > 0 ? "outside callers' answers of the model of " : "", "run ",
+                      run.run.run_id, " (", run.run.protection, ")");
+}
 
 std::string DoubtAbout(const LabelRun& run, SameLabels same) {
   const std::string name = NameOf(run);

@@ -71,6 +71,7 @@ AllRunsBound BoundWithout(const std::vector<LabelRun>& runs, const RunRow& plann
       carried_on = run->run.resumed_from;
     } else if (run->released != LabelRun::Released::kNothing) {
       bound.not_proved = absl::StrCat("run ", run->run.run_id, " (", run->run.protection, ")");
+      bound.possible = 1;
     }
   }
   return bound;
@@ -203,7 +204,7 @@ absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, con
     return AllRunsBound();
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> records, ledger->Runs());
-  std::vector<LabelRun> runs;
+  std::vector<LabelRun> runs, all;  // `all`: also those on tables of which nobody knows whose labels they have.
   bool takes_possible = !planned.lost.empty();
   for (const RunRecord& record : records) {
     // A run that continues has its own rows there already.
@@ -214,35 +215,43 @@ absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, con
         same == SameLabels::kUnknown && !planned.run.label_set.empty() && record.run.label_set == planned.run.label_set;
     // A prediction names no protection, and releases none of them.
     if (record.run.run_id == planned.run.run_id || record.run.protection.empty() ||
-        (!is_lost && !may_share && same != SameLabels::kYes)) {
+        (!is_lost && same == SameLabels::kNo)) {
       continue;
     }
-    takes_possible = takes_possible || may_share;
     SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<AllRunsRow> counted, ledger->AllRuns(record.run.run_id));
     SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger->Events(record.run.run_id));
     SPLITVEIL_ASSIGN_OR_RETURN(const bool released, HasReleased(*ledger, record.run.run_id, events));
     // A run that ended before its first answer released nothing, whatever it had planned. One that was killed may have
     // released all of it in the second before: its last rows are lost, but not that it had come so far.
-    LabelRun& run = runs.emplace_back();
-    run.run = record.run;
+    LabelRun run = {record.run};
     run.unproved_answers = CountUnprovedAnswers(events);
-    takes_possible = takes_possible || HasEvent(events, kLostByAccount);
     run.released =
         released || run.unproved_answers > 0 || (record.finished_at.empty() && HasEvent(events, kReleasesFollow))
             ? LabelRun::Released::kSomething
             : LabelRun::Released::kNothing;
     SPLITVEIL_ASSIGN_OR_RETURN(run.releases, ledger->LabelReleases(record.run.run_id));
     run.counted = counted;
+    if (is_lost || may_share || same == SameLabels::kYes) {
+      takes_possible = takes_possible || may_share || HasEvent(events, kLostByAccount);
+      runs.push_back(run);
+    }
+    all.push_back(std::move(run));
   }
   if (planned.releases.empty()) {
     return BoundWithout(runs, planned.run);
   }
   // With the planned run as if it were complete: the refusal has to come before its first release.
-  runs.push_back(planned);
-  runs.back().run.resumed_from.clear();  // Its figures are of its own account's releases (BoundAllRuns).
+  LabelRun own = planned;
+  own.run.resumed_from.clear();  // Its figures are of its own account's releases (BoundAllRuns).
+  const bool has_unknown = all.size() > runs.size();
+  runs.push_back(own);
+  all.push_back(std::move(own));
   AllRunsBound bound = BoundOfAllRuns(runs);
   // What an account has counted of its own is exact, unless it has lost some; what else there is adds to it.
   bound.known = takes_possible || !bound.is_by_accounts ? bound.possible : bound.known;
+  const AllRunsBound of_all = BoundOfAllRuns(all);
+  // Beside a proved bound only a proved sum may stand.
+  bound.possible = !of_all.not_proved.empty() ? 1 : has_unknown ? std::max(bound.known, of_all.possible) : bound.known;
   return bound;
 }
 

@@ -178,8 +178,7 @@ absl::Status BoundAllRuns(const std::optional<AccountedReleases>& accounted, int
     own.counted->auc_bound = result.AucBoundWith(accounted->earlier_sum_kl);
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const AllRunsBound with_ledger, BoundWithLedger(ledger_path, own));
-  // Beside a proved bound only a proved sum may stand.
-  result.ledger_auc_bound = with_ledger.not_proved.empty() ? with_ledger.known : 1;
+  result.ledger_auc_bound = with_ledger.possible;
   return inputs.is_continued ? absl::OkStatus() : CheckLifetime(with_ledger);
 }
 

@@ -299,6 +299,22 @@ TEST_F(PrivacyAccountRunTest, RunsOfALostAccountCountAlsoWhereTheTableHasGrown) 
   EXPECT_NEAR(AllRunsBound(), GaussianAucBound(0.25 + 1), kDigits);
 }
 
+// Nobody knows whether the tables have the same people: what is stated holds if they do.
+TEST_F(PrivacyAccountRunTest, WhatMayBeOnTheSameLabelsIsStated) {
+  run_.label_config.clear_label_side_audit();
+  run_.label_config.clear_privacy_account();
+  run_.label_config.mutable_protection()->mutable_label_dp()->set_epsilon(1);
+  EXPECT_TRUE(RunConfigured().ok()) << nonlabel_status_;
+  label_.reset();
+  {
+    absl::StatusOr<std::unique_ptr<SqliteDatabase>> ledger = SqliteDatabase::Open(path_, SqliteDatabase::Mode::kCreate);
+    ASSERT_TRUE(ledger.ok()) << ledger.status();
+    EXPECT_TRUE((*ledger)->Execute("UPDATE run SET data_sha256 = 'of a row less'").ok());
+  }
+  EXPECT_TRUE(RunConfigured().ok()) << nonlabel_status_;
+  EXPECT_NEAR(AllRunsBound(), 0.82192, 1e-5);
+}
+
 TEST_F(PrivacyAccountRunTest, NothingBoundsAllRunsWhereOneHadNoProof) {
   run_.label_config.clear_label_side_audit();
   run_.label_config.mutable_protection()->mutable_marvell()->set_sum_kl(1);
