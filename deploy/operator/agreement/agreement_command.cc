@@ -86,7 +86,7 @@ constexpr Meaning kMeanings[] = {
     {"alignment.min_shared_ids", "with fewer shared ids there is no run; guards against a peer with other ids"},
     {"alignment.max_shared_ids", "with more there is no run; guards against a peer that tests invented ids"},
     {"alignment.id_form", "forms that both parties give their ids; `prepare` must be given the same"},
-    {"alignment.key_column.id_form", "forms of one column of a key of several; for `splitveil align --key` alone"},
+    {"alignment.key_column", "forms of one column of a key of several; for `splitveil align --key` alone"},
     {"alignment.id_pattern", "every own id must fit it; checked before a connection is made"},
     {"alignment.id_column", "name of the proposing party's id column, to compare with your own"},
     {"alignment.id_shape", "patterns and lengths of its ids, to compare; never an id"},

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -324,12 +325,27 @@ TEST_F(PrivacyAccountTest, RefusesWhatIsNoAccount) {
   EXPECT_THAT(std::string(open(folder_.Path("other.db")).message()), HasSubstr("found a different SQLite database"));
   Open().reset();
   auto account = SqliteDatabase::Open(path_, SqliteDatabase::Mode::kCreate);
-  for (const std::string version : {"2", "4"}) {
+  for (const std::string version : {"3", "5"}) {
     ASSERT_TRUE((*account)->Execute(("PRAGMA user_version = " + version).c_str()).ok());
-    EXPECT_THAT(std::string(open(path_).message()), HasSubstr("expected 3, found " + version));
+    EXPECT_THAT(std::string(open(path_).message()), HasSubstr("expected 4, found " + version));
     EXPECT_THAT(std::string(PrivacyAccount::OpenToRead({path_, "clicks", 1}).status().message()),
-                HasSubstr("expected 3, found " + version));
+                HasSubstr("expected 4, found " + version));
   }
+}
+
+TEST_F(PrivacyAccountTest, RemembersItsRunsAndTheMostExposedExampleOfALabelSet) {
+  const std::vector<NoiseRow> rows = Ids(0, 10);
+  const std::vector<int64_t> labels(10);
+  const std::unique_ptr<PrivacyAccount> account = Open();
+  EXPECT_TRUE(account->runs().empty());
+  ASSERT_TRUE(account->Debit(rows, labels, Once(kSigmaOne)).ok());
+  EXPECT_EQ(account->Remember("run-1", 1).value(), 1);
+  EXPECT_EQ(account->Remember("run-2", 0.5).value(), 1);  // Others were released more of.
+  EXPECT_EQ(account->Remember("run-2", 2).value(), 2);    // It was continued.
+  EXPECT_EQ(Open()->runs(), (std::set<std::string>{"run-1", "run-2"}));
+  const std::unique_ptr<PrivacyAccount> purchases = Open("purchases");
+  ASSERT_TRUE(purchases->Debit(Ids(50, 10), labels, Once(kSigmaOne)).ok());
+  EXPECT_EQ(purchases->Remember("run-3", 1).value(), 1);
 }
 
 TEST_F(PrivacyAccountTest, ReadingMakesNothing) {
