@@ -101,6 +101,10 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> OpenAccount(const LabelPartyPlan
   PrivacyAccountOptions options = AccountOptions(plan.config.privacy_account(), data.task());
   // Else the account would count what the ledger's limit refuses.
   SPLITVEIL_ASSIGN_OR_RETURN(options.max_lifetime_auc_bound, LeastLimit(plan.config.party().ledger_path(), row));
+  if (options.max_lifetime_auc_bound < row.max_lifetime_auc_bound) {
+    LogWarning("privacy account: by the ledger an earlier run on these labels had a max_lifetime_auc_bound of ",
+               options.max_lifetime_auc_bound, ", which holds for life, and so for this run");
+  }
   absl::StatusOr<std::unique_ptr<PrivacyAccount>> account = PrivacyAccount::Open(std::move(options));
   SPLITVEIL_RETURN_IF_ERROR(OfAccount(plan, account.ok() ? CheckLabels(data, **account) : account.status()));
   if ((*account)->is_new()) {
