@@ -136,7 +136,8 @@ TEST_F(StepSummaryTest, StepsAreNeitherLostNorCountedTwiceBetweenBothSummaries) 
   const std::unique_ptr<LedgerReader> few = *LedgerReader::Open(path_, /*most_steps=*/50);
   int64_t steps = static_cast<int64_t>(few->Protections("run-1")->size());
   EXPECT_EQ(steps, 50);
-  for (const StepSummaryRow& row : *few->StepSummaries("run-1")) {
+  const std::vector<StepSummaryRow> summaries = few->StepSummaries("run-1").value();
+  for (const StepSummaryRow& row : summaries) {
     steps += row.steps;
   }
   EXPECT_EQ(steps, 1000);
