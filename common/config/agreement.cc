@@ -310,9 +310,8 @@ absl::Status ValidateAgreement(const v1::RunAgreement& agreement) {
   SPLITVEIL_RETURN_IF_ERROR(ValidateAttributeAudit(agreement));
   if (!agreement.alignment().id_form().empty() && !agreement.alignment().key_column().empty()) {
     return absl::InvalidArgumentError(
-        "alignment.key_column: expected none beside alignment.id_form, which holds for every column of a key: write "
-        "the "
-        "forms of each column into its key_column");
+        "alignment.key_column: alignment.id_form is set as well, and holds for every column of a key: remove id_form, "
+        "and write the forms of each column into its key_column");
   }
   for (int i = 0; i < agreement.alignment().id_pattern_size(); ++i) {
     if (const absl::Status status = IdPattern::Create(agreement.alignment().id_pattern(i)).status(); !status.ok()) {

@@ -53,8 +53,9 @@ absl::Status CheckSplitByTables(const Dataset& data, const v1::RunAgreement& agr
 absl::Status CheckIdForms(const Dataset& data, const v1::RunAgreement& agreement) {
   if (!agreement.alignment().key_column().empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        data.path(), ": alignment.key_column: expected none, as prepared data have one column of ids, whose forms are ",
-        "alignment.id_form: those of a key of several columns are for `splitveil align --key`"));
+        data.path(),
+        ": alignment.key_column: it is for keys of several columns (`splitveil align --key`), and prepared data have ",
+        "one column of ids: set alignment.id_form instead"));
   }
   const auto names = [](const google::protobuf::RepeatedField<int>& forms) {
     std::set<std::string> sorted;

@@ -160,7 +160,7 @@ absl::StatusOr<ModelInferResponse> OpenInference::Infer(const ModelInferRequest&
     return absl::PermissionDeniedError("this version has learned from labels that this caller may not see");
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const RequestTensors tensors, ReadTensors(request, queue_->max_batch_rows()));
-  // Whoever may try values of a row's columns finds the stored ones: those whose answer is that of the row.
+  // A caller that may try values of a row's columns finds the stored ones: those whose answer is that of the row.
   if (caller.outside && !tensors.columns.empty()) {
     return absl::PermissionDeniedError(
         "inputs: only the label party's own callers may give columns: give \"id\" alone");

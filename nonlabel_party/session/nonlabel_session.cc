@@ -225,6 +225,7 @@ std::vector<uint32_t> NonLabelSession::SentPositions() const {
 }
 
 absl::Status NonLabelSession::CountReleases(absl::Span<const uint32_t> positions, std::optional<int64_t> steps) {
+  Ledger& ledger = *lifecycle_.ledger();
   if (account_.counts()) {
     std::vector<NoiseRow> examples;
     examples.reserve(positions.size());
@@ -236,18 +237,17 @@ absl::Status NonLabelSession::CountReleases(absl::Span<const uint32_t> positions
         account_.Begin({lifecycle_.run_id(), protected_model_->NoiseId(), options_.checkpoints.path,
                         lifecycle_.is_continued(), lifecycle_.first_epoch(), lifecycle_.first_batch()},
                        examples));
-    SPLITVEIL_RETURN_IF_ERROR(lifecycle_.ledger()->Record(*account_.all_runs()));
+    SPLITVEIL_RETURN_IF_ERROR(ledger.Record(*account_.all_runs()));
   }
   // On the disk before the first of them is sent: of a run without it nothing was.
-  SPLITVEIL_RETURN_IF_ERROR(
-      lifecycle_.ledger()->RecordEvent(kReleasesFollow, absl::StrCat(positions.size(), " examples")));
-  SPLITVEIL_RETURN_IF_ERROR(lifecycle_.ledger()->Commit());
+  SPLITVEIL_RETURN_IF_ERROR(ledger.RecordEvent(kReleasesFollow, absl::StrCat(positions.size(), " examples")));
+  SPLITVEIL_RETURN_IF_ERROR(ledger.Commit());
   const int64_t releases = ActivationReleases(options_.agreement);
   if (steps.has_value()) {
-    SPLITVEIL_RETURN_IF_ERROR(RecordActivationProtection(options_.config.protection(), *protected_model_, *steps,
-                                                         releases, *lifecycle_.ledger()));
+    SPLITVEIL_RETURN_IF_ERROR(
+        RecordActivationProtection(options_.config.protection(), *protected_model_, *steps, releases, ledger));
   }
-  return RecordActivationBound(*protected_model_, releases, *lifecycle_.ledger());
+  return RecordActivationBound(*protected_model_, releases, ledger);
 }
 
 void NonLabelSession::ConnectTraining() {

@@ -123,7 +123,7 @@ TEST_F(UnprovedAnswersTest, NoExampleThatWasTrainedOnIsAnsweredAndADayIsLimited)
   ASSERT_TRUE(Infer(Request(ids), &own).ok());
   EXPECT_NEAR(own.outputs(0).contents().fp32_contents(0), predicted.at(ids[0]), 1e-6);
 
-  // Whoever tries values finds the stored ones.
+  // A caller that tries values finds the stored ones.
   inference::ModelInferRequest with_column = Request({ids[0]});
   *with_column.add_inputs() = with_column.inputs(0);
   with_column.mutable_inputs(1)->set_name("C1");

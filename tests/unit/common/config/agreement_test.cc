@@ -518,7 +518,7 @@ TEST(AgreementTest, RefusesFormsOfKeyColumnsBesideFormsOfAll) {
   EXPECT_TRUE(ValidateAgreement(agreement).ok());
   agreement.mutable_alignment()->add_id_form(v1::CASE_FOLD);
   EXPECT_THAT(std::string(ValidateAgreement(agreement).message()),
-              HasSubstr("alignment.key_column: expected none beside alignment.id_form"));
+              HasSubstr("alignment.key_column: alignment.id_form is set as well"));
 }
 
 TEST(AgreementTest, RefusesMoreSharedIdsAtLeastThanAtMost) {

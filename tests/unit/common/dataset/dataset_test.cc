@@ -478,7 +478,7 @@ TEST(PreparedDataTest, RefusesIdsInOtherFormsThanTheAgreedOnes) {
   EXPECT_FALSE(OpenPreparedData(party, agreement, PreparedFor::kLabelParty).ok());
   agreement.mutable_alignment()->add_key_column()->add_id_form(v1::INTEGER);
   EXPECT_THAT(std::string(OpenPreparedData(party, agreement, PreparedFor::kLabelParty).status().message()),
-              HasSubstr("alignment.key_column: expected none"));
+              HasSubstr("alignment.key_column: it is for keys of several columns"));
 }
 
 TEST(PreparedDataTest, RefusesIdsThatTheAgreedPatternDoesNotDescribe) {
