@@ -52,6 +52,14 @@ double SentBytes(const Buckets& buckets, uint64_t chunk_ids) {
                                           ChunkBytes(AnswerChunks(buckets.peer_capacity, chunk_ids, buckets.count)));
 }
 
+// What the ids of a table take beside party.spill_path: each its bytes, its end, and its row where others were left
+// out.
+double IdTableBytes(const AlignmentPlanOptions& options) {
+  return options.id_bytes == 0
+             ? 0
+             : static_cast<double>(options.ids) * (options.id_bytes + sizeof(uint64_t) + sizeof(uint32_t));
+}
+
 std::string MegabytesText(double bytes) { return absl::StrFormat("%.*f MB", bytes < 1e7 ? 2 : 0, bytes / 1e6); }
 
 }  // namespace
@@ -73,9 +81,12 @@ AlignmentPlan MakeAlignmentPlan(const AlignmentPlanOptions& options, const Maski
         std::max(plan.bytes_sent, plan.bytes_received) / (options.bandwidth_mbps * kBytesPerMegabit);
   }
   plan.memory_bytes = AlignmentMemoryBytes(options.ids, options.peer_ids, options.bucket_ids);
-  plan.disk_bytes = buckets.count == 1
-                        ? 0
-                        : static_cast<double>(AlignmentSpill::Bytes(options.ids, buckets.count, options.chunk_ids));
+  const double spill = buckets.count == 1
+                           ? 0
+                           : static_cast<double>(AlignmentSpill::Bytes(options.ids, buckets.count, options.chunk_ids));
+  // A table's file is written in parts, which are then joined, beside the one whose repeated rows are left out. The
+  // spill file comes afterwards.
+  plan.disk_bytes = IdTableBytes(options) + std::max(2 * IdTableBytes(options), spill);
   return plan;
 }
 
@@ -104,8 +115,10 @@ std::string AlignmentPlanText(const AlignmentPlan& plan) {
   }
   Line("memory at the peak", MegabytesText(plan.memory_bytes), text);
   Line("disk",
-       plan.disk_bytes == 0 ? "none: the sets are held in memory"
-                            : absl::StrCat("at most ", MegabytesText(plan.disk_bytes), " (party.spill_path)"),
+       absl::StrCat(plan.disk_bytes == 0
+                        ? "none: the sets are held in memory"
+                        : absl::StrCat("at most ", MegabytesText(plan.disk_bytes), " (party.spill_path)"),
+                    options.id_bytes == 0 ? "; align --ids takes more: see --id_bytes" : ""),
        text);
   return text;
 }

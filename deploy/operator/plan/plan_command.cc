@@ -96,6 +96,13 @@ void AddAlignmentFlags(PlanFlags& flags, CLI::App& command) {
       ->default_str("those of this machine")
       ->needs(ids)
       ->group(kAlignment);
+  AddValue(command, "--id_bytes=N", alignment.id_bytes,
+           "Length of an id in bytes, on average: for splitveil align --ids, which keeps the ids of its table on the "
+           "disk.")
+      ->check(NumberIn(1, 65536))
+      ->default_str("")
+      ->needs(ids)
+      ->group(kAlignment);
 }
 
 void AddLinkFlags(PlanFlags& flags, CLI::Option* rows, CLI::Option* epochs, CLI::App& command) {

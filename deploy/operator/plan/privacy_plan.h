@@ -89,6 +89,7 @@ struct AlignmentPlanOptions {
   double bandwidth_mbps = 0;         // As LinkPlanOptions; 0: not asked for.
   uint64_t chunk_ids = 4096;         // AlignmentAgreement.chunk_ids.
   uint64_t bucket_ids = kBucketIds;  // AlignmentAgreement.bucket_ids.
+  double id_bytes = 0;  // Of a key, on average, where `splitveil align --ids` reads a table; 0: it does not.
 };
 
 struct AlignmentPlan {

@@ -1,13 +1,18 @@
 // What `splitveil plan --ids` predicts, against alignments.
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "deploy/operator/align/alignment_host.h"
+#include "deploy/operator/align/id_table.h"
 #include "deploy/operator/plan/privacy_plan.h"
 
 #include "common/config/agreement.h"
@@ -87,6 +92,41 @@ TEST_F(AlignmentPlanTest, ManyIdsTakeLittleMoreThanTheirPoints) {
   const double per_id = (plan.bytes_sent + plan.bytes_received) / 2e6;
   EXPECT_GT(per_id, 64);
   EXPECT_LT(per_id, 64.1);
+}
+
+// The file has no name: its size is that of what this process holds open.
+TEST_F(AlignmentPlanTest, CountsTheDiskOfAnIdTable) {
+  const std::string path = folder_.File("table.csv");
+  std::ofstream table(path);
+  table << "id\n";
+  constexpr int kRows = 20'000, kRepeated = 5;
+  for (int i = 0; i < kRows + kRepeated; ++i) {
+    table << absl::StrFormat("c%09d\n", i % kRows);
+  }
+  table.close();
+  const absl::StatusOr<IdTable> ids = IdTable::Read({.path = path,
+                                                     .key = {"id"},
+                                                     .forms = {{}},
+                                                     .repeated = RepeatedKeys::kFirst,
+                                                     .spill_path = folder_.File("own.spill")});
+  ASSERT_TRUE(ids.ok()) << ids.status();
+  uintmax_t held = 0;
+  for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(file, gone).string();
+    held += absl::StrContains(target, folder_.path()) ? std::filesystem::file_size(file) : 0;
+  }
+  AlignmentPlanOptions options;
+  options.ids = options.peer_ids = kRows;
+  EXPECT_EQ(MakeAlignmentPlan(options, {1e-6, 1e-6}).disk_bytes, 0);
+  options.id_bytes = 10;
+  // Three times while its parts are joined beside the table with the repeated rows.
+  EXPECT_NEAR(MakeAlignmentPlan(options, {1e-6, 1e-6}).disk_bytes / 3 / static_cast<double>(held), 1, 0.01);
+  // With buckets, the spill file is larger than the parts.
+  options.bucket_ids = 1000;
+  const double both = MakeAlignmentPlan(options, {1e-6, 1e-6}).disk_bytes;
+  options.id_bytes = 0;
+  EXPECT_NEAR(both - MakeAlignmentPlan(options, {1e-6, 1e-6}).disk_bytes, static_cast<double>(held), 0.01 * both);
 }
 
 TEST_F(AlignmentPlanTest, TheSlowerPartyAndTheFullerDirectionTakeTheTime) {
