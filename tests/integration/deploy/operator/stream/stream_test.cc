@@ -23,25 +23,16 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 constexpr int kDays = 3;
+constexpr char kNoneAndMarvell[] =
+    "protection { name: \"none\" config { none {} } }\n"
+    "protection { name: \"marvell\" config { marvell { sum_kl: 0.1 } } }\n";
 
 // Three days of data, certificates, base files and stream.textproto.
 class StreamTest : public ::testing::Test {
  protected:
   StreamTest() : files_(200) {
     for (int day = 1; day <= kDays; ++day) {
-      Tool(
-          {"generate", "--force", "--rows=1500", absl::StrCat("--seed=", day), "--out=" + files_.folder + "/rows.tsv"});
-      std::vector<std::string> prepare = {"prepare",
-                                          "--format=criteo",
-                                          "--input=" + files_.folder + "/rows.tsv",
-                                          "--out=" + DayFolder(day),
-                                          "--test_fraction=0",
-                                          "--validation_fraction=0"};
-      std::filesystem::create_directories(DayFolder(day));
-      if (day > 1) {
-        prepare.push_back("--extend=" + DayFolder(day - 1));
-      }
-      Tool(prepare);
+      Prepare(day, day, day - 1);
     }
     files_.label_agreement.set_epochs(1);
     files_.label_agreement.set_batch_size(128);
@@ -50,17 +41,31 @@ class StreamTest : public ::testing::Test {
     Write("nonlabel.textproto", files_.nonlabel_config);
   }
 
+  // A day of generated rows, whose ids are their numbers, that extends the day `before` if that is not 0.
+  void Prepare(int day, int seed, int before) const {
+    Tool({"generate", "--force", "--rows=1500", absl::StrCat("--seed=", seed), "--out=" + files_.folder + "/rows.tsv"});
+    std::vector<std::string> prepare = {"prepare",
+                                        "--format=criteo",
+                                        "--input=" + files_.folder + "/rows.tsv",
+                                        "--out=" + DayFolder(day),
+                                        "--test_fraction=0",
+                                        "--validation_fraction=0"};
+    std::filesystem::create_directories(DayFolder(day));
+    if (before > 0) {
+      prepare.push_back("--extend=" + DayFolder(before));
+    }
+    Tool(prepare);
+  }
   static void Tool(const std::vector<std::string>& arguments) { ASSERT_EQ(TwoPartyRun::Tool(arguments), 0); }
   std::string DayFolder(int day) const { return absl::StrCat(files_.folder, "/day", day); }
   std::string Out() const { return files_.folder + "/out"; }
 
-  // Streams these days of data under no protection and under Marvell.
-  ChildResult Stream(const std::vector<int>& days) const {
+  // Streams these days of data under these protections.
+  ChildResult Stream(const std::vector<int>& days, const std::string& protections = kNoneAndMarvell) const {
     std::ofstream config(files_.folder + "/stream.textproto");
     config << "agreement_path: \"run.textproto\" label_config_path: \"label.textproto\" "
            << "nonlabel_config_path: \"nonlabel.textproto\"\n"
-           << "protection { name: \"none\" config { none {} } }\n"
-           << "protection { name: \"marvell\" config { marvell { sum_kl: 0.1 } } }\n";
+           << protections;
     for (int day : days) {
       config << "day { name: \"day" << day << "\" label_dataset: \"day" << day << "/label_party.data\" "
              << "nonlabel_dataset: \"day" << day << "/nonlabel_party.data\" }\n";
@@ -86,14 +91,13 @@ class StreamTest : public ::testing::Test {
     return status.st_ino;
   }
 
-  TwoPartyRun files_;
-
- private:
   void Write(const std::string& name, const google::protobuf::Message& message) {
     std::string text;
     ASSERT_TRUE(google::protobuf::TextFormat::PrintToString(message, &text));
     std::ofstream(files_.folder + "/" + name) << text;
   }
+
+  TwoPartyRun files_;
 };
 
 TEST_F(StreamTest, EachDayContinuesFromTheOneBeforeAndAFinishedDayIsNotRepeated) {
@@ -128,6 +132,21 @@ TEST_F(StreamTest, EachDayContinuesFromTheOneBeforeAndAFinishedDayIsNotRepeated)
   EXPECT_THAT(lines[0], HasSubstr("cut_norm_mean"));
   EXPECT_EQ(lines[3].rfind("day3,none,", 0), 0);
   EXPECT_THAT(ReadWholeFile(Out() + "/report.html"), HasSubstr("\"days\":{\"charted\""));
+}
+
+// What a day's head has learned is covered on the next one, because one account flips the labels of all days. The same
+// rows on both, as an account takes no other label for an id.
+TEST_F(StreamTest, FlippedLabelsStayFlippedFromDayToDay) {
+  constexpr int kAgain = kDays + 1;
+  Prepare(kAgain, 1, 1);
+  files_.label_agreement.clear_audit();
+  files_.label_agreement.mutable_audit()->set_disclosure(v1::LABEL_SIDE_ONLY);
+  Write("run.textproto", files_.label_agreement);
+  const ChildResult two = Stream({1, kAgain}, "protection { name: \"flipped\" config { label_dp { epsilon: 2 } } }\n");
+  ASSERT_EQ(two.exit_code, 0) << two.err;
+  // Nothing is added.
+  EXPECT_LT(Result("flipped", 1)["all_runs_auc_bound"].get<double>(), 1);
+  EXPECT_EQ(Result("flipped", kAgain)["all_runs_auc_bound"], Result("flipped", 1)["all_runs_auc_bound"]);
 }
 
 TEST_F(StreamTest, ADayThatDoesNotExtendTheOneBeforeEndsItsProtectionsDays) {
