@@ -2,10 +2,16 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 
 namespace splitveil {
+
+bool HasEvent(absl::Span<const EventRow> events, absl::string_view kind, absl::string_view detail) {
+  return absl::c_any_of(
+      events, [&](const EventRow& row) { return row.kind == kind && (detail.empty() || row.detail == detail); });
+}
 
 int64_t CountUnprovedAnswers(absl::Span<const EventRow> events) {
   int64_t all = 0;

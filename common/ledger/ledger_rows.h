@@ -336,6 +336,9 @@ struct EventRow {
   }
 };
 
+// `detail`: empty for any.
+bool HasEvent(absl::Span<const EventRow> events, absl::string_view kind, absl::string_view detail = "");
+
 // Kind of the event before the run's first gradients, if they are sent slice by slice, before their step has a row.
 inline constexpr char kFirstSliceSent[] = "first_slice_sent";
 // From here on the party sends what it computes of labels, or of features.

@@ -30,12 +30,6 @@ absl::StatusOr<std::unique_ptr<LedgerReader>> OpenIfThere(const std::string& pat
                                                 : absl::StatusOr<std::unique_ptr<LedgerReader>>(nullptr);
 }
 
-// `detail`: empty for any.
-bool HasEvent(const std::vector<EventRow>& events, absl::string_view kind, absl::string_view detail = "") {
-  return std::any_of(events.begin(), events.end(),
-                     [&](const EventRow& row) { return row.kind == kind && (detail.empty() || row.detail == detail); });
-}
-
 // Whether any row of the run was sent. Old steps are kept only as summaries (ledger_retained_steps), so both tables
 // count.
 // A frozen or halted step has a row, but its gradients were not sent.

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <filesystem>
 #include <memory>
+#include <optional>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +14,7 @@
 
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/crypto/sha256.h"
+#include "common/ledger/ledger_reader.h"
 #include "common/process/exit_code.h"
 #include "common/status/status_context.h"
 #include "common/status/status_macros.h"
@@ -51,6 +55,32 @@ absl::StatusOr<std::unique_ptr<ReleaseJournal>> OpenJournal(const ActivationAcco
                    ": expected what the run had sent before it was interrupted, found no file: restore it, or "
                    "set restart at both parties, which begins a new run and counts it"))
              : std::move(journal);
+}
+
+// The account keeps the name of each run that it counted, and the ledger has the run's figure, both on the disk before
+// anything is sent. One that the account lacks came after the copy that is in its place.
+absl::Status CheckNotOlder(const PrivacyAccount& account, const std::string& ledger_path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(ledger_path, ignored)) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> ledger, LedgerReader::Open(ledger_path));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> records, ledger->Runs());
+  for (const RunRecord& record : records) {
+    const std::string& run_id = record.run.run_id;
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<AllRunsRow> counted, ledger->AllRuns(run_id));
+    if (!counted.has_value() || counted->account != account.id() || account.runs().count(run_id) > 0) {
+      continue;
+    }
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger->Events(run_id));
+    if (HasEvent(events, kReleasesFollow)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "path: this account does not know of run ", run_id, ", which it has counted by ", ledger_path,
+          ", so it is an older copy: put the latest in its place; or, if that is lost, set another path: the new "
+          "account knows of nothing that was sent before, and splitveil audit adds up both"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 Digest DigestOf(const Digest& received, ConstMatrixView activations) {
@@ -152,8 +182,10 @@ absl::Status ActivationAccount::Begin(const Run& run, absl::Span<const NoiseRow>
     LogWarning("privacy account: made ", config_.privacy_account().path(),
                ": it knows of nothing that was released before");
   }
+  SPLITVEIL_RETURN_IF_ERROR(OfField(CheckNotOlder(**file, config_.party().ledger_path())));
   absl::StatusOr<LabelPrivacy> lifetime = (*file)->Debit(examples, std::vector<int64_t>(examples.size()), {planned});
   SPLITVEIL_RETURN_IF_ERROR(OfField(lifetime.status()));
+  SPLITVEIL_RETURN_IF_ERROR(OfField((*file)->Remember(run.run_id, lifetime->mu() * lifetime->mu()).status()));
   if (!run.checkpoint_path.empty()) {
     SPLITVEIL_ASSIGN_OR_RETURN(journal_, OpenJournal(run, (*file)->id()));
   }

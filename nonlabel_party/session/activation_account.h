@@ -78,7 +78,8 @@ class ActivationAccount {
   bool counts() const { return config_.has_privacy_account(); }
 
   // Debits the run's releases of `examples`: on the disk when it returns. Of a run that continues this counts nothing
-  // new. Only with an account. Errors: as PrivacyAccount::Open and PrivacyAccount::Debit, a halt among them; as
+  // new. Only with an account. Errors: as PrivacyAccount::Open and PrivacyAccount::Debit, a halt among them;
+  // InvalidArgument where party.ledger_path has a run that the account counted and does not know of; as
   // ReleaseJournal::Begin and ReleaseJournal::Continue.
   absl::Status Begin(const Run& run, absl::Span<const NoiseRow> examples);
   // What all releases of the most exposed example disclose together, this run's included; nullopt before Begin.

@@ -239,15 +239,15 @@ absl::Status NonLabelSession::CountReleases(absl::Span<const uint32_t> positions
                        examples));
     SPLITVEIL_RETURN_IF_ERROR(ledger.Record(*account_.all_runs()));
   }
-  // On the disk before the first of them is sent: of a run without it nothing was.
-  SPLITVEIL_RETURN_IF_ERROR(ledger.RecordEvent(kReleasesFollow, absl::StrCat(positions.size(), " examples")));
-  SPLITVEIL_RETURN_IF_ERROR(ledger.Commit());
   const int64_t releases = ActivationReleases(options_.agreement);
   if (steps.has_value()) {
     SPLITVEIL_RETURN_IF_ERROR(
         RecordActivationProtection(options_.config.protection(), *protected_model_, *steps, releases, ledger));
   }
-  return RecordActivationBound(*protected_model_, releases, ledger);
+  SPLITVEIL_RETURN_IF_ERROR(RecordActivationBound(*protected_model_, releases, ledger));
+  // All of it on the disk before the first of them is sent: of a run without it nothing was.
+  SPLITVEIL_RETURN_IF_ERROR(ledger.RecordEvent(kReleasesFollow, absl::StrCat(positions.size(), " examples")));
+  return ledger.Commit();
 }
 
 void NonLabelSession::ConnectTraining() {

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -16,6 +17,7 @@
 #include "deploy/operator/audit/criteria.h"
 #include "deploy/operator/records/ledger_figures.h"
 
+#include "common/figures/all_runs.h"
 #include "common/figures/figure_words.h"
 #include "common/figures/run_figures.h"
 #include "common/ledger/ledger_rows.h"
@@ -216,41 +218,50 @@ struct ActivationLifetime {
   std::vector<std::string> accounts, not_counted;  // Their ids, and the runs'.
 };
 
+// What runs of one account sent if they sent the same examples, as mu^2: each adds to what the account had counted by
+// then, which a copy from before may have forgotten. `runs`: what it had counted with each, and what each sent itself.
+double MostSent(std::vector<std::pair<double, double>> runs) {
+  std::sort(runs.begin(), runs.end());
+  double sum = 0;
+  for (const auto& [counted, own] : runs) {
+    sum = std::max(sum + own, counted);
+  }
+  return sum;
+}
+
+double AucBoundOfSum(double sum_of_squares) {
+  const absl::StatusOr<GaussianPrivacy> privacy = GaussianPrivacy::FromMu(std::sqrt(sum_of_squares));
+  return privacy.ok() ? privacy->AucBound() : 1;
+}
+
 ActivationLifetime LifetimeOf(const std::vector<LedgerRun>& runs) {
-  // An account counts all of its runs, so the last and largest figure of each is enough.
-  std::map<std::string, double> bounds;  // The largest of each account, which counts all of its runs.
-  double sent = 0;                       // Of those runs, mu^2.
+  std::map<std::string, std::vector<std::pair<double, double>>> accounts;  // As MostSent has them.
   ActivationLifetime lifetime;
+  double largest = 0.5;
   for (const LedgerRun& run : runs) {
     const PartyRecords* const party = run.nonlabel_party();
     if (party == nullptr) {
       continue;
     }
     if (party->all_runs.has_value()) {
-      double& bound = bounds[party->all_runs->account];
-      bound = std::max(bound, party->all_runs->auc_bound);
       const double mu = party->activation_bound.has_value() ? party->activation_bound->mu : 0;
-      sent += mu * mu;
+      accounts[party->all_runs->account].emplace_back(SumKlOfGaussianAuc(party->all_runs->auc_bound), mu * mu);
+      largest = std::max(largest, party->all_runs->auc_bound);
     } else if (party->has_event(kReleasesFollow)) {
       lifetime.not_counted.push_back(run.run_id());
     }
   }
   // An account that was lost, or replaced, knows nothing of what another one has counted: their sums add up.
-  std::vector<GaussianPrivacy> parts;
-  bool bounded = lifetime.not_counted.empty() && !bounds.empty();
-  for (const auto& [account, bound] : bounds) {
+  double counted = 0, sent = 0;
+  for (const auto& [account, of_runs] : accounts) {
     lifetime.accounts.push_back(account.substr(0, 8));
-    const absl::StatusOr<GaussianPrivacy> part = GaussianPrivacy::FromAucBound(bound);
-    bounded = bounded && part.ok();
-    parts.push_back(part.value_or(GaussianPrivacy()));
+    counted += std::max_element(of_runs.begin(), of_runs.end())->first;
+    sent += MostSent(of_runs);
   }
-  if (bounded) {
+  if (lifetime.not_counted.empty() && !accounts.empty()) {
     // A single account says it to the last bit.
-    lifetime.auc_bound = bounds.size() == 1 ? bounds.begin()->second : GaussianPrivacy::Compose(parts).AucBound();
-    // As a check of the accounts: what the runs sent together cannot be more than they counted, if the examples are the
-    // same.
-    const absl::StatusOr<GaussianPrivacy> all_sent = GaussianPrivacy::FromMu(std::sqrt(sent));
-    lifetime.possible = std::max(*lifetime.auc_bound, all_sent.ok() ? all_sent->AucBound() : 1);
+    lifetime.auc_bound = accounts.size() == 1 ? largest : AucBoundOfSum(counted);
+    lifetime.possible = std::max(*lifetime.auc_bound, AucBoundOfSum(sent));
   }
   return lifetime;
 }

@@ -190,10 +190,6 @@ int64_t PartyRecords::released_steps() const {
   return released;
 }
 
-bool PartyRecords::has_event(absl::string_view kind) const {
-  return std::any_of(events.begin(), events.end(), [&](const EventRow& event) { return event.kind == kind; });
-}
-
 bool PartyRecords::ended_unanswered() const {
   return !record.finished_at.empty() && record.status != "completed" && steps.empty() && removed_steps.empty() &&
          !sent_a_slice();

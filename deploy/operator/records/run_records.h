@@ -57,7 +57,7 @@ struct PartyRecords {
   bool ended_unanswered() const;
   // Whether the first batch was answered, of which no step may tell.
   bool sent_a_slice() const { return has_event(kFirstSliceSent); }
-  bool has_event(absl::string_view kind) const;
+  bool has_event(absl::string_view kind) const { return HasEvent(events, kind); }
   // Answers that no bound covers, which `label_party serve` gave outside callers.
   int64_t unproved_answers() const { return CountUnprovedAnswers(events); }
   // "of steps 1 to 750 only a summary is read"; empty where none was removed, and there are not too many.

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
+#include "common/ledger/ledger.h"
 #include "common/privacy/gaussian_privacy.h"
 #include "common/process/exit_code.h"
 #include "common/process/file.h"
@@ -115,6 +117,39 @@ TEST_F(ActivationAccountTest, ARunThatTheLimitNeverAdmitsIsHaltedBeforeTheFirstM
   EXPECT_FALSE(std::filesystem::exists(path_));
   config_.mutable_privacy_account()->set_path(folder_.File("none/account.db"));
   EXPECT_FALSE(CheckAffordable(config_, agreement_).ok());
+}
+
+// A run is in the account before the ledger says so, and a copy from before the run is not taken for the account.
+TEST_F(ActivationAccountTest, AnOlderCopyIsRefusedWhereTheLedgerNamesARunThatItDoesNotKnow) {
+  const std::string ledger_path = folder_.File("ledger.db"), copy = folder_.File("copy");
+  config_.mutable_party()->set_ledger_path(ledger_path);
+  const auto begin = [&](const std::string& run_id, bool is_new = true) {
+    ActivationAccount account(&config_, &agreement_);
+    const absl::Status begun = account.Begin({run_id, "noise " + run_id, "", false, 0, 0}, Ids(0, 5));
+    if (begun.ok() && is_new) {
+      RunRow row;
+      row.run_id = run_id;
+      row.role = "nonlabel_party";
+      const std::unique_ptr<Ledger> ledger = *Ledger::Create(ledger_path, row);
+      EXPECT_TRUE(ledger->Record(*account.all_runs()).ok());
+      EXPECT_TRUE(ledger->RecordEvent(kReleasesFollow, "5 examples").ok());
+    }
+    return begun;
+  };
+  EXPECT_TRUE(begin("first").ok());
+  std::filesystem::copy_file(path_, copy);
+  EXPECT_TRUE(begin("second").ok());
+  EXPECT_TRUE(begin("second", /*is_new=*/false).ok());  // One that goes on.
+  std::filesystem::copy_file(copy, path_, std::filesystem::copy_options::overwrite_existing);
+  const std::string before = *ReadFile(path_);
+  for (const char* run_id : {"third", "second"}) {
+    const absl::Status status = begin(run_id);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("does not know of run second"));
+    EXPECT_EQ(*ReadFile(path_), before);
+  }
+  config_.mutable_privacy_account()->set_path(folder_.File("another.db"));  // The remedy.
+  EXPECT_TRUE(begin("third").ok());
 }
 
 // Killed at any moment of its debit, a run is counted as a whole or not at all.

@@ -104,6 +104,20 @@ TEST_F(ActivationAccountRunTest, ARunPastTheLimitIsHaltedBeforeAnythingIsSent) {
   EXPECT_TRUE(calls_.empty());
 }
 
+// A process that is killed at its first answer has sent activations already, and its ledger says how much they tell.
+TEST_F(ActivationAccountRunTest, TheBoundIsOnTheDiskBeforeAnythingIsSent) {
+  std::string at_the_first_answer;
+  alter_ = Gradients([&](const v1::CutGradients&) {
+    if (at_the_first_answer.empty()) {
+      at_the_first_answer = FromLedger(
+          "SELECT (SELECT count(*) FROM activation_bound) || (SELECT count(*) FROM all_runs) || "
+          "(SELECT count(*) FROM event WHERE kind = 'releases_follow')");
+    }
+  });
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(at_the_first_answer, "111");
+}
+
 // The second epoch's batches after the first would be released again, with noise of their own.
 TEST_F(ActivationAccountRunTest, ALabelPartyThatAnswersDifferentlyAfterAnInterruptionGetsNoSecondRelease) {
   const std::string label = run_.files.File("label.checkpoint"), nonlabel = run_.files.File("nonlabel.checkpoint");

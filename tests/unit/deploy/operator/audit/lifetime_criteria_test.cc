@@ -79,6 +79,19 @@ TEST(LifetimeCriteriaTest, AnAccountThatHasCountedLessThanItsRunsSentLeavesItOpe
   EXPECT_THAT(LifetimeLine(runs, runs.back(), 1), Not(HasSubstr("up to")));
 }
 
+// What it had counted by then stands in no other ledger: 0.25 of a run that is not shown, then two of 0.1 and 0.05, of
+// which a copy has forgotten the former.
+TEST(LifetimeCriteriaTest, WhatAnOlderCopyForgotAddsToWhatWasCountedBefore) {
+  std::vector<LedgerRun> runs = {RunOf("account", 0.35), RunOf("account", 0.3)};
+  runs[0].parties.back().activation_bound = ActivationBoundRow{2, std::sqrt(0.1), AucBoundOf(0.1)};
+  runs[1].parties.back().activation_bound = ActivationBoundRow{2, std::sqrt(0.05), AucBoundOf(0.05)};
+  EXPECT_EQ(Judge(runs, AucBoundOf(0.39)).outcome, Outcome::kOpen);
+  EXPECT_EQ(Judge(runs, AucBoundOf(0.4) + 1e-9).outcome, Outcome::kMet);
+  // Of runs that began in another order than they were counted in, nothing is forgotten.
+  runs[0].parties.back().all_runs->auc_bound = AucBoundOf(0.4);
+  EXPECT_EQ(Judge(runs, AucBoundOf(0.4)).outcome, Outcome::kMet);
+}
+
 TEST(LifetimeCriteriaTest, ARunThatNoAccountCountsHasNoBound) {
   std::vector<LedgerRun> runs = {RunOf("", 0), RunOf("first account", 0.5)};
   Finding finding = Judge(runs, 0.99);
