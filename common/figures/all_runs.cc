@@ -61,10 +61,9 @@ class Sum {
     if (added > 0) {
       account.AddReleases(added, run.counted);
     }
-    if (is_lost) {
-      return;  // Its figure contains what the account still knows.
-    }
-    if (run.counted.has_value() && (is_of_account || at_most_)) {
+    // A lost run's figure, too, since it may hold what is in no ledger. It contains what the account still knows, which
+    // so counts twice.
+    if (run.counted.has_value() && (is_of_account || is_lost || at_most_)) {
       account.Count(SumKlOfGaussianAuc(run.counted->auc_bound));
     } else if (run.counted.has_value()) {
       at_least_ = std::max(at_least_, run.counted->auc_bound);
@@ -146,15 +145,28 @@ SameLabels AreOnSameLabels(const RunRow& a, const RunRow& b) {
   return counted_together && known ? SameLabels::kNo : SameLabels::kUnknown;
 }
 
+bool ShareLimit(const RunRow& a, const RunRow& b) {
+  const bool one_account = !a.account.empty() && a.account == b.account && a.label_set == b.label_set;
+  return one_account || AreOnSameLabels(a, b) == SameLabels::kYes;
+}
+
 AllRunsBound BoundOfAllRuns(absl::Span<const LabelRun> runs) {
   AllRunsBound bound;
   Sum known(/*at_most=*/false), possible(/*at_most=*/true);
   for (const LabelRun& run : runs) {
     const bool is_last = &run == &runs.back();
-    // Of examples of its own an account alone could tell, and it has lost this run.
-    const bool is_lost = absl::c_linear_search(runs.back().lost, run.run.run_id);
-    const SameLabels same = is_last || is_lost ? SameLabels::kYes : AreOnSameLabels(run.run, runs.back().run);
-    if (same == SameLabels::kNo || (run.released == LabelRun::Released::kNothing && !is_last)) {
+    // Of examples of its own an account alone could tell, and that of the last run has lost this one.
+    const bool is_own_loss = absl::c_linear_search(runs.back().lost, run.run.run_id);
+    const bool is_lost =
+        absl::c_any_of(runs, [&](const LabelRun& other) { return absl::c_linear_search(other.lost, run.run.run_id); });
+    const SameLabels same = is_last || is_own_loss ? SameLabels::kYes : AreOnSameLabels(run.run, runs.back().run);
+    if (run.released == LabelRun::Released::kNothing && !is_last) {
+      continue;
+    }
+    if (is_own_loss || ShareLimit(run.run, runs.back().run)) {
+      bound.limit = std::min(bound.limit, run.run.max_lifetime_auc_bound);
+    }
+    if (same == SameLabels::kNo) {
       continue;
     }
     const bool is_proved = (!run.releases.empty() || run.counted.has_value() || IsBoundProved(run.run.protection)) &&
@@ -177,7 +189,6 @@ AllRunsBound BoundOfAllRuns(absl::Span<const LabelRun> runs) {
     if (is_known) {
       known.Add(run, is_of_account, is_lost);
       ++bound.runs;
-      bound.limit = std::min(bound.limit, run.run.max_lifetime_auc_bound);
       if (!run.run.account.empty() && !absl::c_linear_search(bound.accounts, run.run.account)) {
         bound.accounts.push_back(run.run.account);
       }

@@ -23,7 +23,7 @@ struct LabelRun {
   std::optional<double> sum_kl = {};           // Of all its releases of one example; nullopt: nothing bounds it.
   int64_t unproved_answers = 0;                // CountUnprovedAnswers: nothing bounds what they reveal.
   Released released = Released::kSomething;    // kUnknown: it ended without a word before a step was recorded.
-  std::vector<std::string> lost = {};          // Earlier runs that its account counted and did not know of any more.
+  std::vector<std::string> lost = {};          // Others that its account counted and did not know of any more.
 };
 
 // Whether two runs are about the same labels. Those of one table are. Of two tables nobody knows whether the same
@@ -31,11 +31,15 @@ struct LabelRun {
 enum class SameLabels { kNo, kUnknown, kYes };
 SameLabels AreOnSameLabels(const RunRow& a, const RunRow& b);
 
+// Whether the max_lifetime_auc_bound of one holds for the other: on the same labels, or on a table that has changed, of
+// which one account counts the same label set.
+bool ShareLimit(const RunRow& a, const RunRow& b);
+
 struct AllRunsBound {
   // AUC of an adversary that keeps all that was released of the most exposed example.
   double known = 0.5;                 // By the runs that are about the same labels.
   double possible = 0.5;              // By those, too, that may be, or released what nothing bounds.
-  double limit = 1;                   // The least max_lifetime_auc_bound of the former.
+  double limit = 1;                   // The least max_lifetime_auc_bound that holds for the last one (ShareLimit).
   int64_t runs = 0;                   // How many these are.
   std::vector<std::string> accounts;  // That counted some of them, in order.
   bool has_earlier = true;            // No run resumes from one that is not among `runs`, uncounted by an account.

@@ -42,8 +42,16 @@ absl::StatusOr<double> AucOf(ConstMatrixView scores, absl::Span<const uint8_t> t
 double MeanAuc(ConstMatrixView scores, absl::Span<const uint8_t> truth, absl::Span<const int64_t> known) {
   double sum = 0;
   int64_t values = 0;
+  std::vector<int64_t> rows(static_cast<size_t>(scores.cols()));
+  for (const int64_t row : known) {
+    ++rows[truth[static_cast<size_t>(row)]];
+  }
   // Of two values one AUC says all: the other's is its mirror image.
   for (int64_t value = scores.cols() == 2 ? 1 : 0; value < scores.cols(); ++value) {
+    // Inverted, the AUC of so few says more than 0.5 by chance alone.
+    if (scores.cols() > 2 && rows[static_cast<size_t>(value)] < AttributeLeak::kLeastOfValue) {
+      continue;
+    }
     const absl::StatusOr<double> auc = AucOf(scores, truth, known, static_cast<uint8_t>(value));
     // Of several values each is inverted by itself, as an adversary may: one that is ranked last must not hide another.
     sum += !auc.ok() ? 0 : scores.cols() == 2 ? *auc : InvertedAuc(*auc);

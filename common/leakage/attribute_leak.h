@@ -49,6 +49,7 @@ class ConstMatrixView;
 // Figures over the examples whose value is known. NaN if there are none.
 struct AttributeLeak {
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  static constexpr int64_t kLeastOfValue = 10;
 
   int64_t examples = 0;
   double accuracy = kNone;  // Share whose highest score is that of the true value; of equal scores the first counts.
@@ -57,7 +58,8 @@ struct AttributeLeak {
   // Share of the most common value: what guessing it always would reach.
   double floor = kNone;
   // Of two values the leak AUC of the difference of their scores, as measured; of several the mean AUC of each value's
-  // score against the rest, inverted if it is below 0.5, over the values that occur. NaN if only one value occurs.
+  // score against the rest, inverted if it is below 0.5, over the values of at least kLeastOfValue examples. NaN if
+  // there is none, or only one value occurs.
   double auc = kNone;
 };
 

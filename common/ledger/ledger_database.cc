@@ -2,6 +2,7 @@
 
 #include <system_error>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -15,6 +16,9 @@ namespace {
 
 // What a crash loses at most; a commit waits for the disk, so not one per row.
 constexpr absl::Duration kCommitInterval = absl::Seconds(1);
+
+// What a run has once, from its start on: a run that goes on writes it again in the place of what it had.
+constexpr absl::string_view kReplaced[] = {"all_runs", "activation_bound", "label_release"};
 
 }  // namespace
 
@@ -120,11 +124,10 @@ absl::Status LedgerDatabase::GoBackTo(const v1::LedgerPosition& position, const 
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement remove, connection_->Prepare(sql));
     SPLITVEIL_RETURN_IF_ERROR(remove.Run(run.run_id, beyond));
   }
-  // Rows that a run has once, at its end or start: the resumed run writes them again.
-  for (const char* const sql :
-       {"DELETE FROM claim_check WHERE run_id = ?1", "DELETE FROM all_runs WHERE run_id = ?1",
-        "DELETE FROM activation_bound WHERE run_id = ?1", "DELETE FROM label_release WHERE run_id = ?1",
-        "UPDATE run SET status = 'running', finished_at = NULL WHERE run_id = ?1"}) {
+  // What a run has once, at its end: the resumed run writes it again. What it has from its start on (kReplaced) stays
+  // until then: the run may end before, and what it released remains.
+  for (const char* const sql : {"DELETE FROM claim_check WHERE run_id = ?1",
+                                "UPDATE run SET status = 'running', finished_at = NULL WHERE run_id = ?1"}) {
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement change, connection_->Prepare(sql));
     SPLITVEIL_RETURN_IF_ERROR(change.Run(run.run_id));
   }
@@ -176,8 +179,9 @@ absl::Status LedgerDatabase::Move(const std::string& table, SqliteDatabase& rows
   }
   // Column by column: the tables in memory were made by the same statements as those in the file.
   const std::string values = absl::StrJoin(std::vector<std::string>(row.columns(), "?"), ", ");
+  const char* const verb = absl::c_linear_search(kReplaced, table) ? "INSERT OR REPLACE" : "INSERT";
   absl::StatusOr<SqliteStatement> insertion =
-      connection_->Prepare(absl::StrCat("INSERT INTO ", table, " VALUES (", values, ")").c_str());
+      connection_->Prepare(absl::StrCat(verb, " INTO ", table, " VALUES (", values, ")").c_str());
   SPLITVEIL_RETURN_IF_ERROR(insertion.status());
   while (more) {
     SPLITVEIL_RETURN_IF_ERROR(insertion->RunWith(row));

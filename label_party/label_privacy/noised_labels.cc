@@ -146,14 +146,14 @@ absl::StatusOr<std::shared_ptr<NoisedLabels>> NoisedLabels::Create(const Config&
 }
 
 absl::Status NoisedLabels::Count(absl::string_view run_id, absl::Span<const NoiseRow> examples,
-                                 absl::Span<const float> labels) {
+                                 absl::Span<const float> labels, double besides) {
   if (account_ != nullptr && !accounted_) {
     SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime,
-                               account_->Debit(examples, LabelNumbers(task_, labels), releases_));
-    SPLITVEIL_ASSIGN_OR_RETURN(const double most_exposed, account_->Remember(run_id, lifetime.mu() * lifetime.mu()));
-    const double run_sum_kl = privacy_.mu() * privacy_.mu();
+                               account_->Debit(examples, LabelNumbers(task_, labels), releases_, besides));
+    const double of_examples = lifetime.mu() * lifetime.mu(), run_sum_kl = privacy_.mu() * privacy_.mu();
+    SPLITVEIL_ASSIGN_OR_RETURN(const double most_exposed, account_->Remember(run_id, of_examples));
     // The account knows all releases together; what this run does not repeat was released by others.
-    accounted_ = {account_->id(), std::max(0.0, most_exposed - run_sum_kl), run_sum_kl};
+    accounted_ = {account_->id(), std::max(0.0, most_exposed - run_sum_kl), run_sum_kl, of_examples};
   }
   return absl::OkStatus();
 }

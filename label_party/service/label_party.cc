@@ -49,6 +49,7 @@
 #include "label_party/session/label_session.h"
 #include "label_party/storage/label_history.h"
 #include "label_party/storage/noise_key.h"
+#include "label_party/storage/run_records.h"
 #include "label_party/training/training.h"
 
 namespace splitveil {
@@ -94,10 +95,11 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> OpenAccount(const LabelPartyPlan
   if (!plan.config.has_privacy_account()) {
     return nullptr;
   }
-  SPLITVEIL_RETURN_IF_ERROR(OfAccount(
-      plan, ReadAccount(plan, data).status()));  // Before a new one is made: it would not know of earlier runs.
+  // Before a new one is made: it would not know of earlier runs.
+  const absl::StatusOr<std::unique_ptr<PrivacyAccount>> there = ReadAccount(plan, data);
+  SPLITVEIL_RETURN_IF_ERROR(OfAccount(plan, there.status()));
   RunRow row;
-  DescribeLabels(plan.config, data, /*account_id=*/"", row);
+  DescribeLabels(plan.config, data, *there == nullptr ? "" : (*there)->id(), row);
   PrivacyAccountOptions options = AccountOptions(plan.config.privacy_account(), data.task());
   // Else the account would count what the ledger's limit refuses.
   SPLITVEIL_ASSIGN_OR_RETURN(options.max_lifetime_auc_bound, LeastLimit(plan.config.party().ledger_path(), row));
@@ -130,6 +132,24 @@ absl::Status CheckAccount(const LabelPartyPlan& plan, const Dataset& data) {
   absl::Status status = account.ok() && *account != nullptr ? CheckLabels(data, **account) : account.status();
   status.Update(CheckFolderOf(plan.config.privacy_account().path()));
   return OfAccount(plan, status);
+}
+
+// Checks that the ledger's earlier runs leave room for this one, which it would find itself once its peer has called.
+absl::Status CheckLedger(const LabelPartyPlan& plan, const std::shared_ptr<const Dataset>& data,
+                         const std::string& protection) {
+  if (plan.checkpoints.interrupted != nullptr) {
+    return absl::OkStatus();  // It goes on, and counts already.
+  }
+  std::unique_ptr<PrivacyAccount> account;
+  if (plan.config.has_privacy_account()) {
+    SPLITVEIL_ASSIGN_OR_RETURN(account, ReadAccount(plan, *data));
+  }
+  RunRow row;
+  row.protection = plan.agreement.mode() == v1::RunAgreement::PREDICT ? "" : protection;
+  const RunContext run = {plan.agreement, plan.config, data, nullptr, nullptr, account == nullptr ? "" : account->id()};
+  const std::string& ledger_path = plan.config.party().ledger_path();
+  SPLITVEIL_ASSIGN_OR_RETURN(const LabelRun planned, PlannedRun(run, ledger_path, std::move(row)));
+  return CheckEarlierRuns(ledger_path, planned);
 }
 
 // Everything that a run begins with, except its protection.
@@ -381,6 +401,7 @@ absl::Status CheckLabelParty(const LabelPartyPlan& plan) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<SecureGaussian> noise, SecureGaussian::Create(SecretKey::Generate()));
   SPLITVEIL_ASSIGN_OR_RETURN(options.protection,
                              MakeProtection(plan.config.protection(), std::move(noise), nullptr, options.data->task()));
+  SPLITVEIL_RETURN_IF_ERROR(CheckLedger(plan, options.data, options.protection.gradients->name()));
   // A run makes its model only after both parties have aligned: too late to find that it does not fit.
   SPLITVEIL_RETURN_IF_ERROR(TopModel::Create(TopOptions(options.agreement, options.config, *options.data)).status());
   SPLITVEIL_RETURN_IF_ERROR(LabelSession::Create(std::move(options)).status());

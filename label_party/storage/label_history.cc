@@ -30,17 +30,39 @@ absl::StatusOr<std::unique_ptr<LedgerReader>> OpenIfThere(const std::string& pat
                                                 : absl::StatusOr<std::unique_ptr<LedgerReader>>(nullptr);
 }
 
-// Whether any row of the run was sent. Old steps are kept only as summaries (ledger_retained_steps), so both tables
-// count.
-// A frozen or halted step has a row, but its gradients were not sent.
-absl::StatusOr<bool> HasReleased(LedgerReader& ledger, const std::string& run_id, const std::vector<EventRow>& events) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<StepSummaryRow> removed, ledger.StepSummaries(run_id));
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<ProtectionRow> steps, ledger.Protections(run_id));
-  const auto is_released = [](const auto& row) {
-    return !row.method.empty() && row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT;
+// Whether any row of the run was sent, or a head has learned from noised labels: it may be served, or be where a later
+// run starts. Old steps are kept only as summaries (ledger_retained_steps), so both tables count. A frozen or halted
+// step has a row, but its gradients were not sent.
+absl::StatusOr<bool> HasReleased(LedgerReader& ledger, const LabelRun& run, const std::vector<EventRow>& events) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<StepSummaryRow> removed, ledger.StepSummaries(run.run.run_id));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<ProtectionRow> steps, ledger.Protections(run.run.run_id));
+  const auto is_released = [&](const auto& row) {
+    return !row.method.empty() && (!run.releases.empty() || (row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT));
   };
-  return HasEvent(events, kFirstSliceSent) || std::any_of(removed.begin(), removed.end(), is_released) ||
-         std::any_of(steps.begin(), steps.end(), is_released);
+  return HasEvent(events, kFirstSliceSent) || absl::c_any_of(removed, is_released) ||
+         absl::c_any_of(steps, is_released);
+}
+
+// What the ledger records of the labels of an earlier run.
+absl::StatusOr<LabelRun> LabelRunOf(LedgerReader& ledger, const RunRecord& record) {
+  LabelRun run = {record.run};
+  SPLITVEIL_ASSIGN_OR_RETURN(run.counted, ledger.AllRuns(record.run.run_id));
+  SPLITVEIL_ASSIGN_OR_RETURN(run.releases, ledger.LabelReleases(record.run.run_id));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger.Events(record.run.run_id));
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool released, HasReleased(ledger, run, events));
+  run.unproved_answers = CountUnprovedAnswers(events);
+  for (const EventRow& event : events) {
+    if (event.kind == kLostByAccount) {
+      run.lost.push_back(event.detail);
+    }
+  }
+  // A run that ended before its first answer released nothing, whatever it had planned. One that was killed may have
+  // released all of it in the second before: its last rows are lost, but not that it had come so far.
+  run.released =
+      released || run.unproved_answers > 0 || (record.finished_at.empty() && HasEvent(events, kReleasesFollow))
+          ? LabelRun::Released::kSomething
+          : LabelRun::Released::kNothing;
+  return run;
 }
 
 // Whether the operator has accepted before that its account has lost this run.
@@ -55,8 +77,8 @@ absl::StatusOr<bool> WasAccepted(LedgerReader& ledger, const std::vector<RunReco
   return false;
 }
 
-// Of a run whose own bound is conditional: whether the ledger has others on its labels whose releases it does not carry
-// on as the one that it resumes from.
+// Of a run whose own bound is conditional: nothing bounds what others released that are, or may be, on its labels, but
+// for what it carries on as the one that it resumes from.
 AllRunsBound BoundWithout(const std::vector<LabelRun>& runs, const RunRow& planned) {
   AllRunsBound bound;
   std::string carried_on = planned.resumed_from;
@@ -64,7 +86,6 @@ AllRunsBound BoundWithout(const std::vector<LabelRun>& runs, const RunRow& plann
     if (run->run.run_id == carried_on) {
       carried_on = run->run.resumed_from;
     } else if (run->released != LabelRun::Released::kNothing) {
-      bound.not_proved = absl::StrCat("run ", run->run.run_id, " (", run->run.protection, ")");
       bound.possible = 1;
     }
   }
@@ -185,9 +206,12 @@ absl::StatusOr<double> LeastLimit(const std::string& ledger_path, const RunRow& 
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> records, ledger->Runs());
   for (const RunRecord& record : records) {
-    if (AreOnSameLabels(record.run, run) == SameLabels::kYes) {
-      least = std::min(least, record.run.max_lifetime_auc_bound);
+    if (record.run.max_lifetime_auc_bound >= least || !ShareLimit(record.run, run)) {
+      continue;
     }
+    SPLITVEIL_ASSIGN_OR_RETURN(const LabelRun earlier, LabelRunOf(*ledger, record));
+    // One that released nothing has promised nothing.
+    least = earlier.released == LabelRun::Released::kNothing ? least : record.run.max_lifetime_auc_bound;
   }
   return least;
 }
@@ -212,27 +236,15 @@ absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, con
         (!is_lost && same == SameLabels::kNo)) {
       continue;
     }
-    SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<AllRunsRow> counted, ledger->AllRuns(record.run.run_id));
-    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger->Events(record.run.run_id));
-    SPLITVEIL_ASSIGN_OR_RETURN(const bool released, HasReleased(*ledger, record.run.run_id, events));
-    // A run that ended before its first answer released nothing, whatever it had planned. One that was killed may have
-    // released all of it in the second before: its last rows are lost, but not that it had come so far.
-    LabelRun run = {record.run};
-    run.unproved_answers = CountUnprovedAnswers(events);
-    run.released =
-        released || run.unproved_answers > 0 || (record.finished_at.empty() && HasEvent(events, kReleasesFollow))
-            ? LabelRun::Released::kSomething
-            : LabelRun::Released::kNothing;
-    SPLITVEIL_ASSIGN_OR_RETURN(run.releases, ledger->LabelReleases(record.run.run_id));
-    run.counted = counted;
+    SPLITVEIL_ASSIGN_OR_RETURN(LabelRun run, LabelRunOf(*ledger, record));
     if (is_lost || may_share || same == SameLabels::kYes) {
-      takes_possible = takes_possible || may_share || HasEvent(events, kLostByAccount);
+      takes_possible = takes_possible || may_share || !run.lost.empty();
       runs.push_back(run);
     }
     all.push_back(std::move(run));
   }
   if (planned.releases.empty()) {
-    return BoundWithout(runs, planned.run);
+    return BoundWithout(all, planned.run);
   }
   // With the planned run as if it were complete: the refusal has to come before its first release.
   LabelRun own = planned;
@@ -254,7 +266,7 @@ absl::Status CheckLifetime(const AllRunsBound& bound) {
     return AsHalt(absl::ResourceExhaustedError(absl::StrCat(
         "privacy_account.max_lifetime_auc_bound: by the ledger ", bound.not_proved,
         " released of the same labels, and nothing proved bounds what: nothing is released; keep trials without a "
-        "proved bound out of this ledger if the partner never had them, or take the limit away")));
+        "proved bound out of this ledger if the partner never had them, else no limit can be promised any more")));
   }
   if (bound.known <= bound.limit) {
     return absl::OkStatus();
@@ -263,6 +275,22 @@ absl::Status CheckLifetime(const AllRunsBound& bound) {
       "privacy_account.max_lifetime_auc_bound: expected at most %.6g for all runs on these labels, found "
       "%.6g with this run by the ledger, whichever account counted them: nothing is released",
       bound.limit, bound.known)));
+}
+
+absl::Status CheckEarlierRuns(const std::string& ledger_path, const LabelRun& planned) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const AllRunsBound with_ledger, BoundWithLedger(ledger_path, planned));
+  SPLITVEIL_RETURN_IF_ERROR(CheckLifetime(with_ledger));
+  if (!planned.releases.empty() || planned.run.protection.empty()) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const double least, LeastLimit(ledger_path, planned.run));
+  return least == 1 ? absl::OkStatus()
+                    : AsHalt(absl::ResourceExhaustedError(absl::StrFormat(
+                          "protection: by the ledger an earlier run has promised a max_lifetime_auc_bound of %.6g for "
+                          "these labels, and nothing proved bounds what %s releases: nothing is released; use "
+                          "gaussian_label_dp or label_dp with the same privacy_account, or, if that promise is given "
+                          "up, another ledger_path",
+                          least, planned.run.protection)));
 }
 
 }  // namespace splitveil

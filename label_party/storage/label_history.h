@@ -47,8 +47,8 @@ absl::StatusOr<std::vector<std::string>> LostRuns(const std::string& ledger_path
 absl::StatusOr<std::vector<std::string>> LostRunsNow(const std::string& ledger_path, const RunRow& run,
                                                      const v1::LabelPartyConfig& config, const Task& task);
 
-// The least max_lifetime_auc_bound of `run` and of the ledger's runs on the same labels: a limit is for life, whatever
-// later configurations say. Errors: see LedgerReader.
+// The least max_lifetime_auc_bound of `run` and of the ledger's runs that released something and share it (ShareLimit):
+// a limit is for life, whatever later configurations say. Errors: see LedgerReader.
 absl::StatusOr<double> LeastLimit(const std::string& ledger_path, const RunRow& run);
 
 // What the releases that `planned` will make, with all those of the ledger's other runs on the same labels, whichever
@@ -61,6 +61,11 @@ absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, con
 // Checks that they stay within the least max_lifetime_auc_bound of these runs, which none does without a proof. Error:
 // ResourceExhausted, marked as a halt.
 absl::Status CheckLifetime(const AllRunsBound& bound);
+
+// CheckLifetime of a new run together with the ledger's. And one whose own bound is not proved breaks no promise: no
+// run of the ledger has released these labels under a max_lifetime_auc_bound. Errors: ResourceExhausted, marked as a
+// halt; see LedgerReader.
+absl::Status CheckEarlierRuns(const std::string& ledger_path, const LabelRun& planned);
 
 }  // namespace splitveil
 

@@ -184,17 +184,13 @@ absl::Status RunRecords::BeginLedger(RunRow row) {
   if (!continues_ && checkpoint_ != nullptr) {
     row.resumed_from = checkpoint_->header().run_id();
   }
-  // Of a prediction, which has no protection (CheckFitsMode), no rows.
-  SPLITVEIL_ASSIGN_OR_RETURN(const v1::LabelReleases of_labels, LabelReleasesOf(*run_));
-  planned_ = {row, LabelReleaseRows(of_labels, run_->data->task())};
-  SPLITVEIL_ASSIGN_OR_RETURN(planned_.lost, LostRunsNow(ledger_path_, row, run_->config, run_->data->task()));
+  SPLITVEIL_ASSIGN_OR_RETURN(planned_, PlannedRun(*run_, ledger_path_, row));
   const auto record_releases = [&]() -> absl::Status {
     for (const LabelReleaseRow& release : planned_.releases) {
       SPLITVEIL_RETURN_IF_ERROR(ledger_->Record(release));
     }
     return ledger_->Commit();  // Before anything is released: an audit must not find a release without its noise.
   };
-  SPLITVEIL_ASSIGN_OR_RETURN(const AllRunsBound with_ledger, BoundWithLedger(ledger_path_, planned_));
   if (continues_) {
     SPLITVEIL_ASSIGN_OR_RETURN(
         ledger_, Ledger::Continue(ledger_path_, row, checkpoint_->header().continuation().ledger(), retained_steps));
@@ -204,7 +200,7 @@ absl::Status RunRecords::BeginLedger(RunRow row) {
   }
   // A new run only: these were checked when a continued run began, and its own rows would now count against it.
   SPLITVEIL_RETURN_IF_ERROR(CheckSameAccount(ledger_path_, row, run_->config.privacy_account().new_account()));
-  SPLITVEIL_RETURN_IF_ERROR(CheckLifetime(with_ledger));
+  SPLITVEIL_RETURN_IF_ERROR(CheckEarlierRuns(ledger_path_, planned_));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string other_account, OtherAccount(ledger_path_, row));
   SPLITVEIL_ASSIGN_OR_RETURN(
       ledger_, splitveil::BeginLedger(ledger_path_, row, run_->agreement.audit().disclosure(), retained_steps));
@@ -346,6 +342,15 @@ absl::StatusOr<v1::LabelReleases> LabelReleasesOf(const RunContext& run) {
   releases.set_likelihood_correction(protection.gaussian_label_dp().likelihood_correction());
   releases.set_release_head_predicts(protection.gaussian_label_dp().release_head_predicts());
   return releases;
+}
+
+absl::StatusOr<LabelRun> PlannedRun(const RunContext& run, const std::string& ledger_path, RunRow row) {
+  DescribeLabels(run.config, *run.data, run.account_id, row);
+  // Of a prediction, which has no protection (CheckFitsMode), no rows.
+  SPLITVEIL_ASSIGN_OR_RETURN(const v1::LabelReleases of_labels, LabelReleasesOf(run));
+  LabelRun planned = {std::move(row), LabelReleaseRows(of_labels, run.data->task())};
+  SPLITVEIL_ASSIGN_OR_RETURN(planned.lost, LostRunsNow(ledger_path, planned.run, run.config, run.data->task()));
+  return planned;
 }
 
 absl::Status CheckSameReleases(const v1::LabelReleases& begun, const v1::LabelReleases& now) {

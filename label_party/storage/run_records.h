@@ -50,6 +50,10 @@ absl::StatusOr<LabelState> LabelStateFrom(const v1::LabelPartyState& proto);
 // Errors: see PlannedReleases.
 absl::StatusOr<v1::LabelReleases> LabelReleasesOf(const RunContext& run);
 
+// What a run of this configuration will release of labels, as the ledger's other runs see it. `row`: names run and
+// protection; becomes one about these labels (DescribeLabels). Errors: see PlannedReleases, LostRuns.
+absl::StatusOr<LabelRun> PlannedRun(const RunContext& run, const std::string& ledger_path, RunRow row);
+
 // Checks that a run which began with the releases `begun` continues with them. What a run claims about its labels
 // (run_auc_bound, epsilon) covers one plan: with a different strength in its second part, the claim would not count the
 // draws of the first part, and with a different label set the noise would have a different key. Error: InvalidArgument,

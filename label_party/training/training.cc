@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -81,14 +82,20 @@ NoisedExamples ExamplesAt(const TrainingData& data, absl::Span<const uint32_t> p
   return examples;
 }
 
-// Counts what the training examples train on in place of their labels, before any of it exists.
-absl::Status CountTargets(const TrainingInputs& inputs, const TrainingData& data) {
+// Counts what the training examples train on in place of their labels, before any of it exists, unless that passes the
+// limit together with what the checkpoint brings along (`earlier`).
+absl::Status CountTargets(const TrainingInputs& inputs, const TrainingData& data, const LabelState& earlier) {
   if (data.targets == nullptr) {
     return absl::OkStatus();
   }
+  const bool is_counted = earlier.privacy_account == inputs.planned.run.account;
+  if (inputs.config.has_privacy_account() && is_counted) {  // Unless the account has lost what it once knew.
+    SPLITVEIL_RETURN_IF_ERROR(PrivacyAccount::CheckLifetime(GaussianAucBound(earlier.cumulative_sum_kl),
+                                                            inputs.config.privacy_account().max_lifetime_auc_bound()));
+  }
   const NoisedExamples noised = ExamplesAt(data, data.schedule.positions());
   inputs.data->ReleaseMemory();  // Of the ids.
-  return data.targets->Count(inputs.run_id, noised.rows, noised.labels);
+  return data.targets->Count(inputs.run_id, noised.rows, noised.labels, is_counted ? 0 : earlier.cumulative_sum_kl);
 }
 
 // Has a head that predicts from noised labels alone begin with what these say of all examples together. From 0, its
@@ -153,9 +160,7 @@ absl::Status RecordWhatFollows(const TrainingInputs& inputs, int64_t examples) {
           " examples counted; AUC bound of all their releases, this run's included: ",
           absl::StrFormat("%.6f", row.auc_bound));
   SPLITVEIL_RETURN_IF_ERROR(inputs.ledger->Record(row));
-  SPLITVEIL_RETURN_IF_ERROR(inputs.ledger->Commit());
-  // With what a checkpoint alone knows.
-  return PrivacyAccount::CheckLifetime(row.auc_bound, inputs.config.privacy_account().max_lifetime_auc_bound());
+  return inputs.ledger->Commit();
 }
 
 // What all runs come to, this one's releases included: by the account, and by the ledger. `result`: of Beginnings.
@@ -170,15 +175,26 @@ absl::Status BoundAllRuns(const std::optional<AccountedReleases>& accounted, int
   result.first_slice_sent = slices > 0;
   // Once more: another run may have ended, and a copy of the account been put in its place, since this run was opened.
   const std::string& ledger_path = inputs.ledger->path();
-  SPLITVEIL_RETURN_IF_ERROR(LostRunsNow(ledger_path, inputs.planned.run, inputs.config, inputs.data->task()).status());
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<std::string> lost,
+                             LostRunsNow(ledger_path, inputs.planned.run, inputs.config, inputs.data->task()));
+  for (const std::string& run_id : lost) {
+    if (!absl::c_linear_search(inputs.planned.lost, run_id)) {
+      SPLITVEIL_RETURN_IF_ERROR(inputs.ledger->RecordEvent(kLostByAccount, run_id));
+    }
+  }
+  inputs.planned.lost = std::move(lost);
   // First this run's own, then those of others: of two that begin at once, one sees the other.
   SPLITVEIL_RETURN_IF_ERROR(RecordWhatFollows(inputs, examples));
   LabelRun own = inputs.planned;
   if (accounted) {  // Without what a checkpoint of another account's run brings along: the ledger may know that, too.
     own.counted->auc_bound = result.AucBoundWith(accounted->earlier_sum_kl);
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const AllRunsBound with_ledger, BoundWithLedger(ledger_path, own));
+  SPLITVEIL_ASSIGN_OR_RETURN(AllRunsBound with_ledger, BoundWithLedger(ledger_path, own));
   result.ledger_auc_bound = with_ledger.possible;
+  if (accounted) {  // A limit is one of the examples of a run, of which others may be more exposed.
+    own.counted->auc_bound = result.AucBoundWith(std::max(0.0, accounted->of_examples_sum_kl - accounted->run_sum_kl));
+    SPLITVEIL_ASSIGN_OR_RETURN(with_ledger, BoundWithLedger(ledger_path, own));
+  }
   return inputs.is_continued ? absl::OkStatus() : CheckLifetime(with_ledger);
 }
 
@@ -312,7 +328,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   SPLITVEIL_ASSIGN_OR_RETURN(training.model, MakeModel(inputs));
   SPLITVEIL_ASSIGN_OR_RETURN(LabelState earlier, EarlierState(inputs));
   // From here on the account has counted the run, whatever happens to it.
-  SPLITVEIL_RETURN_IF_ERROR(CountTargets(inputs, data));
+  SPLITVEIL_RETURN_IF_ERROR(CountTargets(inputs, data, earlier));
   SPLITVEIL_RETURN_IF_ERROR(BeginWithBaseRates(inputs, data, *training.model));
   const std::shared_ptr<const LabelTargets> targets = data.targets;
   const std::optional<AccountedReleases> accounted = AccountedOf(targets.get());

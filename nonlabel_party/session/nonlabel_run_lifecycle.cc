@@ -21,6 +21,7 @@
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
+#include "nonlabel_party/protection/activation_protection.h"
 
 namespace splitveil {
 
@@ -185,7 +186,18 @@ absl::Status NonLabelRunLifecycle::Open() {
 absl::Status NonLabelRunLifecycle::BeginLedger(const std::string& peer_version) {
   RunRow run = DescribeRun(run_id_, "nonlabel_party", "", options_.agreement, peer_version);
   LogInfo("run ", run_id_, " opened; agreement ", run.agreement_sha256.substr(0, 16));
+  // In every checkpoint from now on, so that a run that goes on can compare.
+  const v1::ActivationProtection& protection = options_.config.protection();
+  *options_.checkpoints.facts.mutable_activation_protection() = protection;
   if (continued_ != nullptr) {
+    const v1::ActivationProtection& begun = continued_->header().activation_protection();
+    if (begun.SerializeAsString() != protection.SerializeAsString()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("protection: the interrupted run began with ", ActivationProtectionName(begun),
+                       ", and now it is ", ActivationProtectionName(protection),
+                       ": what is known of its activations holds only if this stays the same for the whole run. "
+                       "Restore the earlier setting, or set party.restart for a new run"));
+    }
     SPLITVEIL_ASSIGN_OR_RETURN(ledger_,
                                Ledger::Continue(options_.ledger_path, run, continued_->header().continuation().ledger(),
                                                 options_.config.party().ledger_retained_steps()));

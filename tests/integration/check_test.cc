@@ -207,6 +207,28 @@ TEST_F(CheckTest, DryRunForeseesAnAccountThatTheRunWouldPass) {
   EXPECT_FALSE(std::filesystem::exists(run_.folder + "/labels.account.db"));
 }
 
+// A run of this table without protection is in the ledger: the limit cannot be kept, whatever the account says.
+TEST_F(CheckTest, ForeseesWhatTheLedgersRunsLeaveNoRoomFor) {
+  ShowNoScores();
+  run_.nonlabel_agreement = run_.label_agreement;
+  run_.label_config.mutable_protection()->mutable_none();
+  run_.StartLabelParty();
+  run_.StartNonLabelParty();
+  EXPECT_EQ(run_.nonlabel->Wait(), 0) << run_.nonlabel->Errors();
+  EXPECT_EQ(run_.label->Wait(), 0) << run_.label->Errors();
+  run_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_max_run_auc_bound(0.7);
+  v1::PrivacyAccount& account = *run_.label_config.mutable_privacy_account();
+  account.set_path("labels.account.db");
+  account.set_label_set("June");
+  ExpectAccepted("label_party");
+  account.set_max_lifetime_auc_bound(0.75);
+  const ChildResult check = Check("label_party");
+  EXPECT_EQ(check.exit_code, 5) << check.err;
+  EXPECT_THAT(check.err, HasSubstr("(none) released of the same labels, and nothing proved bounds what"));
+  EXPECT_EQ(Check("label_party", "--dry_run").exit_code, 2);
+  EXPECT_FALSE(std::filesystem::exists(run_.folder + "/labels.account.db"));
+}
+
 TEST_F(CheckTest, DryRunForeseesAnAccountOfActivationsThatTheRunWouldPass) {
   run_.label_agreement.set_epochs(4);
   run_.label_agreement.mutable_audit()->clear_layers();

@@ -195,16 +195,17 @@ TEST_F(OlderCopyTest, IsRefusedUnlessTheOperatorSaysSo) {
   EXPECT_EQ(messages_, 0);
 }
 
+// With what the account had counted by then, since not all of it need be in this ledger: the first run counts twice.
 TEST_F(OlderCopyTest, WhatItHasLostCountsInFull) {
   PutBack();
   run_.label_config.mutable_privacy_account()->set_new_account(true);
   Complete(3);
-  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(0.25 + 1 + 1.0 / 9), kDigits);
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(0.25 + 1.25 + 1.0 / 9), kDigits);
   EXPECT_EQ(LedgerValue(path_, "SELECT count(*) FROM event WHERE kind = 'lost_by_account'"), "1");
   run_.label_config.mutable_privacy_account()->set_new_account(false);  // Said once.
   Complete(3);
-  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(0.25 + 1 + 1.0 / 9), kDigits);
-  run_.label_config.mutable_privacy_account()->set_max_lifetime_auc_bound(0.79);  // 0.808 in all, 0.695 as it counts.
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(0.25 + 1.25 + 1.0 / 9), kDigits);
+  run_.label_config.mutable_privacy_account()->set_max_lifetime_auc_bound(0.79);  // As it counts, 0.695.
   EXPECT_TRUE(IsHalt(Run(2.5)));
   EXPECT_EQ(messages_, 0);
 }
@@ -273,6 +274,49 @@ TEST_F(PrivacyAccountRunTest, AnEarlierLimitHoldsWhereTheConfigurationHasNone) {
   EXPECT_EQ(*LeastLimit(path_, row), 0.65);
   row.max_lifetime_auc_bound = 0.6;
   EXPECT_EQ(*LeastLimit(path_, row), 0.6);
+  // The table has grown since, and the account knows whose labels they are.
+  RunRow grown;
+  grown.data_sha256 = "of another table";
+  grown.label_set = "small";
+  EXPECT_EQ(*LeastLimit(path_, grown), 1);
+  grown.account = LedgerValue(path_, "SELECT account FROM run");
+  EXPECT_EQ(*LeastLimit(path_, grown), 0.65);
+}
+
+TEST_F(PrivacyAccountRunTest, TheLimitOfARunThatReleasedNothingHoldsForNoOther) {
+  Complete(2);
+  run_.label_config.mutable_privacy_account()->set_max_lifetime_auc_bound(0.65);  // Too low, by mistake.
+  EXPECT_TRUE(IsHalt(Run(1)));
+  run_.label_config.mutable_privacy_account()->clear_max_lifetime_auc_bound();
+  Complete(1);
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(1.25), kDigits);
+}
+
+// Neither a label's promise nor its bound survives gradients that are sent as they are.
+TEST_F(PrivacyAccountRunTest, NothingWithoutAProofFollowsAPromise) {
+  run_.label_config.mutable_privacy_account()->set_max_lifetime_auc_bound(0.65);
+  Complete(2);
+  const v1::LabelPartyConfig guaranteed = run_.label_config;
+  run_.label_config.mutable_protection()->mutable_none();
+  run_.label_config.clear_privacy_account();
+  const absl::Status status = RunConfigured();
+  EXPECT_TRUE(IsHalt(status)) << status;
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("promised a max_lifetime_auc_bound of 0.65"));
+  EXPECT_EQ(messages_, 0);
+  run_.label_config = guaranteed;
+  Complete(2);
+}
+
+// Nothing was sent, but a head has learned from the noised labels, and may be served.
+TEST_F(PrivacyAccountRunTest, AFrozenRunCountsTowardsALaterAccount) {
+  run_.label_config.mutable_release()->set_max_run_auc_bound(0.51);
+  run_.label_config.mutable_release()->set_action(v1::FREEZE_BOTTOM);
+  Complete(2);
+  EXPECT_EQ(LedgerValue(path_, "SELECT count(*) FROM protection WHERE gate <> 'freeze_bottom'"), "0");
+  run_.label_config.clear_release();
+  UseNewAccount("second.account.db", /*says_so=*/true);
+  Complete(2);
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(0.5), kDigits);
 }
 
 // The account lost a run of which only the ledger knows, and is then lost itself.
@@ -282,7 +326,7 @@ TEST_F(OlderCopyTest, WhatItHasLostCountsForALaterAccount) {
   Complete(3);
   UseNewAccount("second.account.db", /*says_so=*/true);
   Complete(4);
-  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(0.25 + 1 + 1.0 / 9 + 1.0 / 16), kDigits);
+  EXPECT_NEAR(AllRunsBound(), GaussianAucBound(0.25 + 1.25 + 1.0 / 9 + 1.0 / 16), kDigits);
 }
 
 // The table has a row more by then, so that only the label set says whose labels they are.
@@ -449,6 +493,8 @@ TEST_F(PrivacyAccountRunTest, WhatACheckpointCountsCountsTowardsTheLimit) {
   UseNewAccount("second.account.db", /*says_so=*/false);
   EXPECT_TRUE(IsHalt(Run(2)));
   EXPECT_EQ(messages_, 0);
+  // Nor does the account count what was not released.
+  EXPECT_EQ(LedgerValue(run_.files.File("second.account.db"), "SELECT count(*) FROM debit"), "0");
 }
 
 TEST_F(PrivacyAccountRunTest, ARunPastTheLimitIsHaltedBeforeAnythingLeaves) {

@@ -50,15 +50,16 @@ std::vector<std::string> AgreedAttacks(const PartyRecords& party) {
   return attacks;
 }
 
-// Of `attacks` on every agreed attribute, those without a figure.
-// What was agreed and did not run may be what the label party preferred not to measure.
-std::vector<Agreed> Missing(const PartyRecords& party, const AttributeRecords& records,
-                            const std::vector<std::string>& attacks) {
+// Of `attacks` on every agreed attribute, those of which no figure has a finite `value`. What was agreed and did not
+// run may be what the label party preferred not to measure; and of one value alone there is no AUC.
+template <typename Value>
+std::vector<Agreed> Missing(const PartyRecords& party, const std::vector<AttributeFigure>& figures,
+                            const std::vector<std::string>& attacks, Value value) {
   std::vector<Agreed> missing;
   for (const std::string& attack : attacks) {
     for (const std::string& attribute : AgreedAttributes(party)) {
-      const bool ran = std::any_of(records.figures.begin(), records.figures.end(), [&](const AttributeFigure& figure) {
-        return figure.leak.attack == attack && figure.leak.attribute == attribute;
+      const bool ran = std::any_of(figures.begin(), figures.end(), [&](const AttributeFigure& figure) {
+        return figure.leak.attack == attack && figure.leak.attribute == attribute && std::isfinite(value(figure));
       });
       if (!ran) {
         missing.push_back({attack, attribute});
@@ -93,16 +94,10 @@ std::string KeptBack(const PartyRecords& party) {
   return "";
 }
 
-// What was agreed and has no figure, and may have read more than what has.
-struct Unknown {
-  std::vector<Agreed> missing;
-  std::string kept_back;  // KeptBack.
-};
-
 // A figure above its limit decides, then what is unknown, then the largest.
 template <typename Value, typename Words>
-Finding AtMost(const std::vector<AttributeFigure>& figures, const Unknown& unknown, const char* criterion, double limit,
-               Value value, Words words) {
+Finding AtMost(const PartyRecords& party, const std::vector<AttributeFigure>& figures, const char* criterion,
+               double limit, Value value, Words words) {
   Finding finding = NotMeasured(criterion, absl::StrFormat("at most %g", limit),
                                 "not measured: no attack on an attribute recorded", kProtectRemedy);
   const AttributeFigure* worst = nullptr;
@@ -111,17 +106,19 @@ Finding AtMost(const std::vector<AttributeFigure>& figures, const Unknown& unkno
       worst = &figure;
     }
   }
+  const std::vector<Agreed> missing = Missing(party, figures, AgreedAttacks(party), value);
+  const std::string kept_back = KeptBack(party);
   // An agreed attack that did not run may have read more: the others decide only if they read too much already.
-  if (worst != nullptr && (value(*worst) > limit || (unknown.missing.empty() && unknown.kept_back.empty()))) {
+  if (worst != nullptr && (value(*worst) > limit || (missing.empty() && kept_back.empty()))) {
     finding.outcome = value(*worst) > limit ? Outcome::kNotMet : Outcome::kMet;
     finding.found = absl::StrCat(AgainstLimit(value(*worst), limit), words(*worst));
     finding.where = Place(*worst);
-  } else if (!unknown.missing.empty()) {
-    const Agreed& first = unknown.missing.front();
+  } else if (!missing.empty()) {
+    const Agreed& first = missing.front();
     finding.found = kNotMeasured;
     finding.where = absl::StrCat(AttributeAttackNamed(first.attack), " at ", first.attribute);
-  } else if (!unknown.kept_back.empty()) {
-    finding.found = absl::StrCat("not all measured: ", unknown.kept_back);
+  } else if (!kept_back.empty()) {
+    finding.found = absl::StrCat("not all measured: ", kept_back);
   }
   return finding;
 }
@@ -137,7 +134,8 @@ Finding AttacksRan(const PartyRecords& party, const AttributeRecords& records, c
                      "all, on every agreed attribute",
                      "",
                      kMeasureRemedy};
-  const std::vector<Agreed> missing = Missing(party, records, attacks);
+  const std::vector<Agreed> missing =
+      Missing(party, records.figures, attacks, [](const AttributeFigure& figure) { return figure.leak.accuracy; });
   if (AgreedAttributes(party).empty()) {
     finding.outcome = Outcome::kNotMet;
     finding.found = "none: no attribute is agreed";
@@ -182,6 +180,13 @@ Finding PrivacyLoss(const PartyRecords& party, const std::string& protection, do
       return finding;
     }
     worst = worst == nullptr || loss.nats > worst->nats ? &loss : worst;
+  }
+  for (const std::string& attribute : worst == nullptr ? std::vector<std::string>() : AgreedAttributes(party)) {
+    if (std::none_of(losses.begin(), losses.end(), [&](const Loss& loss) { return loss.attribute == attribute; })) {
+      finding.found = "not measured: the protection does not act on every agreed attribute";
+      finding.where = attribute;
+      return finding;
+    }
   }
   if (worst != nullptr) {
     finding.outcome = worst->nats <= limit ? Outcome::kMet : Outcome::kNotMet;
@@ -267,15 +272,14 @@ std::vector<Finding> AttributeFindings(const LedgerRun& run, const v1::AuditPoli
     findings.push_back(AttacksRan(party, records, policy));
   }
   // Judged by the upper end of the interval: a small sample must not pass by chance.
-  const Unknown unknown = {Missing(party, records, AgreedAttacks(party)), KeptBack(party)};
   if (policy.has_max_attribute_advantage()) {
     findings.push_back(AtMost(
-        records.figures, unknown, "accuracy over the floor of attacks on attributes", policy.max_attribute_advantage(),
+        party, records.figures, "accuracy over the floor of attacks on attributes", policy.max_attribute_advantage(),
         [](const AttributeFigure& figure) { return figure.leak.accuracy_high - figure.leak.floor; }, UpperLimitOf));
   }
   if (policy.has_max_attribute_auc()) {
     findings.push_back(AtMost(
-        OfEveryEpoch(party), unknown, "AUC of attacks on attributes", policy.max_attribute_auc(),
+        party, OfEveryEpoch(party), "AUC of attacks on attributes", policy.max_attribute_auc(),
         [](const AttributeFigure& figure) { return InvertedAuc(figure.leak.auc); },
         [](const AttributeFigure&) { return ""; }));
   }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -304,6 +305,18 @@ LabelRun LabelRunOf(const LedgerRun& run) {
   return of;
 }
 
+// And those that the account of the last of them has lost, which may have begun after it and ended before.
+std::vector<LabelRun> WithLostRuns(std::vector<LabelRun> runs, const std::vector<LedgerRun>& all) {
+  for (const LedgerRun& run : all) {
+    const auto is_same = [&](const LabelRun& other) { return other.run.run_id == run.run_id(); };
+    if (run.label_party() != nullptr && absl::c_linear_search(runs.back().lost, run.run_id()) &&
+        absl::c_none_of(runs, is_same)) {
+      runs.insert(runs.end() - 1, LabelRunOf(run));
+    }
+  }
+  return runs;
+}
+
 }  // namespace
 
 std::vector<AllRunsBound> BoundsOfAllRuns(const std::vector<LedgerRun>& runs) {
@@ -314,7 +327,8 @@ std::vector<AllRunsBound> BoundsOfAllRuns(const std::vector<LedgerRun>& runs) {
     if (is_known) {
       label_runs.push_back(LabelRunOf(run));
     }
-    bounds.push_back(is_known && !run.only_predicts() ? BoundOfAllRuns(label_runs) : AllRunsBound());
+    bounds.push_back(is_known && !run.only_predicts() ? BoundOfAllRuns(WithLostRuns(label_runs, runs))
+                                                      : AllRunsBound());
   }
   return bounds;
 }

@@ -50,9 +50,23 @@ TEST(AttributeLeakTest, LeavesOutExamplesWhoseValueIsUnknown) {
 
 TEST(AttributeLeakTest, OfSeveralValuesIsTheMeanOfEachThatOccursAgainstTheRest) {
   // The scores of value 0 tell it in full, those of value 1 rank it last; value 2 does not occur.
-  const AttributeLeak leak = Measure({5, 1, 0, 5, 1, 0, 0, 0, 0}, 3, {0, 0, 1});
+  std::vector<float> scores;
+  std::vector<uint8_t> truth;
+  const auto add = [&](std::vector<float> row, uint8_t value) {
+    scores.insert(scores.end(), row.begin(), row.end());
+    truth.push_back(value);
+  };
+  for (int i = 0; i < 10; ++i) {
+    add({5, 1, 0}, 0);
+    add({5, 1, 0}, 0);
+    add({0, 0, 0}, 1);
+  }
+  const AttributeLeak leak = Measure(scores, 3, truth);
   EXPECT_DOUBLE_EQ(leak.auc, 1);  // Ranked last is told, too: the mean of 1 and 0 would hide both.
   EXPECT_DOUBLE_EQ(leak.floor, 2.0 / 3);
+  // Of too few to say more than chance does: of value 2 no AUC is taken.
+  add({5, 1, 0}, 2);
+  EXPECT_DOUBLE_EQ(Measure(scores, 3, truth).auc, (1 - 0.5 / 11 + 1) / 2);
   EXPECT_DOUBLE_EQ(leak.accuracy, 2.0 / 3);  // Of equal scores the first counts.
 }
 

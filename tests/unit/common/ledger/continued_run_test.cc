@@ -67,7 +67,11 @@ TEST_F(ContinuedRunTest, RowsBeyondTheCheckpointAreRecordedAgain) {
   EXPECT_EQ(Sql("SELECT status, finished_at FROM run"), "running|NULL");
   EXPECT_EQ(Sql("SELECT group_concat(epoch) FROM attribute_leak"), "0");
   EXPECT_EQ(Sql("SELECT group_concat(kind) FROM event"), "interrupted,refused,disclosed,unproved_answers");
-  EXPECT_TRUE(ledger->Record(AllRunsRow{"account", 8, 0.5}).ok());
+  // What the run was counted at remains until it is written again: it may end before.
+  EXPECT_EQ(Sql("SELECT count(*) FROM all_runs WHERE auc_bound = 0.5"), "1");
+  EXPECT_TRUE(ledger->Record(AllRunsRow{"account", 8, 0.6}).ok());
+  ASSERT_TRUE(ledger->Commit().ok());
+  EXPECT_EQ(Sql("SELECT group_concat(auc_bound) FROM all_runs"), "0.6");
   EpochLeakRow late;
   late.observer = "nonlabel_party";
   ASSERT_TRUE(ledger->Record(late).ok());

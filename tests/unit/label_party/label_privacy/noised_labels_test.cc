@@ -320,10 +320,28 @@ TEST(NoisedLabelsTest, DrawsNothingBeforeTheAccountHasCounted) {
             absl::StatusCode::kFailedPrecondition);
   EXPECT_FALSE(admitted->drawn());
   const std::shared_ptr<NoisedLabels> halted = noised(0.6);
-  EXPECT_TRUE(IsHalt(halted->Count("run-1", NumberedNoiseRows(1), {1})));
+  EXPECT_TRUE(IsHalt(halted->Count("run-1", NumberedNoiseRows(1), {1}, 0)));
   EXPECT_FALSE(halted->TrainingTargets(NumberedNoiseRows(1), {1}, 0).ok());
-  ASSERT_TRUE(admitted->Count("run-1", NumberedNoiseRows(1), {1}).ok());
+  ASSERT_TRUE(admitted->Count("run-1", NumberedNoiseRows(1), {1}, 0).ok());
   EXPECT_TRUE(admitted->TrainingTargets(NumberedNoiseRows(1), {1}, 0).ok());
+}
+
+// Of two partners with examples of their own: what was released of the other's is stated, and not held against these.
+TEST(NoisedLabelsTest, AnotherExamplesReleasesDoNotPassTheLimitOfThese) {
+  const testing::TempFolder folder;
+  const auto count = [&](double sigma, double limit, std::vector<NoiseRow> rows) {
+    const std::shared_ptr<NoisedLabels> noised = *NoisedLabels::Create(
+        WithSigma(sigma), Task(),
+        *PrivacyAccount::Open({folder.File("labels.account.db"), "clicks", limit, LabelKind::kBinary}));
+    const std::vector<float> labels(rows.size(), 1);
+    EXPECT_TRUE(noised->Count(absl::StrCat("run of ", sigma), rows, labels, 0).ok());
+    return *noised->accounted();
+  };
+  const std::vector<NoiseRow> all = NumberedNoiseRows(20);
+  count(1, 1, {all.begin(), all.begin() + 10});
+  const AccountedReleases second = count(2, 0.65, {all.begin() + 10, all.end()});  // 0.638.
+  EXPECT_NEAR(second.of_examples_sum_kl, 0.25, 1e-3);
+  EXPECT_NEAR(second.earlier_sum_kl, 0.75, 1e-3);
 }
 
 TEST(LabelRandomizerTest, RefusesAnEpsilonOfNoNoise) {

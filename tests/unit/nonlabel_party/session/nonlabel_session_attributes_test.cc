@@ -147,6 +147,13 @@ TEST_F(ActivationAccountRunTest, ALabelPartyThatAnswersDifferentlyAfterAnInterru
   EXPECT_EQ(ExitCodeFor(status), ExitCode::kHalted) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("batch 2 of epoch 2 was sent before with other activations"));
   alter_ = nullptr;
+  const v1::ActivationProtection begun = run_.nonlabel_config.protection();
+  run_.nonlabel_config.mutable_protection()->set_noise_sigma(100);
+  const absl::Status changed = resume();
+  EXPECT_TRUE(absl::IsInvalidArgument(changed)) << changed;
+  EXPECT_THAT(std::string(changed.message()), HasSubstr("protection: the interrupted run began with gaussian("));
+  EXPECT_EQ(AllRuns(), "300 " + Bound(0.5));  // The ledger keeps what was released.
+  *run_.nonlabel_config.mutable_protection() = begun;
   const absl::Status repeated = resume();  // The same answers, the same bytes.
   EXPECT_TRUE(repeated.ok()) << repeated;
   EXPECT_EQ(AllRuns(), "300 " + Bound(0.5));
