@@ -221,7 +221,7 @@ absl::StatusOr<std::string> OpenInference::Metrics(const Callers::Caller& caller
       stored_seconds[number] = version->stored_seconds();
     }
   }
-  return metrics_->Text(stored_seconds);
+  return metrics_->Text(stored_seconds) + (options_.live == nullptr ? "" : options_.live->Text());
 }
 
 }  // namespace splitveil

@@ -167,6 +167,7 @@ absl::Status RunPrediction::Store(uint32_t batch, ConstMatrixView activations) {
     v1::VersionHeader header;
     header.set_run_id(inputs_.run_id);
     header.set_checkpoint(inputs_.trained->name());
+    header.set_alignment(inputs_.alignment);
     header.set_cut_width(activations.cols());
     absl::StatusOr<std::unique_ptr<VersionWriter>> version = VersionWriter::Create(
         config.versions_path(), std::move(header), inputs_.trained->path(), *run_->context.data, inputs_.rows);

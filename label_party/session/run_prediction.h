@@ -13,13 +13,13 @@
 #include "absl/types/span.h"
 
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/stored_version.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/feature_table.h"
 #include "common/ledger/ledger.h"
 #include "common/matrix/matrix.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/session/run.h"
-#include "label_party/storage/stored_version.h"
 #include "label_party/top/top_model.h"
 #include "label_party/training/step_recorder.h"
 
@@ -37,6 +37,7 @@ class RunPrediction final : public RunWork {
   struct Inputs {
     std::string run_id;
     absl::Span<const uint32_t> rows;            // This party's row of each aligned position; must outlive the run.
+    std::string alignment;                      // AlignmentName.
     std::shared_ptr<const Checkpoint> trained;  // Of both heads, or of one.
     Ledger* ledger = nullptr;                   // Not owned; must outlive this.
   };

@@ -163,10 +163,13 @@ absl::Status Point(const PredictOptions& options, v1::LabelPartyConfig& config) 
 }
 
 absl::Status Point(const PredictOptions& options, v1::NonLabelPartyConfig& config) {
-  if (!options.out_path.empty() || !options.store_path.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "command line: ", options.out_path.empty() ? "--store" : "--out",
-        ": has no effect at the non-label party, because the label party gets the predictions: remove it"));
+  if (!options.out_path.empty()) {
+    return absl::InvalidArgumentError(
+        "command line: --out: has no effect at the non-label party, because the label party gets the predictions: "
+        "remove it");
+  }
+  if (!options.store_path.empty()) {
+    config.set_versions_path(AbsolutePath(options.store_path));
   }
   return PointParty(options, *config.mutable_party());
 }
@@ -359,7 +362,8 @@ void AddPredictCommand(CommandLine& line) {
            "At the label party: CSV file for ids and predictions, readable only by its owner. Overwrites only "
            "earlier predictions.");
   AddValue(command, "--store=FOLDER", options->store_path,
-           "At the label party: folder that gets the next version for label_party serve, beside or instead of --out.");
+           "Folder that gets the next version for label_party serve, beside or instead of --out; at the non-label "
+           "party its half, for nonlabel_party serve.");
 }
 
 }  // namespace splitveil

@@ -48,7 +48,7 @@ class RestInferenceTest : public ::testing::Test {
     protection.mutable_gaussian_label_dp()->set_release_head_predicts(true);
     callers_ = *Callers::Create(config, protection);
     queue_ = *RequestQueue::Create({100, absl::ZeroDuration(), 1000}, &metrics_);
-    versions_ = std::make_unique<VersionWatch>(ServedVersion::Training(), files_.File("versions"));
+    versions_ = std::make_unique<ServedVersions>(VersionsIn(ServedVersion::Training(), files_.File("versions")));
     protocol_ = std::make_unique<OpenInference>(OpenInference::Options{"m", std::nullopt, ""}, versions_.get(),
                                                 queue_.get(), callers_.get(), &metrics_);
     Start(absl::Milliseconds(500));
@@ -106,7 +106,7 @@ class RestInferenceTest : public ::testing::Test {
   ServingMetrics metrics_;
   std::unique_ptr<Callers> callers_;
   std::unique_ptr<RequestQueue> queue_;
-  std::unique_ptr<VersionWatch> versions_;
+  std::unique_ptr<ServedVersions> versions_;
   std::unique_ptr<OpenInference> protocol_;
   std::unique_ptr<RestInference> rest_;
 };
