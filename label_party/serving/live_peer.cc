@@ -20,6 +20,8 @@ namespace {
 
 // So that a peer that hangs does not make every request wait for its timeout.
 constexpr absl::Duration kPause = absl::Seconds(1);
+// Between two lines of the log: errors may come and go with each request.
+constexpr absl::Duration kQuiet = absl::Seconds(1);
 
 }  // namespace
 
@@ -50,7 +52,9 @@ absl::StatusOr<LivePeer::Answer> LivePeer::Ask(const v1::VersionHeader& version,
   if (code == absl::StatusCode::kDeadlineExceeded) {
     paused_until_ = SteadyAfter(kPause);
   }
-  if (std::exchange(latest_, code) != code) {
+  if (latest_ != code && SteadyNow() >= quiet_until_) {
+    latest_ = code;
+    quiet_until_ = SteadyAfter(kQuiet);
     if (answer.ok()) {
       LogInfo("live: the other party answers");
     } else {

@@ -41,7 +41,8 @@ class LivePeer {
   };
   // Counted and timed. Errors: FailedPrecondition where the other party's half is not that of the version, with what
   // differs; InvalidArgument for an answer that does not fit; DeadlineExceeded; Unavailable, also without asking for a
-  // second after one that took too long; else the other party's. The log says when errors begin and end.
+  // second after one that took too long; else the other party's. The log says when errors begin and end, once a
+  // second at most.
   absl::StatusOr<Answer> Ask(const v1::VersionHeader& version, absl::Span<const uint32_t> positions)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Why the other party, if it answers, cannot be asked for this version; OK also where it does not answer.
@@ -62,7 +63,8 @@ class LivePeer {
   LiveMetrics metrics_;
   absl::Mutex mutex_;
   SteadyTime paused_until_ ABSL_GUARDED_BY(mutex_);
-  absl::StatusCode latest_ ABSL_GUARDED_BY(mutex_) = absl::StatusCode::kOk;
+  SteadyTime quiet_until_ ABSL_GUARDED_BY(mutex_);
+  absl::StatusCode latest_ ABSL_GUARDED_BY(mutex_) = absl::StatusCode::kOk;  // That the log knows.
 };
 
 }  // namespace splitveil

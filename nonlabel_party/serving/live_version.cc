@@ -39,7 +39,9 @@ absl::StatusOr<std::shared_ptr<LiveVersion>> LiveVersion::Open(const Training& t
                                                    stored.header.checkpoint(), ", found ",
                                                    plan.initial.front()->name()));
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> data, Dataset::Open(party.dataset().path()));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      const std::shared_ptr<const Dataset> data,
+      Dataset::Open(party.dataset().path(), Dataset::kMaxResidentBytes, Dataset::Check::kRemembered));
   // What a run asks of data that a model has not seen: they are encoded as those that it was trained on.
   SPLITVEIL_RETURN_IF_ERROR(plan.UseData(*data, training.agreement));
   SPLITVEIL_ASSIGN_OR_RETURN(std::vector<uint32_t> rows, RowsNow(stored, *data));

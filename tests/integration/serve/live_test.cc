@@ -243,10 +243,9 @@ TEST_F(LiveTest, APeerThatIsGoneIsReplacedByWhatIsStoredOrRefusedUntilItIsBack) 
     StartPeer();
     EXPECT_TRUE(Becomes([&] {
       (void)CodeOf(id);
-      return Live("OK") > 1;
+      return Live("OK") > 1 && absl::StrContains(server->Errors(), "live: the other party answers");
     }));
     ExpectNear(Ask(Ids()), predicted);
-    EXPECT_THAT(server->Errors(), HasSubstr("live: the other party answers"));
   }
   // One that hangs is not waited for by every request.
   server.reset();
@@ -310,6 +309,45 @@ TEST_F(LiveTest, OnlyTheLabelPartyAsksAndOnlyForWhatIsShared) {
   EXPECT_EQ(Activate(*own, good, &response), grpc::StatusCode::OK);
 }
 
+TEST_F(LiveTest, WithAFallbackNoRequestIsLostWhileThePeerIsRestarted) {
+  TrainAndPublish();
+  StartPeer();
+  StartLive("STORED");
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0}, answered{0};
+  std::vector<std::thread> load;
+  const std::vector<std::string> ids = Ids();
+  for (size_t client = 0; client < 3; ++client) {
+    load.emplace_back([&, client] {
+      for (size_t at = client; !stop; at = (at + 31) % ids.size()) {
+        inference::ModelInferResponse response;
+        const grpc::Status status = Infer(Request({ids[at]}), &response);
+        EXPECT_TRUE(status.ok()) << status.error_message();
+        wrong += status.ok() && std::abs(response.outputs(0).contents().fp32_contents(0) - predicted.at(ids[at])) < 1e-6
+                     ? 0
+                     : 1;
+        ++answered;
+      }
+    });
+  }
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    const double before = Live("OK");
+    EXPECT_TRUE(Becomes([&] { return Live("OK") > before + 100; }));
+    peer_->Signal(signal);
+    peer_->Wait();
+    EXPECT_TRUE(Becomes([&, so_far = answered.load()] { return answered > so_far + 100; }));
+    StartPeer();
+  }
+  const double before = Live("OK");
+  EXPECT_TRUE(Becomes([&] { return Live("OK") > before + 100; }));
+  stop = true;
+  for (std::thread& thread : load) {
+    thread.join();
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(Live("UNAVAILABLE"), 0);
+}
+
 // The other party's half appears after the label party's.
 TEST_F(LiveTest, AVersionIsUsedOnceBothHalvesAreThereAndNoRequestIsLost) {
   TrainAndPublish();
@@ -345,19 +383,29 @@ TEST_F(LiveTest, AVersionIsUsedOnceBothHalvesAreThereAndNoRequestIsLost) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_F(LiveTest, NoiseOnActivationsIsRefused) {
-  run.nonlabel_config.mutable_protection()->mutable_gaussian();
-  run.nonlabel_config.mutable_protection()->set_noise_sigma(1);
-  run.nonlabel_config.mutable_protection()->set_clip_norm(1);
+TEST_F(LiveTest, NoiseOnActivationsAndThresholdsOfBatchesAreRefused) {
+  const auto refusal = [&] {
+    run.WriteNonLabelPartyFiles();
+    std::ofstream(run.files.File("live.textproto"))
+        << "agreement_path: 'nonlabel_run.textproto' config_path: 'nonlabel_party.textproto' versions_path: 'v'";
+    const ChildResult child =
+        RunChild({BinDir() + "/nonlabel_party", "serve", "--config=" + run.files.File("live.textproto")});
+    EXPECT_EQ(child.exit_code, 2) << child.err;
+    return child.err;
+  };
+  v1::ActivationProtection& protection = *run.nonlabel_config.mutable_protection();
+  protection.mutable_gaussian();
+  protection.set_noise_sigma(1);
+  protection.set_clip_norm(1);
   run.nonlabel_config.mutable_privacy_account()->set_path("features.account.db");
-  run.WriteNonLabelPartyFiles();
-  std::ofstream(run.files.File("live.textproto"))
-      << "agreement_path: 'nonlabel_run.textproto' config_path: 'nonlabel_party.textproto' versions_path: 'v'";
-  const ChildResult child =
-      RunChild({BinDir() + "/nonlabel_party", "serve", "--config=" + run.files.File("live.textproto")});
-  EXPECT_EQ(child.exit_code, 2) << child.err;
-  EXPECT_THAT(child.err, HasSubstr("protection.noise_sigma: live answers would release"));
+  EXPECT_THAT(refusal(), HasSubstr("protection.noise_sigma: live answers would release"));
   EXPECT_FALSE(std::filesystem::exists(run.files.File("features.account.db")));
+  protection.add_attributes("A");
+  protection.mutable_linear()->set_lambda(1);
+  EXPECT_THAT(refusal(), HasSubstr("protection.noise_sigma: live answers would release"));
+  protection.mutable_pareto()->set_threshold(0.1);
+  protection.set_noise_sigma(0);
+  EXPECT_THAT(refusal(), HasSubstr("protection.pareto: its threshold is of whole batches"));
 }
 
 // Records what it is asked, and answers as it is told to.
@@ -476,6 +524,34 @@ TEST_F(RecordedLiveTest, WhatThePeerIsSentIsTheSameUnderFlippedLabels) {
   EXPECT_GT(asked[0].size(), 20);
   EXPECT_EQ(asked[0], asked[1]);
   EXPECT_GT(std::abs(answers[0] - answers[1]), 1e-3) << "the heads must differ";
+}
+
+// As with stored activations: what is withheld is not even asked for.
+TEST_F(RecordedLiveTest, OutsideCallersOfAnUnprovedModelMakeThePeerKnowNoTrainedRow) {
+  TrainAndPublish();
+  StartRecorder();
+  WriteToken("shop", "fedcba9876543210");
+  StartLive("REFUSE",
+            "unproved_answers { daily: 100000 decimals: 2 } callers { name: 'shop' token_path: 'shop' outside: true }",
+            recorder_port_);
+  inference::ModelInferResponse response;
+  const grpc::Status status = Infer(Request(Ids()), &response, "fedcba9876543210");
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  std::set<uint32_t> answered;
+  for (uint32_t position = 0; position < version_->rows.size(); ++position) {
+    const std::string id(version_->data->ids()[version_->rows[position]]);
+    const auto at = static_cast<int>(std::distance(predicted.begin(), predicted.find(id)));
+    if (response.outputs(1).contents().bool_contents(at)) {
+      answered.insert(position);
+      EXPECT_NEAR(response.outputs(0).contents().fp32_contents(at), predicted.at(id), 0.0051);
+    }
+  }
+  EXPECT_GT(answered.size(), 50);
+  EXPECT_LT(answered.size(), predicted.size() / 3);
+  ASSERT_EQ(recorder_->asked.size(), 1);
+  v1::ActivateRequest asked;
+  ASSERT_TRUE(asked.ParseFromString(recorder_->asked[0]));
+  EXPECT_EQ(std::set<uint32_t>(asked.positions().begin(), asked.positions().end()), answered);
 }
 
 TEST_F(RecordedLiveTest, APeerWithAnotherHalfOrAWrongAnswerIsNotBelieved) {
