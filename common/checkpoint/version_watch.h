@@ -118,7 +118,7 @@ class VersionWatch {
   }
 
   bool Waits(int64_t number, Served& found) const ABSL_LOCKS_EXCLUDED(mutex_) {
-    if (options_.waits == nullptr || Find(number) != nullptr) {
+    if (options_.waits == nullptr || Find(number) == found.version) {
       return false;
     }
     const absl::Status why = options_.waits(*found.version);
