@@ -25,7 +25,7 @@
 namespace splitveil {
 namespace {
 
-constexpr char kActivations[] = "activations", kCheckpoint[] = ".checkpoint", kData[] = ".data";
+constexpr char kActivations[] = "activations", kScores[] = "scores", kCheckpoint[] = ".checkpoint", kData[] = ".data";
 constexpr char kPartial[] = ".partial";  // The folder of a version that is being written.
 
 template <typename T>
@@ -115,7 +115,11 @@ absl::StatusOr<StoredVersion> OpenVersion(const std::string& folder, int64_t num
   SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view rows, version.file->section("rows"));
   SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view activations, version.file->section(kActivations));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string checkpoint_sha256, DigestOf(version.checkpoint_path));
-  const bool parsed = version.header.ParseFromString(std::string(header));
+  // A version of an older program has no scores.
+  const absl::string_view scores = version.file->section(kScores).value_or("");
+  const bool parsed = version.header.ParseFromString(std::string(header)) &&
+                      version.scores.ParseFromString(std::string(scores)) &&
+                      version.scores.counts_size() == version.scores.edges_size() + (scores.empty() ? 0 : 1);
   const int64_t n = version.header.rows(), width = version.header.cut_width();
   const bool has_activations = version.header.role() == "label_party";
   // The file may be damaged or made by hand, and is mapped: every size and row is checked before it is used as an
@@ -183,8 +187,9 @@ absl::Status VersionWriter::Begin(v1::VersionHeader header, const std::string& c
   }
   header.set_rows(static_cast<int64_t>(rows.size()));
   expected_rows_ = header.cut_width() > 0 ? header.rows() : 0;
-  SPLITVEIL_ASSIGN_OR_RETURN(file_,
-                             SectionFileWriter::Create(partial + kActivations, {"header", "rows", kActivations}));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      file_, SectionFileWriter::Create(partial + kActivations, {"header", "rows", kActivations, kScores}));
+  checkpoint_sha256_ = header.checkpoint_sha256();
   SPLITVEIL_RETURN_IF_ERROR(file_->Append(0, header.SerializeAsString()));
   return file_->Append(1, BytesOf(rows));
 }
@@ -203,11 +208,26 @@ absl::Status VersionWriter::Append(ConstMatrixView activations) {
   return file_->Append(2, BytesOf(activations.values()));
 }
 
-absl::StatusOr<int64_t> VersionWriter::Publish() {
+std::string VersionWriter::EarlierScores() const {
+  const std::vector<int64_t> numbers = ListVersions(folder_).value_or(std::vector<int64_t>());
+  for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) {
+    const absl::StatusOr<std::unique_ptr<SectionFile>> file =
+        SectionFile::Open(absl::StrCat(folder_, "/", *number, "/", kActivations), SectionFile::Check::kStructure);
+    v1::VersionHeader header;
+    if (file.ok() && header.ParseFromString(std::string((*file)->section("header").value_or(""))) &&
+        header.checkpoint_sha256() == checkpoint_sha256_) {
+      return std::string((*file)->section(kScores).value_or(""));
+    }
+  }
+  return "";
+}
+
+absl::StatusOr<int64_t> VersionWriter::Publish(const v1::ScoreCounts& scores) {
   // A version that lacks rows would answer for shared ids as if they were not shared.
   if (rows_ != expected_rows_) {
     return absl::InternalError(absl::StrCat("version: expected ", expected_rows_, " rows, found ", rows_));
   }
+  SPLITVEIL_RETURN_IF_ERROR(file_->Append(3, scores.counts().empty() ? EarlierScores() : scores.SerializeAsString()));
   SPLITVEIL_RETURN_IF_ERROR(file_->Publish().status());  // Its folder is synced, too, with all names in it.
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<int64_t> numbers, ListVersions(folder_));
   const int64_t number = numbers.empty() ? 1 : numbers.back() + 1;

@@ -2,7 +2,8 @@
 // half, without activations, is for answers from its features of the moment.
 //
 //   FOLDER/N/activations       section_file: "header" (v1.VersionHeader), "activations" float32 [n, cut_width],
-//                              "rows" u32 [n], this party's row of each shared example
+//                              "rows" u32 [n], this party's row of each shared example, "scores"
+//                              (v1.ScoreCounts) of the rows that the model was trained on; empty: not known
 //   FOLDER/N/ROLE.checkpoint   this party's half of the model; ROLE: label_party or nonlabel_party
 //   FOLDER/N/ROLE.data         the prepared data that the rows are of
 //
@@ -32,6 +33,7 @@ struct StoredVersion {
   int64_t number = 0;
   int64_t stored_seconds = 0;  // Since 1970: when its file was written.
   v1::VersionHeader header;
+  v1::ScoreCounts scores;
   std::string checkpoint_path;
   std::shared_ptr<const Dataset> data;
   std::unique_ptr<SectionFile> file;
@@ -71,17 +73,21 @@ class VersionWriter {
   // The activations of the next rows. Without a width none are to come. Errors: Internal where they cannot be written.
   absl::Status Append(ConstMatrixView activations);
   int64_t rows() const { return rows_; }  // So far.
-  // Makes the version durable and gives it its number, which is returned. Once all rows are there.
-  absl::StatusOr<int64_t> Publish();
+  // Makes the version durable and gives it its number, which is returned. Once all rows are there. `scores`: where they
+  // are not known, those of the latest version in the folder with the same checkpoint.
+  absl::StatusOr<int64_t> Publish(const v1::ScoreCounts& scores = {});
 
  private:
   VersionWriter(std::string folder, int lock) : folder_(std::move(folder)), lock_(lock) {}
   absl::Status Begin(v1::VersionHeader header, const std::string& checkpoint_path, const Dataset& data,
                      absl::Span<const uint32_t> rows);
+  // Empty where no version has any.
+  std::string EarlierScores() const;
 
   const std::string folder_;
   const int lock_;  // The folder's descriptor, locked.
   std::unique_ptr<SectionFileWriter> file_;
+  std::string checkpoint_sha256_;
   int64_t rows_ = 0, expected_rows_ = 0;
 };
 

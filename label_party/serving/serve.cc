@@ -122,6 +122,7 @@ absl::StatusOr<Plan> PlanServing(const std::string& config_path) {
   SPLITVEIL_ASSIGN_OR_RETURN(plan.training.agreement, LoadAgreement(plan.config.agreement_path()));
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(plan.config.config_path(), plan.training.config));
   plan.training.answers_unproved = plan.config.has_unproved_answers();
+  plan.training.drifts = std::make_shared<DriftWatches>();
   absl::Status status = PlanPlaces(config_path, plan);
   status.Update(PlanLive(plan));
   if (status.ok()) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/checkpoint/checkpoint_plan.h"
+#include "common/crypto/digest.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "label_party/serving/withheld_rows.h"
@@ -51,8 +52,13 @@ absl::StatusOr<std::shared_ptr<ServedVersion>> ServedVersion::Open(const Trainin
   SPLITVEIL_ASSIGN_OR_RETURN(const NamedParameters state, checkpoint.State());
   SPLITVEIL_RETURN_IF_ERROR(model->SetTrainingState(PredictingHead(state)));
   const bool noised = LearnedFromNoisedLabels(checkpoint, state);
-  std::shared_ptr<ServedVersion> version(
-      new ServedVersion(std::move(stored), std::move(model), checkpoint.header().run_id(), noised, training.live));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      std::shared_ptr<DriftWatch> drift,
+      DriftWatch::Create(*stored.data, AsBytes(stored.data->digest()) == checkpoint.header().dataset_sha256(),
+                         stored.scores));
+  drift = training.drifts == nullptr ? drift : training.drifts->Shared(std::move(drift));
+  std::shared_ptr<ServedVersion> version(new ServedVersion(
+      std::move(stored), std::move(model), checkpoint.header().run_id(), noised, training.live, std::move(drift)));
   if (training.answers_unproved && !noised) {
     version->withheld_ = WithheldRows(training.config, checkpoint, version->stored_);
     // The own callers get their answers whatever this comes to.
@@ -68,12 +74,14 @@ absl::StatusOr<std::shared_ptr<ServedVersion>> ServedVersion::Open(const Trainin
 }
 
 ServedVersion::ServedVersion(StoredVersion stored, std::unique_ptr<TopModel> model, std::string trained_by,
-                             bool has_learned_from_noised_labels, std::shared_ptr<LivePeer> live)
+                             bool has_learned_from_noised_labels, std::shared_ptr<LivePeer> live,
+                             std::shared_ptr<DriftWatch> drift)
     : stored_(std::move(stored)),
       live_(std::move(live)),
       model_(std::move(model)),
       trained_by_(std::move(trained_by)),
       has_learned_from_noised_labels_(has_learned_from_noised_labels),
+      drift_(std::move(drift)),
       withheld_(absl::FailedPreconditionError("unproved_answers is not set")),
       positions_(static_cast<size_t>(stored_.rows.size()), Hash{{&stored_}}, Equal{{&stored_}}) {
   for (uint32_t position = 0; position < stored_.rows.size(); ++position) {
@@ -109,11 +117,14 @@ absl::StatusOr<Answers> ServedVersion::Answer(absl::Span<const absl::string_view
   FeatureBatch own = stored_.data->Gather(rows);
   terms.replaced.Apply(known.asked, own);
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> outputs, model_->Predict(activations, own));
+  std::vector<float> scores;
   for (size_t i = 0; i < rows.size(); ++i) {
     const std::vector<double> values = PredictedValues(data(), absl::MakeConstSpan(outputs).subspan(i * width, width));
+    scores.push_back(WatchedScore(data(), values));
     std::copy(values.begin(), values.end(), answers.values.begin() + static_cast<int64_t>(known.asked[i] * width));
     answers.found[known.asked[i]] = true;
   }
+  drift_->Count(own, scores, DriftWatch::Today());
   if (terms.decimals.has_value()) {
     const double scale = std::pow(10, *terms.decimals);
     for (float& value : answers.values) {

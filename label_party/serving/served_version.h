@@ -19,6 +19,7 @@
 
 #include "common/checkpoint/stored_version.h"
 #include "common/checkpoint/version_watch.h"
+#include "common/dataset/drift_watch.h"
 #include "label_party/serving/live_peer.h"
 #include "label_party/serving/replaced_columns.h"
 #include "label_party/serving/request_tensors.h"
@@ -58,8 +59,9 @@ class ServedVersion final : public AnswerSource {
   struct Training {
     v1::RunAgreement agreement;
     v1::LabelPartyConfig config;
-    bool answers_unproved = false;   // Whether anybody may ask for held out examples alone.
-    std::shared_ptr<LivePeer> live;  // Whose activations answer; null: the stored ones.
+    bool answers_unproved = false;         // Whether anybody may ask for held out examples alone.
+    std::shared_ptr<LivePeer> live;        // Whose activations answer; null: the stored ones.
+    std::shared_ptr<DriftWatches> drifts;  // Of this server. Null: each version has its own.
   };
   // Version `number` of `folder`. Errors: those of OpenVersion; InvalidArgument where its parts do not fit the
   // training.
@@ -87,6 +89,10 @@ class ServedVersion final : public AnswerSource {
   bool knows_held_out() const { return withheld_.ok(); }
   // The run that trained the model.
   const std::string& trained_by() const { return trained_by_; }
+  // Name of the model's checkpoint: "RUN_ID/EPOCHS".
+  const std::string& checkpoint() const { return stored_.header.checkpoint(); }
+  // Of what was asked for.
+  const DriftWatch& drift() const { return *drift_; }
 
  private:
   // Positions in the alignment, found by their ids: 5 to 10 bytes a row.
@@ -116,7 +122,7 @@ class ServedVersion final : public AnswerSource {
   };
 
   ServedVersion(StoredVersion stored, std::unique_ptr<TopModel> model, std::string trained_by,
-                bool has_learned_from_noised_labels, std::shared_ptr<LivePeer> live);
+                bool has_learned_from_noised_labels, std::shared_ptr<LivePeer> live, std::shared_ptr<DriftWatch> drift);
   // The activations of those, [known, cut_width], live or stored; takes from `known` what the other party has no
   // longer.
   absl::StatusOr<Matrix> Activations(Known& known) const;
@@ -126,6 +132,7 @@ class ServedVersion final : public AnswerSource {
   const std::unique_ptr<TopModel> model_;
   const std::string trained_by_;
   const bool has_learned_from_noised_labels_;
+  const std::shared_ptr<DriftWatch> drift_;
   absl::StatusOr<std::vector<bool>> withheld_;  // [rows], WithheldRows.
   absl::flat_hash_set<uint32_t, Hash, Equal> positions_;
   absl::Mutex mutex_;

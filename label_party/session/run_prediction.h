@@ -68,8 +68,13 @@ class RunPrediction final : public RunWork {
   // Into the version, where one is written: it begins with batch 0, again where the stream does.
   absl::Status Store(uint32_t batch, ConstMatrixView activations);
   absl::Status Keep(const std::vector<float>& outputs);
+  // Which of the rows the model was trained on; none if these are not the data of the training.
+  std::vector<size_t> TrainedOn() const;
+  // Makes the version one that can be served.
+  absl::Status Publish(absl::Span<const float> outputs, const std::vector<size_t>& trained_on);
   // What answers of the stored version on training rows tell of their labels, by `outputs` and `labels` of all rows.
-  absl::Status RecordTrainingPart(absl::Span<const float> outputs, absl::Span<const float> labels);
+  absl::Status RecordTrainingPart(absl::Span<const float> outputs, absl::Span<const float> labels,
+                                  const std::vector<size_t>& trained_on);
 
   Run* const run_;
   const Inputs inputs_;

@@ -100,6 +100,30 @@ TEST_F(StoredVersionTest, TheOtherPartysHalfHasNoActivationsAndIsNoVersionOfThis
   EXPECT_EQ(OpenVersion(folder_, 1).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(StoredVersionTest, KeepsTheScoresOfTheTrainingAndTakesThoseOfTheSameCheckpoint) {
+  const auto publish = [&](const v1::ScoreCounts& scores) {
+    auto writer = *Create();
+    Write(*writer);
+    const absl::StatusOr<int64_t> number = writer->Publish(scores);
+    EXPECT_TRUE(number.ok()) << number.status();
+    return OpenVersion(folder_, *number)->scores.SerializeAsString();
+  };
+  v1::ScoreCounts scores;
+  EXPECT_EQ(publish(scores), "");
+  scores.add_edges(0.5);
+  scores.add_counts(700);
+  scores.add_counts(300);
+  EXPECT_EQ(publish(scores), scores.SerializeAsString());
+  EXPECT_EQ(publish({}), scores.SerializeAsString());
+  ASSERT_TRUE(WriteSectionFile(checkpoint_, {{"state", "other weights"}}).ok());
+  EXPECT_EQ(publish({}), "");
+  scores.clear_counts();
+  scores.add_counts(1000);  // Too few for their edges.
+  auto writer = *Create();
+  Write(*writer);
+  EXPECT_EQ(OpenVersion(folder_, *writer->Publish(scores)).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(StoredVersionTest, APartOfIsNone) {
   Write(**Create(), /*half=*/true);
   EXPECT_THAT(Names(), IsEmpty());

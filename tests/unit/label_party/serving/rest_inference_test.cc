@@ -126,8 +126,9 @@ TEST_F(RestInferenceTest, HealthIsForEverybodyAndNamesAreForCallers) {
   EXPECT_THAT(Ask("GET /v2/health/live HTTP/1.1\r\n\r\n"), HasSubstr(R"({"live":true})"));
   EXPECT_THAT(Ask("GET /v2/health/ready HTTP/1.1\r\n\r\n"), HasSubstr(R"({"ready":false})"));
   const std::string own = "/v2/models/m", other = "/v2/models/other";
-  for (const std::string& path : {own + "/ready", other + "/ready", own + "/versions/1/ready", own, other,
-                                  std::string("/v2"), std::string("/metrics"), std::string("/v3")}) {
+  for (const std::string& path :
+       {own + "/ready", other + "/ready", own + "/versions/1/ready", own, other, std::string("/v2"),
+        std::string("/metrics"), std::string("/drift"), std::string("/v3")}) {
     EXPECT_THAT(Ask(absl::StrCat("GET ", path, " HTTP/1.1\r\n\r\n")), HasSubstr(" 401 ")) << path;
   }
   EXPECT_THAT(Ask(absl::StrCat("GET ", own, "/ready HTTP/1.1\r\n", kToken, "\r\n")), HasSubstr(R"({"ready":false})"));
@@ -159,6 +160,9 @@ TEST_F(RestInferenceTest, ACallerThatSendsSlowlyLeavesHalfToOthers) {
 TEST_F(RestInferenceTest, MetricsCountWhatIsRefusedAndAreNotForOutsideCallers) {
   EXPECT_THAT(Ask(absl::StrCat("GET /metrics HTTP/1.1\r\n", kShop, "\r\n")), HasSubstr(" 403 "));
   EXPECT_THAT(Ask(absl::StrCat("GET /metrics HTTP/1.1\r\n", kToken, "\r\n")), HasSubstr("splitveil_request_seconds"));
+  EXPECT_THAT(Ask(absl::StrCat("GET /drift HTTP/1.1\r\n", kShop, "\r\n")), HasSubstr(" 403 "));
+  EXPECT_THAT(Ask(absl::StrCat("GET /drift HTTP/1.1\r\n", kToken, "\r\n")),
+              HasSubstr("nothing has been asked for yet"));
   // What is refused is counted, whenever it is.
   Ask(absl::StrCat(kInfer, WithLength("{}")));
   Ask(absl::StrCat(kInfer, kToken, WithLength("{}")));
