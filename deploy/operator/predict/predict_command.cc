@@ -76,6 +76,10 @@ std::string DriftPath(const v1::PartyCommon& party) {
   return std::filesystem::path(PredictionPath(party.ledger_path())).replace_extension(".drift.csv");
 }
 
+std::string DriftMetricsPath(const v1::PartyCommon& party) {
+  return std::filesystem::path(DriftPath(party)).replace_extension(".prom");
+}
+
 // That the predictions replace nothing that the training, or this run, reads or writes: what is there is no table, but
 // what is to be written may not be there yet. That nothing else is replaced, the party's program checks.
 absl::Status CheckOut(const PredictOptions& options, const v1::LabelPartyConfig& training) {
@@ -92,6 +96,7 @@ absl::Status CheckOut(const PredictOptions& options, const v1::LabelPartyConfig&
   paths.push_back(PredictionPath(training.party().ledger_path()));
   paths.push_back(StatusSocketPath(training.party()));
   paths.push_back(DriftPath(training.party()));
+  paths.push_back(DriftMetricsPath(training.party()));
   for (const std::string* path :
        {&options.agreement_path, &options.config_path, &options.data_path, &options.checkpoint_path}) {
     if (!path->empty()) {
@@ -323,7 +328,8 @@ absl::Status CompareWithTraining(const PredictOptions& options, const PredictPla
               static_cast<long long>(data->preprocessing.rows()), DriftText(drifts).c_str(), warnings.c_str(),
               DriftPath(party).c_str());
   std::fflush(stdout);  // Before the party's program writes to the same output.
-  return WriteDriftTable(DriftPath(party), drifts);
+  SPLITVEIL_RETURN_IF_ERROR(WriteDriftTable(DriftPath(party), drifts));
+  return WriteDriftMetrics(DriftMetricsPath(party), plan.role, drifts);
 }
 
 absl::StatusOr<ExitCode> Predict(const PredictOptions& options) {
