@@ -6,9 +6,6 @@
 #include "label_party/serving/serve.h"
 
 int main(int argc, char** argv) {
-  if (argc > 1 && argv[1] == std::string("serve")) {
-    return splitveil::RunServeProgram(argc - 1, argv + 1);
-  }
   const splitveil::PartyProgram program = {
       "label_party",
       "The label party's service: trains the top model and protects the gradients that it sends. With a trained model, "
@@ -21,6 +18,8 @@ int main(int argc, char** argv) {
         plan->verbose_summary = flags.verbose_summary;
         return flags.check_only ? splitveil::CheckLabelParty(*plan) : splitveil::RunLabelParty(*plan);
       },
-      &splitveil::DryRunLabelParty};
+      &splitveil::DryRunLabelParty,
+      "Answer requests with a trained model, by the Open Inference Protocol, until SIGTERM.",
+      &splitveil::Serve};
   return splitveil::RunPartyProgram(program, argc, argv);
 }

@@ -227,6 +227,16 @@ absl::Status RefuseOfTraining(const google::protobuf::Message& message, absl::Sp
   return absl::OkStatus();
 }
 
+absl::Status RefuseOfPrediction(const google::protobuf::Message& message, absl::Span<const absl::string_view> fields) {
+  for (const absl::string_view field : fields) {
+    if (IsSet(message, field)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, ": mode TRAIN predicts nothing: remove it, or set mode PREDICT in the agreement"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckPredicts(const v1::PartyCommon& party) {
   SPLITVEIL_RETURN_IF_ERROR(RefuseOfTraining(party, kPartyOfTraining, "party."));
   return IsSet(party, "initial_checkpoint")
@@ -254,17 +264,12 @@ absl::Status CheckFitsMode(const v1::RunAgreement& agreement, const v1::LabelPar
   if (agreement.mode() == v1::RunAgreement::PREDICT) {
     return CheckPredicts(config);
   }
-  for (const absl::string_view field : {"predictions_path", "versions_path"}) {
-    if (IsSet(config, field)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(field, ": mode TRAIN predicts nothing: remove it, or set mode PREDICT in the agreement"));
-    }
-  }
-  return absl::OkStatus();
+  return RefuseOfPrediction(config, {"predictions_path", "versions_path"});
 }
 
 absl::Status CheckFitsMode(const v1::RunAgreement& agreement, const v1::NonLabelPartyConfig& config) {
-  return agreement.mode() == v1::RunAgreement::PREDICT ? CheckPredicts(config.party()) : absl::OkStatus();
+  return agreement.mode() == v1::RunAgreement::PREDICT ? CheckPredicts(config.party())
+                                                       : RefuseOfPrediction(config, {"versions_path"});
 }
 
 absl::StatusOr<v1::RunAgreement> LoadAgreement(const std::string& path) {
@@ -378,8 +383,19 @@ std::string AgreementFingerprint(const v1::RunAgreement& canonical) {
   return SpokenFingerprint(AgreementSha256(canonical));
 }
 
+namespace {
+
+int64_t ElementBytesOf(const v1::RunAgreement& agreement) { return agreement.wire_dtype() == v1::FLOAT32 ? 4 : 2; }
+
+}  // namespace
+
+int64_t MaxLiveBytes(const v1::RunAgreement& agreement, int64_t rows) {
+  constexpr int64_t kVarintBytes = 5;  // Of a position.
+  return rows * (agreement.cut_width() * ElementBytesOf(agreement) + kVarintBytes) + kMessageOverheadBytes;
+}
+
 int64_t MaxMessageBytes(const v1::RunAgreement& agreement) {
-  const int64_t element_bytes = agreement.wire_dtype() == v1::FLOAT32 ? 4 : 2;
+  const int64_t element_bytes = ElementBytesOf(agreement);
   // A rest below minimum_batch_size joins the batch before it.
   const int64_t max_rows = int64_t{agreement.batch_size()} + agreement.minimum_batch_size() - 1;
   const int64_t hint_bytes = int64_t{4} * agreement.cut_width() + int64_t{kMaxHints} * 10;

@@ -82,6 +82,8 @@ std::string AgreementFingerprint(const v1::RunAgreement& canonical);
 // (a small rest joins the last batch) with the hint, the scores of such a batch, guesses at attributes, or an alignment
 // chunk; plus headers.
 int64_t MaxMessageBytes(const v1::RunAgreement& agreement);
+// The same of a live request for `rows` examples, and of its answer (live.proto).
+int64_t MaxLiveBytes(const v1::RunAgreement& agreement, int64_t rows);
 
 }  // namespace splitveil
 

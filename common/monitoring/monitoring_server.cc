@@ -159,11 +159,13 @@ RequestFacts FactsOf(const httplib::Request& request) {
 // cpp-httplib reads a request and finds its handler; the connection and its threads are HttpListener's.
 class MonitoringServer::Routes : private HttpRoutes {
  public:
-  Routes(const MonitoringPlan& plan, const RunStatus* status, const Actions& actions)
+  Routes(const MonitoringPlan& plan, const RunStatus* status, const Actions& actions,
+         std::function<std::string()> more_metrics)
       : rules_(plan.is_loopback, plan.token_sha256),
         status_(status),
         can_halt_(actions.count("halt") > 0),
-        certificates_(plan.identity) {
+        certificates_(plan.identity),
+        more_metrics_(std::move(more_metrics)) {
     // No request needs a body: this is only a limit on what is skipped.
     set_payload_max_length(kMaxBodyBytes);
     set_pre_routing_handler(
@@ -176,7 +178,8 @@ class MonitoringServer::Routes : private HttpRoutes {
       response.set_content(StatusJson(), "application/json");
     });
     Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
-      response.set_content(MetricsText(Snapshot()), kMetricsContentType);
+      response.set_content(MetricsText(Snapshot()) + (more_metrics_ == nullptr ? "" : more_metrics_()),
+                           kMetricsContentType);
     });
     for (const auto& [name, act] : actions) {
       Post(absl::StrCat("/", name),
@@ -271,6 +274,7 @@ class MonitoringServer::Routes : private HttpRoutes {
   const RunStatus* const status_;
   const bool can_halt_;
   CertificateDates certificates_;
+  const std::function<std::string()> more_metrics_;
   std::atomic<int> refusals_{0};
 };
 
@@ -281,8 +285,9 @@ MonitoringServer::~MonitoringServer() = default;
 
 absl::StatusOr<std::unique_ptr<MonitoringServer>> MonitoringServer::Start(const MonitoringPlan& plan,
                                                                           const RunStatus* status,
-                                                                          const Actions& actions) {
-  auto routes = std::make_unique<Routes>(plan, status, actions);
+                                                                          const Actions& actions,
+                                                                          std::function<std::string()> more_metrics) {
+  auto routes = std::make_unique<Routes>(plan, status, actions, std::move(more_metrics));
   SPLITVEIL_ASSIGN_OR_RETURN(
       std::unique_ptr<HttpListener> listener,
       HttpListener::Start(plan, [serves = routes.get()](HttpConnection& connection) { serves->Serve(connection); }));

@@ -88,9 +88,11 @@ class MonitoringServer {
   // By name, "halt": what changes the run; called from other threads.
   using Actions = std::map<std::string, std::function<absl::Status()>>;
 
-  // `status`: not owned; must outlive the server, as must what `actions` use. Errors: see HttpListener::Start.
+  // `status`: not owned; must outlive the server, as must what `actions` and `more_metrics` use. `more_metrics`: what
+  // /metrics has behind the run's; null: nothing. Errors: see HttpListener::Start.
   static absl::StatusOr<std::unique_ptr<MonitoringServer>> Start(const MonitoringPlan& plan, const RunStatus* status,
-                                                                 const Actions& actions);
+                                                                 const Actions& actions,
+                                                                 std::function<std::string()> more_metrics = nullptr);
   ~MonitoringServer();
 
   // The port that it listens on: the configured one, or the one that port 0 got.

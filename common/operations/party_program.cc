@@ -104,10 +104,38 @@ void KeepOlderForOwnerAlone(const std::string& checkpoint) {
 
 }  // namespace
 
+namespace {
+
+// For what runs until it is told to stop.
+void PrepareToRun() {
+  WarnIfSlowBlas();
+  HandleStopSignals();
+  HandleReloadSignal();
+}
+
+// `argv` begins with "serve".
+int RunServeProgram(const PartyProgram& program, int argc, char** argv) {
+  std::string config;
+  const std::string name = absl::StrCat(program.name, " serve");
+  CommandLine line({name, program.serve_summary, name + " --config=serving.textproto"},
+                   [&]() -> absl::StatusOr<ExitCode> {
+                     PrepareToRun();
+                     SPLITVEIL_RETURN_IF_ERROR(program.serve(config));
+                     return ExitCode::kDone;
+                   });
+  line.program().add_option("--config", config, "What to serve, where and to whom.")->type_name("FILE")->required();
+  return line.Main(argc, argv);
+}
+
+}  // namespace
+
 int RunPartyProgram(const PartyProgram& program, int argc, char** argv) {
   // Before any thread exists: these settings are read once.
   TuneRuntime();
   RequireTls13();
+  if (argc > 1 && argv[1] == absl::string_view("serve")) {
+    return RunServeProgram(program, argc - 1, argv + 1);
+  }
   std::string agreement, config;
   PartyFlags flags;
   bool dry_run = false;
@@ -120,9 +148,7 @@ int RunPartyProgram(const PartyProgram& program, int argc, char** argv) {
     }
     // A check ends by itself; a run must be stoppable at any moment without losing its ledger.
     if (!flags.check_only) {
-      WarnIfSlowBlas();
-      HandleStopSignals();
-      HandleReloadSignal();
+      PrepareToRun();
     }
     SPLITVEIL_RETURN_IF_ERROR(program.run(agreement, config, flags));
     return ExitCode::kDone;

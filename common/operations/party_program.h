@@ -31,10 +31,13 @@ struct PartyProgram {
       run;
   // All that can be checked without the peer, check by check.
   std::function<DryRun(const std::string& agreement_path, const std::string& config_path)> dry_run;
+  // `PROGRAM serve --config=...`: serves until SIGTERM or SIGINT. `serve_summary`: one sentence, for its --help.
+  const char* serve_summary;
+  std::function<absl::Status(const std::string& config_path)> serve;
 };
 
-// The whole of main: process settings, flags (--agreement, --config, --check, --dry_run, --verbose, --help, --version),
-// exit code.
+// The whole of main: process settings, flags (--agreement, --config, --check, --dry_run, --verbose, --help, --version;
+// of `serve` --config), exit code.
 int RunPartyProgram(const PartyProgram& program, int argc, char** argv);
 
 // Checks that the ledger can be written (CheckLedgerPath), as a run does before it waits for its peer. Errors: as

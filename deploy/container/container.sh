@@ -1,9 +1,9 @@
 #!/bin/bash
 # What a container of docker-compose.yml does.
-# Usage: container.sh prepare|label_party|nonlabel_party|serve|publish
+# Usage: container.sh prepare|label_party|nonlabel_party|serve|live
 # Each party mounts a volume of its own at /demo; only `prepare`, which plays the outside world, sees both.
 set -euo pipefail
-role=${1:?prepare|label_party|nonlabel_party|serve|publish}
+role=${1:?prepare|label_party|nonlabel_party|serve|live}
 demo=$(dirname "$(realpath "$0")")/demo
 bin=/usr/local/bin
 
@@ -69,17 +69,15 @@ train() {
   fi
 }
 
-# Once per stack: what is stored is served after every restart. Both parties' containers wait for each other.
-# store PARTY [FLAG...]
+# store PARTY: once per stack; what is stored is served after every restart. Both parties' containers wait for each other.
 store() {
-  local party=$1
-  shift
-  run "$bin/splitveil" predict --agreement=marvell.run.textproto --config="marvell.$party.textproto" "$@"
+  [ -d versions/1 ] ||
+    run "$bin/splitveil" predict --agreement=marvell.run.textproto --config="marvell.$1.textproto" --store=versions
 }
 
 serve() {
   cd /demo
-  [ -d versions/1 ] || store label_party --store=versions
+  store label_party
   [ -e serving.token ] || (umask 077; head -c 16 /dev/urandom | od -A n -t x1 | tr -d ' \n' >serving.token)
   cat >serving.textproto <<'END'
 agreement_path: "marvell.run.textproto"
@@ -88,20 +86,26 @@ versions_path: "versions"
 listen_address: "0.0.0.0:8001"
 rest_address: "0.0.0.0:8000"
 callers { name: "host" token_path: "serving.token" }
+live { peer_address: "nonlabel_party_serve:7449" fallback: STORED }
 END
   run "$bin/label_party" serve --config=serving.textproto
 }
 
-publish() {
+live() {
   cd /demo
-  [ ! -e published ] || return 0
   store nonlabel_party
-  touch published
+  cat >live.textproto <<'END'
+agreement_path: "marvell.run.textproto"
+config_path: "marvell.nonlabel_party.textproto"
+versions_path: "versions"
+listen_address: "0.0.0.0:7449"
+END
+  run "$bin/nonlabel_party" serve --config=live.textproto
 }
 
 case $role in
   prepare) prepare ;;
   label_party | nonlabel_party) train ;;
-  serve | publish) "$role" ;;
-  *) echo "container.sh: unknown role $role: use prepare, label_party, nonlabel_party, serve or publish" >&2; exit 2 ;;
+  serve | live) "$role" ;;
+  *) echo "container.sh: unknown role $role: use prepare, label_party, nonlabel_party, serve or live" >&2; exit 2 ;;
 esac

@@ -10,8 +10,8 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).parent
-# Figures that only some runs have: how they ended, regressions.
-SOMETIMES = {"splitveil_run_ended", "splitveil_test_r_squared", "splitveil_test_rmse"}
+# Figures that only some runs have: how they ended, regressions; and those of label_party serve.
+SOMETIMES = {"splitveil_column_drift_psi", "splitveil_score_drift_psi", "splitveil_run_ended", "splitveil_test_r_squared", "splitveil_test_rmse"}
 METRIC = re.compile(r"\bsplitveil_[a-z0-9_]+")
 
 

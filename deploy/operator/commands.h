@@ -35,6 +35,7 @@ void AddAlignCommand(CommandLine& line);
 void AddStatusCommand(CommandLine& line);
 void AddTransformCommand(CommandLine& line);
 void AddPredictCommand(CommandLine& line);
+void AddScoreCommand(CommandLine& line);
 void AddSweepCommand(CommandLine& line);
 void AddStreamCommand(CommandLine& line);
 void AddTuneCommand(CommandLine& line);

@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   splitveil::AddStatusCommand(line);
   splitveil::AddTransformCommand(line);
   splitveil::AddPredictCommand(line);
+  splitveil::AddScoreCommand(line);
   splitveil::AddReportCommand(line);
   splitveil::AddAuditCommand(line);
   splitveil::AddSweepCommand(line);

@@ -210,6 +210,22 @@ absl::Status OpenInference::CountUnproved(const ServedVersion& version, const st
   return absl::UnavailableError("the answers could not be counted: try again later");
 }
 
+ModelDrifts OpenInference::Drifts() const {
+  ModelDrifts drifts;
+  // Ascending: where two versions of a model cannot share a watch, the latest one's is shown.
+  for (const int64_t number : versions_->Numbers()) {
+    if (const std::shared_ptr<ServedVersion> version = versions_->Find(number); version != nullptr) {
+      drifts[version->checkpoint()] = version->drift().Days(DriftWatch::Today());
+    }
+  }
+  return drifts;
+}
+
+absl::StatusOr<std::string> OpenInference::Drift(const Callers::Caller& caller) const {
+  return caller.outside ? absl::PermissionDeniedError("drift is shown to the label party's own callers")
+                        : absl::StatusOr<std::string>(DriftTable(Drifts()));
+}
+
 absl::StatusOr<std::string> OpenInference::Metrics(const Callers::Caller& caller) const {
   // How often the others ask is no outside caller's business.
   if (caller.outside) {
@@ -221,7 +237,7 @@ absl::StatusOr<std::string> OpenInference::Metrics(const Callers::Caller& caller
       stored_seconds[number] = version->stored_seconds();
     }
   }
-  return metrics_->Text(stored_seconds);
+  return metrics_->Text(stored_seconds, Drifts()) + (options_.live == nullptr ? "" : options_.live->Text());
 }
 
 }  // namespace splitveil

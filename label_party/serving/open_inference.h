@@ -15,8 +15,8 @@
 #include "common/process/steady_time.h"
 #include "label_party/serving/callers.h"
 #include "label_party/serving/request_queue.h"
+#include "label_party/serving/served_version.h"
 #include "label_party/serving/serving_metrics.h"
-#include "label_party/serving/version_watch.h"
 
 #include "inference/grpc_service.pb.h"
 #include "splitveil/v1/serving.pb.h"
@@ -34,10 +34,11 @@ class OpenInference {
     std::string model_name;                       // That of the run.
     std::optional<v1::UnprovedAnswers> unproved;  // What outside callers get beside noised labels; nullopt: nothing.
     std::string ledger_path;                      // That counts these.
+    const LiveMetrics* live = nullptr;            // Not owned; must outlive this. Null: nothing is asked live.
   };
 
   // All pointers: not owned; must outlive this.
-  OpenInference(Options options, const VersionWatch* versions, RequestQueue* queue, Callers* callers,
+  OpenInference(Options options, const ServedVersions* versions, RequestQueue* queue, Callers* callers,
                 ServingMetrics* metrics)
       : options_(std::move(options)), versions_(versions), queue_(queue), callers_(callers), metrics_(metrics) {}
 
@@ -63,8 +64,9 @@ class OpenInference {
     metrics_->CountRequest(status.code(), /*version=*/0, /*seconds=*/0);
     return status;
   }
-  // Figures for Prometheus. Errors: PermissionDenied for an outside caller.
+  // Figures for Prometheus, and drift as a table. Errors: PermissionDenied for an outside caller.
   absl::StatusOr<std::string> Metrics(const Callers::Caller& caller) const;
+  absl::StatusOr<std::string> Drift(const Callers::Caller& caller) const;
 
   // New requests are refused from now on; those under way go on.
   void StopAnswering() { stopping_ = true; }
@@ -75,12 +77,14 @@ class OpenInference {
   absl::StatusOr<inference::ModelInferResponse> Infer(const inference::ModelInferRequest& request,
                                                       Callers::Caller& caller, SteadyTime deadline, int64_t& version);
 
+  ModelDrifts Drifts() const;
+
   // Once `rows` answers are there, and before they are sent. Errors: ResourceExhausted; Unavailable where they cannot
   // be counted.
   absl::Status CountUnproved(const ServedVersion& version, const std::string& caller, int64_t rows);
 
   const Options options_;
-  const VersionWatch* const versions_;
+  const ServedVersions* const versions_;
   RequestQueue* const queue_;
   Callers* const callers_;
   ServingMetrics* const metrics_;

@@ -136,6 +136,10 @@ class RestInference::Routes : private HttpRoutes {
       const absl::StatusOr<std::string> text = protocol_->Metrics(*reading_.caller);
       text.ok() ? response.set_content(*text, kMetricsContentType) : Refuse(text.status(), response);
     });
+    Get("/drift", [this](const httplib::Request&, httplib::Response& response) {
+      const absl::StatusOr<std::string> text = protocol_->Drift(*reading_.caller);
+      text.ok() ? response.set_content(*text, "text/plain; charset=utf-8") : Refuse(text.status(), response);
+    });
   }
 
   void ServeOne(HttpConnection& connection) {

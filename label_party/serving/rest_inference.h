@@ -18,6 +18,7 @@ namespace splitveil {
 //      /v2/models/NAME[/versions/N][/ready]     about the model
 // POST /v2/models/NAME[/versions/N]/infer
 // GET  /metrics                                 figures for Prometheus
+// GET  /drift                                   how what is asked for differs from the training, as a table
 //
 // Errors are {"error": "..."}. A connection ends with its request. Health is for everybody, all else for callers. A
 // body is read once its caller is known, and may take 30 seconds; all else has 16 KiB and the place's request_limit.

@@ -17,7 +17,6 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
-#include "common/command_line/command_line.h"
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
 #include "common/model/torch_settings.h"
@@ -25,12 +24,10 @@
 #include "common/operations/operator_server.h"
 #include "common/process/file.h"
 #include "common/process/runtime.h"
-#include "common/process/tune_runtime.h"
 #include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "common/transport/client_call.h"
-#include "common/transport/credentials.h"
 #include "common/transport/host_port.h"
 #include "common/transport/server.h"
 #include "label_party/serving/grpc_inference.h"
@@ -107,13 +104,27 @@ absl::Status PlanPlaces(const std::string& config_path, Plan& plan) {
   return absl::OkStatus();
 }
 
+absl::Status PlanLive(Plan& plan) {
+  const v1::ServingConfig& config = plan.config;
+  if (!config.has_live()) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_RETURN_IF_ERROR(ParseHostPort("live.peer_address", config.live().peer_address()).status());
+  SPLITVEIL_ASSIGN_OR_RETURN(const TlsIdentity identity, LoadPartyIdentity(plan.training.config.party().identity()));
+  plan.training.live =
+      std::make_shared<LivePeer>(config.live(), plan.training.agreement, identity, config.max_batch_rows());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Plan> PlanServing(const std::string& config_path) {
   Plan plan;
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, plan.config));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.training.agreement, LoadAgreement(plan.config.agreement_path()));
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(plan.config.config_path(), plan.training.config));
   plan.training.answers_unproved = plan.config.has_unproved_answers();
+  plan.training.drifts = std::make_shared<DriftWatches>();
   absl::Status status = PlanPlaces(config_path, plan);
+  status.Update(PlanLive(plan));
   if (status.ok()) {
     absl::StatusOr<std::unique_ptr<Callers>> callers = Callers::Create(plan.config, plan.training.config.protection());
     status = callers.status();
@@ -245,13 +256,14 @@ absl::Status Serve(const std::string& config_path) {
       RequestQueue::Create(
           {plan.config.max_batch_rows(), absl::Milliseconds(plan.config.max_delay_ms()), plan.config.max_queued_rows()},
           &metrics));
-  const VersionWatch versions(plan.training, plan.config.versions_path());
+  const ServedVersions versions(VersionsIn(plan.training, plan.config.versions_path()));
   OpenInference::Options options;
   options.model_name = plan.training.agreement.run_name();
   if (plan.config.has_unproved_answers()) {
     options.unproved = plan.config.unproved_answers();
     options.ledger_path = plan.training.config.party().ledger_path();
   }
+  options.live = plan.training.live == nullptr ? nullptr : &plan.training.live->metrics();
   OpenInference protocol(std::move(options), &versions, queue.get(), plan.callers.get(), &metrics);
   Servers servers;
   SPLITVEIL_RETURN_IF_ERROR(StartServers(plan, &protocol, servers));
@@ -265,24 +277,6 @@ absl::Status Serve(const std::string& config_path) {
   }
   Drain(protocol, servers);
   return absl::OkStatus();
-}
-
-int RunServeProgram(int argc, char** argv) {
-  TuneRuntime();  // Before any thread exists: these settings are read once.
-  RequireTls13();
-  std::string config;
-  CommandLine line(
-      {"label_party serve", "Answer requests with a trained model, by the Open Inference Protocol, until SIGTERM.",
-       "label_party serve --config=serving.textproto"},
-      [&]() -> absl::StatusOr<ExitCode> {
-        WarnIfSlowBlas();
-        HandleStopSignals();
-        HandleReloadSignal();
-        SPLITVEIL_RETURN_IF_ERROR(Serve(config));
-        return ExitCode::kDone;
-      });
-  line.program().add_option("--config", config, "What to serve, where and to whom.")->type_name("FILE")->required();
-  return line.Main(argc, argv);
 }
 
 }  // namespace splitveil

@@ -12,9 +12,6 @@ namespace splitveil {
 // has come, and returns OK. Errors: NotFound, InvalidArgument as one line that says where.
 absl::Status Serve(const std::string& config_path);
 
-// The whole of main for `label_party serve`; `argv` begins with "serve".
-int RunServeProgram(int argc, char** argv);
-
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_LABEL_PARTY_SERVING_SERVE_H_

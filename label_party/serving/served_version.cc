@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/checkpoint/checkpoint_plan.h"
+#include "common/crypto/digest.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "label_party/serving/withheld_rows.h"
@@ -51,8 +52,13 @@ absl::StatusOr<std::shared_ptr<ServedVersion>> ServedVersion::Open(const Trainin
   SPLITVEIL_ASSIGN_OR_RETURN(const NamedParameters state, checkpoint.State());
   SPLITVEIL_RETURN_IF_ERROR(model->SetTrainingState(PredictingHead(state)));
   const bool noised = LearnedFromNoisedLabels(checkpoint, state);
-  std::shared_ptr<ServedVersion> version(
-      new ServedVersion(std::move(stored), std::move(model), checkpoint.header().run_id(), noised));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      std::shared_ptr<DriftWatch> drift,
+      DriftWatch::Create(*stored.data, AsBytes(stored.data->digest()) == checkpoint.header().dataset_sha256(),
+                         stored.scores));
+  drift = training.drifts == nullptr ? drift : training.drifts->Shared(std::move(drift));
+  std::shared_ptr<ServedVersion> version(new ServedVersion(
+      std::move(stored), std::move(model), checkpoint.header().run_id(), noised, training.live, std::move(drift)));
   if (training.answers_unproved && !noised) {
     version->withheld_ = WithheldRows(training.config, checkpoint, version->stored_);
     // The own callers get their answers whatever this comes to.
@@ -68,11 +74,14 @@ absl::StatusOr<std::shared_ptr<ServedVersion>> ServedVersion::Open(const Trainin
 }
 
 ServedVersion::ServedVersion(StoredVersion stored, std::unique_ptr<TopModel> model, std::string trained_by,
-                             bool has_learned_from_noised_labels)
+                             bool has_learned_from_noised_labels, std::shared_ptr<LivePeer> live,
+                             std::shared_ptr<DriftWatch> drift)
     : stored_(std::move(stored)),
+      live_(std::move(live)),
       model_(std::move(model)),
       trained_by_(std::move(trained_by)),
       has_learned_from_noised_labels_(has_learned_from_noised_labels),
+      drift_(std::move(drift)),
       withheld_(absl::FailedPreconditionError("unproved_answers is not set")),
       positions_(static_cast<size_t>(stored_.rows.size()), Hash{{&stored_}}, Equal{{&stored_}}) {
   for (uint32_t position = 0; position < stored_.rows.size(); ++position) {
@@ -86,29 +95,36 @@ absl::StatusOr<Answers> ServedVersion::Answer(absl::Span<const absl::string_view
   Answers answers;
   answers.values.assign(ids.size() * width, std::numeric_limits<float>::quiet_NaN());
   answers.found.resize(ids.size());
-  std::vector<size_t> asked;   // Which of `ids` are known,
-  std::vector<uint32_t> rows;  // and this party's row of each.
-  Matrix activations = Matrix::ToOverwrite(static_cast<int64_t>(ids.size()), stored_.activations.cols());
+  Known known;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (const auto found = positions_.find(ids[i]);
         found != positions_.end() && !(terms.held_out && withheld_.value()[*found])) {
-      activations.SetBlock(static_cast<int64_t>(asked.size()), stored_.activations.block(*found, 1));
-      rows.push_back(stored_.rows[*found]);
-      asked.push_back(i);
-      answers.found[i] = true;
+      known.positions.push_back(*found);
+      known.asked.push_back(i);
     }
   }
-  if (asked.empty()) {
+  if (known.asked.empty()) {
+    return answers;
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations, Activations(known));
+  std::vector<uint32_t> rows;  // This party's of each.
+  for (const uint32_t position : known.positions) {
+    rows.push_back(stored_.rows[position]);
+  }
+  if (rows.empty()) {
     return answers;
   }
   FeatureBatch own = stored_.data->Gather(rows);
-  terms.replaced.Apply(asked, own);
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> outputs,
-                             model_->Predict(activations.block(0, static_cast<int64_t>(asked.size())), own));
-  for (size_t i = 0; i < asked.size(); ++i) {
+  terms.replaced.Apply(known.asked, own);
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> outputs, model_->Predict(activations, own));
+  std::vector<float> scores;
+  for (size_t i = 0; i < rows.size(); ++i) {
     const std::vector<double> values = PredictedValues(data(), absl::MakeConstSpan(outputs).subspan(i * width, width));
-    std::copy(values.begin(), values.end(), answers.values.begin() + static_cast<int64_t>(asked[i] * width));
+    scores.push_back(WatchedScore(data(), values));
+    std::copy(values.begin(), values.end(), answers.values.begin() + static_cast<int64_t>(known.asked[i] * width));
+    answers.found[known.asked[i]] = true;
   }
+  drift_->Count(own, scores, DriftWatch::Today());
   if (terms.decimals.has_value()) {
     const double scale = std::pow(10, *terms.decimals);
     for (float& value : answers.values) {
@@ -116,6 +132,35 @@ absl::StatusOr<Answers> ServedVersion::Answer(absl::Span<const absl::string_view
     }
   }
   return answers;
+}
+
+absl::StatusOr<Matrix> ServedVersion::Activations(Known& known) const {
+  if (live_ != nullptr) {
+    absl::StatusOr<LivePeer::Answer> live = live_->Ask(stored_.header, known.positions);
+    if (live.ok()) {
+      for (auto missing = live->missing.rbegin(); missing != live->missing.rend(); ++missing) {
+        known.asked.erase(known.asked.begin() + *missing);
+        known.positions.erase(known.positions.begin() + *missing);
+      }
+      return std::move(live->activations);
+    }
+    if (!live_->falls_back()) {
+      return absl::UnavailableError("the other party, whose features are asked for live, does not answer: try again");
+    }
+  }
+  Matrix activations = Matrix::ToOverwrite(static_cast<int64_t>(known.positions.size()), stored_.activations.cols());
+  for (size_t i = 0; i < known.positions.size(); ++i) {
+    activations.SetBlock(static_cast<int64_t>(i), stored_.activations.block(known.positions[i], 1));
+  }
+  return activations;
+}
+
+ServedVersions::Options VersionsIn(const ServedVersion::Training& training, const std::string& folder) {
+  ServedVersions::Options options;
+  options.folder = folder;
+  options.open = [=](int64_t number) { return ServedVersion::Open(training, folder, number); };
+  options.waits = [](const ServedVersion& version) { return version.WaitsForPeer(); };
+  return options;
 }
 
 absl::StatusOr<ReplacedColumns> ServedVersion::Replace(const std::vector<RequestColumn>& columns) {

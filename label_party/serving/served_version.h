@@ -17,9 +17,12 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 
+#include "common/checkpoint/stored_version.h"
+#include "common/checkpoint/version_watch.h"
+#include "common/dataset/drift_watch.h"
+#include "label_party/serving/live_peer.h"
 #include "label_party/serving/replaced_columns.h"
 #include "label_party/serving/request_tensors.h"
-#include "label_party/storage/stored_version.h"
 #include "label_party/top/top_model.h"
 
 #include "splitveil/v1/agreement.pb.h"
@@ -45,7 +48,8 @@ class AnswerSource {
   virtual ~AnswerSource() = default;
 
   virtual int64_t number() const = 0;  // The version's.
-  // Ids as the table writes them. Errors: Internal from LibTorch. One call at a time.
+  // Ids as the table writes them. Errors: Internal from LibTorch; Unavailable where the other party is to answer and
+  // does not. One call at a time.
   virtual absl::StatusOr<Answers> Answer(absl::Span<const absl::string_view> ids) = 0;
 };
 
@@ -55,7 +59,9 @@ class ServedVersion final : public AnswerSource {
   struct Training {
     v1::RunAgreement agreement;
     v1::LabelPartyConfig config;
-    bool answers_unproved = false;  // Whether anybody may ask for held out examples alone.
+    bool answers_unproved = false;         // Whether anybody may ask for held out examples alone.
+    std::shared_ptr<LivePeer> live;        // Whose activations answer; null: the stored ones.
+    std::shared_ptr<DriftWatches> drifts;  // Of this server. Null: each version has its own.
   };
   // Version `number` of `folder`. Errors: those of OpenVersion; InvalidArgument where its parts do not fit the
   // training.
@@ -71,6 +77,9 @@ class ServedVersion final : public AnswerSource {
   // own column has that name and type.
   absl::StatusOr<ReplacedColumns> Replace(const std::vector<RequestColumn>& columns) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Why the other party, if it answers, cannot be asked live yet; OK where it is not to be asked.
+  absl::Status WaitsForPeer() const { return live_ == nullptr ? absl::OkStatus() : live_->Lacks(stored_.header); }
+
   const Dataset& data() const { return *stored_.data; }
   int64_t rows() const { return stored_.activations.rows(); }
   int64_t stored_seconds() const { return stored_.stored_seconds; }  // When, since 1970.
@@ -80,6 +89,10 @@ class ServedVersion final : public AnswerSource {
   bool knows_held_out() const { return withheld_.ok(); }
   // The run that trained the model.
   const std::string& trained_by() const { return trained_by_; }
+  // Name of the model's checkpoint: "RUN_ID/EPOCHS".
+  const std::string& checkpoint() const { return stored_.header.checkpoint(); }
+  // Of what was asked for.
+  const DriftWatch& drift() const { return *drift_; }
 
  private:
   // Positions in the alignment, found by their ids: 5 to 10 bytes a row.
@@ -102,18 +115,33 @@ class ServedVersion final : public AnswerSource {
     }
   };
 
+  // Of the ids of a request: which are known, and where in the alignment each is.
+  struct Known {
+    std::vector<size_t> asked;
+    std::vector<uint32_t> positions;
+  };
+
   ServedVersion(StoredVersion stored, std::unique_ptr<TopModel> model, std::string trained_by,
-                bool has_learned_from_noised_labels);
+                bool has_learned_from_noised_labels, std::shared_ptr<LivePeer> live, std::shared_ptr<DriftWatch> drift);
+  // The activations of those, [known, cut_width], live or stored; takes from `known` what the other party has no
+  // longer.
+  absl::StatusOr<Matrix> Activations(Known& known) const;
 
   const StoredVersion stored_;
+  const std::shared_ptr<LivePeer> live_;
   const std::unique_ptr<TopModel> model_;
   const std::string trained_by_;
   const bool has_learned_from_noised_labels_;
+  const std::shared_ptr<DriftWatch> drift_;
   absl::StatusOr<std::vector<bool>> withheld_;  // [rows], WithheldRows.
   absl::flat_hash_set<uint32_t, Hash, Equal> positions_;
   absl::Mutex mutex_;
   std::optional<OwnColumns> columns_ ABSL_GUARDED_BY(mutex_);  // Once a request has given some.
 };
+
+using ServedVersions = VersionWatch<ServedVersion>;
+// Those of `folder`. With a live peer, a new one is used once that has its half, too.
+ServedVersions::Options VersionsIn(const ServedVersion::Training& training, const std::string& folder);
 
 // A version on the terms of one request.
 class AnswersOnTerms final : public AnswerSource {

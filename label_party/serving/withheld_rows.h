@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 
 #include "common/checkpoint/checkpoint.h"
-#include "label_party/storage/stored_version.h"
+#include "common/checkpoint/stored_version.h"
 
 #include "splitveil/v1/party.pb.h"
 

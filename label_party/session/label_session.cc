@@ -172,8 +172,8 @@ absl::Status LabelSession::BeginTraining(TrainingInputs inputs) {
 }
 
 absl::Status LabelSession::BeginPrediction(TrainingInputs inputs) {
-  absl::StatusOr<std::unique_ptr<RunPrediction>> prediction =
-      RunPrediction::Create(&run_, {std::move(inputs.run_id), inputs.rows, std::move(inputs.resumed), inputs.ledger});
+  absl::StatusOr<std::unique_ptr<RunPrediction>> prediction = RunPrediction::Create(
+      &run_, {std::move(inputs.run_id), inputs.rows, opening_.alignment(), std::move(inputs.resumed), inputs.ledger});
   SPLITVEIL_RETURN_IF_ERROR(end_.EndUnlessOk(prediction.status()));
   work_ = *std::move(prediction);
   protocol_.Predicting();

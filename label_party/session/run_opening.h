@@ -61,6 +61,7 @@ class RunOpening {
   absl::StatusOr<TrainingInputs> Start(const v1::StartRequest& request);
   // What the peer needs to compute the same seed, sent once it has revealed its own part.
   const std::string& seed_reveal() const { return seed_.reveal(); }
+  std::string alignment() const { return AlignmentName(aligned_); }  // From Align on.
 
  private:
   // If both parties have kept the same alignment: its name; else empty, and they align.

@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 
 #include "common/crypto/digest.h"
+#include "common/dataset/drift_watch.h"
 #include "common/process/runtime.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
@@ -167,6 +168,7 @@ absl::Status RunPrediction::Store(uint32_t batch, ConstMatrixView activations) {
     v1::VersionHeader header;
     header.set_run_id(inputs_.run_id);
     header.set_checkpoint(inputs_.trained->name());
+    header.set_alignment(inputs_.alignment);
     header.set_cut_width(activations.cols());
     absl::StatusOr<std::unique_ptr<VersionWriter>> version = VersionWriter::Create(
         config.versions_path(), std::move(header), inputs_.trained->path(), *run_->context.data, inputs_.rows);
@@ -186,15 +188,14 @@ absl::Status RunPrediction::Keep(const std::vector<float>& outputs) {
     SPLITVEIL_RETURN_IF_ERROR(WritePredictions(path, data, inputs_.rows, outputs));
     LogInfo("predicted ", inputs_.rows.size(), " examples: ", path);
   }
+  // The same work whether or not there is a result: the peer sees how long it takes.
+  std::vector<float> finite = outputs;
+  std::replace_if(
+      finite.begin(), finite.end(), [](float output) { return !std::isfinite(output); }, 0.0F);
   // Published after the file of predictions: a version that is served is a run that was kept.
   const bool is_stored = version_ != nullptr;
-  if (is_stored) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const int64_t number, version_->Publish());
-    version_.reset();
-    SPLITVEIL_RETURN_IF_ERROR(inputs_.ledger->RecordEvent(kStoredVersion, absl::StrCat(number)));
-    LogInfo("stored version ", number, " of ", inputs_.rows.size(), " examples in ",
-            run_->context.config.versions_path());
-  }
+  const std::vector<size_t> trained_on = is_stored ? TrainedOn() : std::vector<size_t>();
+  SPLITVEIL_RETURN_IF_ERROR(is_stored ? Publish(finite, trained_on) : absl::OkStatus());
   // Labels are optional here. Their metrics stay in this party's ledger.
   if (!data.has_labels()) {
     return absl::OkStatus();
@@ -204,30 +205,51 @@ absl::Status RunPrediction::Keep(const std::vector<float>& outputs) {
   for (const uint32_t row : inputs_.rows) {
     labels.push_back(LabelOf(data, row));
   }
-  // The same work whether or not there is a result: the peer sees how long it takes.
-  std::vector<float> finite = outputs;
-  std::replace_if(
-      finite.begin(), finite.end(), [](float output) { return !std::isfinite(output); }, 0.0F);
   SPLITVEIL_RETURN_IF_ERROR(
       recorder_->RecordEvaluation(/*epoch=*/-1, data.task(), {finite, labels}, /*validation_examples=*/0));
-  return is_stored ? RecordTrainingPart(finite, labels) : absl::OkStatus();
+  return trained_on.empty() ? absl::OkStatus() : RecordTrainingPart(finite, labels, trained_on);
 }
 
-absl::Status RunPrediction::RecordTrainingPart(absl::Span<const float> outputs, absl::Span<const float> labels) {
+std::vector<size_t> RunPrediction::TrainedOn() const {
   const Dataset& data = *run_->context.data;
+  std::vector<size_t> trained_on;
   // Of other data the split does not say what was trained on.
-  if (AsBytes(data.digest()) != inputs_.trained->header().dataset_sha256()) {
-    return absl::OkStatus();
+  if (AsBytes(data.digest()) == inputs_.trained->header().dataset_sha256()) {
+    const SplitRule rule(data.preprocessing());
+    for (size_t i = 0; i < inputs_.rows.size(); ++i) {
+      if (rule.PartOf(data, inputs_.rows[i]) == SplitPart::kTraining) {
+        trained_on.push_back(i);
+      }
+    }
   }
-  const SplitRule rule(data.preprocessing());
+  return trained_on;
+}
+
+absl::Status RunPrediction::Publish(absl::Span<const float> outputs, const std::vector<size_t>& trained_on) {
+  const Dataset& data = *run_->context.data;
+  const auto width = static_cast<size_t>(data.task().outputs());
+  std::vector<float> scores;
+  scores.reserve(trained_on.size());
+  for (const size_t i : trained_on) {
+    scores.push_back(WatchedScore(data, PredictedValues(data, outputs.subspan(i * width, width))));
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t number, version_->Publish(CountScores(std::move(scores))));
+  version_.reset();
+  SPLITVEIL_RETURN_IF_ERROR(inputs_.ledger->RecordEvent(kStoredVersion, absl::StrCat(number)));
+  LogInfo("stored version ", number, " of ", inputs_.rows.size(), " examples in ",
+          run_->context.config.versions_path());
+  return absl::OkStatus();
+}
+
+absl::Status RunPrediction::RecordTrainingPart(absl::Span<const float> outputs, absl::Span<const float> labels,
+                                               const std::vector<size_t>& trained_on) {
+  const Dataset& data = *run_->context.data;
   const auto width = static_cast<size_t>(data.task().outputs());
   std::vector<float> trained_outputs, trained_labels;
-  for (size_t i = 0; i < inputs_.rows.size(); ++i) {
-    if (rule.PartOf(data, inputs_.rows[i]) == SplitPart::kTraining) {
-      const absl::Span<const float> of_row = outputs.subspan(i * width, width);
-      trained_outputs.insert(trained_outputs.end(), of_row.begin(), of_row.end());
-      trained_labels.push_back(labels[i]);
-    }
+  for (const size_t i : trained_on) {
+    const absl::Span<const float> of_row = outputs.subspan(i * width, width);
+    trained_outputs.insert(trained_outputs.end(), of_row.begin(), of_row.end());
+    trained_labels.push_back(labels[i]);
   }
   return recorder_->RecordTrainingPart(data.task(), {trained_outputs, trained_labels});
 }

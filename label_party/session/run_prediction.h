@@ -13,13 +13,13 @@
 #include "absl/types/span.h"
 
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/stored_version.h"
 #include "common/dataset/dataset.h"
 #include "common/dataset/feature_table.h"
 #include "common/ledger/ledger.h"
 #include "common/matrix/matrix.h"
 #include "label_party/audit/leak_auditor.h"
 #include "label_party/session/run.h"
-#include "label_party/storage/stored_version.h"
 #include "label_party/top/top_model.h"
 #include "label_party/training/step_recorder.h"
 
@@ -37,6 +37,7 @@ class RunPrediction final : public RunWork {
   struct Inputs {
     std::string run_id;
     absl::Span<const uint32_t> rows;            // This party's row of each aligned position; must outlive the run.
+    std::string alignment;                      // AlignmentName.
     std::shared_ptr<const Checkpoint> trained;  // Of both heads, or of one.
     Ledger* ledger = nullptr;                   // Not owned; must outlive this.
   };
@@ -67,8 +68,13 @@ class RunPrediction final : public RunWork {
   // Into the version, where one is written: it begins with batch 0, again where the stream does.
   absl::Status Store(uint32_t batch, ConstMatrixView activations);
   absl::Status Keep(const std::vector<float>& outputs);
+  // Which of the rows the model was trained on; none if these are not the data of the training.
+  std::vector<size_t> TrainedOn() const;
+  // Makes the version one that can be served.
+  absl::Status Publish(absl::Span<const float> outputs, const std::vector<size_t>& trained_on);
   // What answers of the stored version on training rows tell of their labels, by `outputs` and `labels` of all rows.
-  absl::Status RecordTrainingPart(absl::Span<const float> outputs, absl::Span<const float> labels);
+  absl::Status RecordTrainingPart(absl::Span<const float> outputs, absl::Span<const float> labels,
+                                  const std::vector<size_t>& trained_on);
 
   Run* const run_;
   const Inputs inputs_;

@@ -37,4 +37,10 @@ std::vector<double> PredictedValues(const Dataset& data, absl::Span<const float>
   return {target.minimum() + std::clamp(double{outputs[0]}, 0.0, 1.0) * (target.maximum() - target.minimum())};
 }
 
+float WatchedScore(const Dataset& data, absl::Span<const double> values) {
+  return data.task().kind == Task::Kind::kMultiClass
+             ? static_cast<float>(std::max_element(values.begin(), values.end()) - values.begin())
+             : static_cast<float>(values[0]);
+}
+
 }  // namespace splitveil

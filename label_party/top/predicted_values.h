@@ -15,6 +15,10 @@ namespace splitveil {
 // schema's target range. Thread-safe.
 std::vector<double> PredictedValues(const Dataset& data, absl::Span<const float> outputs);
 
+// The one number of an example by which the drift of predictions is watched: its probability, or number; of several
+// classes the number of the most probable one. `values`: of PredictedValues. Thread-safe.
+float WatchedScore(const Dataset& data, absl::Span<const double> values);
+
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_LABEL_PARTY_TOP_PREDICTED_VALUES_H_

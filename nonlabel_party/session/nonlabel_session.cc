@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 
+#include "common/checkpoint/alignment_cache.h"
 #include "common/checkpoint/progress_archive.h"
 #include "common/config/agreement.h"
 #include "common/privacy/gaussian_privacy.h"
@@ -18,6 +19,7 @@
 #include "common/process/steady_time.h"
 #include "common/schedule/schedule.h"
 #include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
 #include "nonlabel_party/session/attack_runner.h"
 
 namespace splitveil {
@@ -76,6 +78,7 @@ absl::Status NonLabelSession::Predict() {
   GatherFeatures();
   SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Start(/*split_sha256=*/"", /*batches_per_epoch=*/1).status());
   SPLITVEIL_RETURN_IF_ERROR(CreateModel());
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<VersionWriter> version, BeginVersion());
   SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Resume(*model_).status());
   // One release of each example, without a schedule: the order is the aligned one, which both parties know.
   std::vector<uint32_t> all(aligned().rows.size());
@@ -87,7 +90,25 @@ absl::Status NonLabelSession::Predict() {
   SPLITVEIL_RETURN_IF_ERROR(
       RecordPrivacyLosses(*protected_model_, "predicted", "in one prediction", *lifecycle_.ledger()));
   SPLITVEIL_RETURN_IF_ERROR(protocol_.Take(Answer::kEvaluated));
+  if (version != nullptr) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const int64_t number, version->Publish());
+    LogInfo("stored this party's half of version ", number, " in ", options_.config.versions_path());
+  }
   return lifecycle_.Close(*model_);
+}
+
+absl::StatusOr<std::unique_ptr<VersionWriter>> NonLabelSession::BeginVersion() const {
+  const Checkpoint* const trained = options_.checkpoints.resumed_from();
+  if (options_.config.versions_path().empty() || trained == nullptr) {
+    return nullptr;
+  }
+  v1::VersionHeader header;
+  header.set_role("nonlabel_party");
+  header.set_run_id(lifecycle_.run_id());
+  header.set_checkpoint(trained->name());
+  header.set_alignment(AlignmentName(aligned()));
+  return VersionWriter::Create(options_.config.versions_path(), std::move(header), trained->path(), *options_.data,
+                               aligned().rows);
 }
 
 absl::Status NonLabelSession::Train() {

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 
 #include "common/checkpoint/kept_model.h"
+#include "common/checkpoint/stored_version.h"
 #include "common/dataset/feature_table.h"
 #include "common/figures/run_figures.h"
 #include "common/schedule/schedule.h"
@@ -75,6 +76,8 @@ class NonLabelSession {
   // Sends the activations of every shared example in the aligned order. They pass the same clipping, noise and gate as
   // in training, and count as one release of each example.
   absl::Status Predict();
+  // This party's half of a version, to be published once all is sent; null where none is kept.
+  absl::StatusOr<std::unique_ptr<VersionWriter>> BeginVersion() const;
   // That the model and the agreed layers will do, before the first message.
   absl::Status CheckModel() const;
   absl::StatusOr<std::vector<ProtectedAttribute>> Attributes() const;

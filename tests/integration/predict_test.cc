@@ -159,6 +159,26 @@ TEST_F(PredictTest, TheLabelPartyGetsWhatTheTrainedModelSaysOfEverySharedExample
   EXPECT_NEAR(AucOf(test), result["test_auc"].get<double>(), 2e-6);
   EXPECT_GT(std::abs(AucOf(test) - result["final_test_auc"].get<double>()), 1e-4);
 
+  // So says `splitveil score`, given the labels of the test part.
+  std::ofstream labels(run.folder + "/labels.csv");
+  labels << "id,label\n";
+  for (uint32_t row = 0; row < data->rows(); ++row) {
+    if (rule.IsTest(data->ids()[row])) {
+      labels << data->ids()[row] << "," << int{data->labels()[row]} << "\n";
+    }
+  }
+  labels.close();
+  ASSERT_EQ(TwoPartyRun::Tool({"score", "--predictions=" + out, absl::StrCat("--labels=", run.folder, "/labels.csv"),
+                               absl::StrCat("--out=", run.folder, "/score.json")}),
+            0);
+  const nlohmann::json scored = nlohmann::json::parse(ReadWholeFile(run.folder + "/score.json")),
+                       trained = nlohmann::json::parse(figures);
+  EXPECT_EQ(scored["rows"], test.size());
+  for (const auto& [of_score, of_training] :
+       {std::pair("auc", "test_auc"), {"log_loss", "test_log_loss"}, {"calibration_error", "test_calibration_error"}}) {
+    EXPECT_NEAR(scored[of_score], trained[of_training], 1e-6) << of_score;
+  }
+
   // Nothing was trained, released or counted, and the training's checkpoints stand.
   EXPECT_THAT(label->Errors(), HasSubstr("predicted"));
   const std::string output = label->Output();
@@ -254,6 +274,8 @@ TEST_F(PredictTest, OtherExamplesLeaveTheTrainingsAlignmentAlone) {
   for (const auto& [program, party] : {std::pair(label.get(), "label_party"), {nonlabel.get(), "nonlabel_party"}}) {
     EXPECT_THAT(program->Output(), HasSubstr(" rows, compared with the training\n  column  shift (PSI)"));
     const v1::Preprocessing prepared = (*Dataset::Open(absl::StrCat(data, "/", party, ".data")))->preprocessing();
+    const std::string metrics = ReadWholeFile(absl::StrCat(run.folder, "/", party, ".prediction.drift.prom"));
+    EXPECT_THAT(metrics, HasSubstr(absl::StrCat("{party=\"", party, "\",column=\"")));
     const std::string drift = ReadWholeFile(absl::StrCat(run.folder, "/", party, ".prediction.drift.csv"));
     EXPECT_EQ(std::count(drift.begin(), drift.end(), '\n'), 1 + prepared.numeric_size() + prepared.categorical_size());
   }

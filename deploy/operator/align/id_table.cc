@@ -10,9 +10,8 @@
 
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "deploy/operator/preparation/id_form.h"
-#include "deploy/operator/preparation/line_reader.h"
+#include "deploy/operator/preparation/named_table.h"
 
 #include "common/config/id_pattern.h"
 #include "common/status/status_macros.h"
@@ -31,53 +30,22 @@ class KeyReader {
     for (const std::string& pattern : options.patterns) {
       SPLITVEIL_ASSIGN_OR_RETURN(patterns.emplace_back(), IdPattern::Create(pattern));
     }
-    SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<LineReader> lines, LineReader::Open(options.path));
-    absl::string_view header;
-    SPLITVEIL_ASSIGN_OR_RETURN(const bool found, lines->Next(&header));
-    if (!found) {
-      return absl::InvalidArgumentError(absl::StrCat(options.path, ": expected a header line, found an empty file"));
-    }
-    for (const char separator : {'\t', ',', ';'}) {
-      CellSplitter splitter(separator, /*quotes=*/true, /*trim=*/true);
-      std::vector<absl::string_view> names;
-      if (!splitter.Split(header, names)) {
-        continue;
-      }
-      std::vector<size_t> columns;
-      for (const std::string& name : options.key) {
-        const auto column = std::find(names.begin(), names.end(), name);
-        if (column != names.end() && std::find(column + 1, names.end(), name) == names.end()) {
-          columns.push_back(static_cast<size_t>(column - names.begin()));
-        }
-      }
-      if (columns.size() == options.key.size()) {
-        KeyReader reader(options, std::move(lines), std::move(splitter), std::move(columns), names.size());
-        reader.patterns_ = std::move(patterns);
-        return reader;
-      }
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.path, ":1: expected a header line that names each key column once (",
-                     absl::StrJoin(options.key, ", "), "), with tabs, commas or semicolons between the names"));
+    SPLITVEIL_ASSIGN_OR_RETURN(NamedTable table, NamedTable::Open(options.path, options.key, "key column"));
+    KeyReader reader(options, std::move(table));
+    reader.patterns_ = std::move(patterns);
+    return reader;
   }
 
   // The next row's key, which borrows until the next call; nullopt at the end, "" of a row without one.
   absl::StatusOr<std::optional<absl::string_view>> Next() {
-    absl::string_view line;
-    do {
-      SPLITVEIL_ASSIGN_OR_RETURN(const bool more, lines_->Next(&line));
-      if (!more) {
-        return std::nullopt;
-      }
-    } while (splitter_.IsBlank(line));
-    if (!splitter_.Split(line, cells_) || cells_.size() != width_) {
-      return lines_->ErrorAt(1, absl::StrCat("expected ", width_, " cells, as the header line has, found ",
-                                             cells_.size(), " or bad quotes"));
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool more, table_.Next());
+    if (!more) {
+      return std::nullopt;
     }
     return Key();
   }
 
-  int64_t line() const { return lines_->line_number(); }
+  int64_t line() const { return table_.line(); }
 
   // Whether the rows so far all had a key, written in one way.
   absl::Status Check() const {
@@ -104,20 +72,16 @@ class KeyReader {
                                   field, " describes, ", described, ", found ", options.key.size()));
   }
 
-  KeyReader(const IdTable::Options& options, std::unique_ptr<LineReader> lines, CellSplitter splitter,
-            std::vector<size_t> columns, size_t width)
+  KeyReader(const IdTable::Options& options, NamedTable table)
       : options_(options),
-        lines_(std::move(lines)),
-        splitter_(std::move(splitter)),
-        columns_(std::move(columns)),
-        width_(width),
+        table_(std::move(table)),
         forms_(options.forms.begin(), options.forms.end()),
-        surveys_(columns_.size()) {}
+        surveys_(options.key.size()) {}
 
   absl::string_view Key() {
     key_.clear();
-    for (size_t i = 0; i < columns_.size(); ++i) {
-      const absl::string_view cell = cells_[columns_[i]];
+    for (size_t i = 0; i < forms_.size(); ++i) {
+      const absl::string_view cell = table_.cell(i);
       const std::optional<absl::string_view> id = forms_[i].Of(cell);
       if (!id.has_value() || id->empty()) {
         (id.has_value() ? empty_ : undecodable_).Add(line());
@@ -127,7 +91,7 @@ class KeyReader {
       if (!patterns_.empty()) {
         patterns_[i].Add(*id, line());
       }
-      if (columns_.size() > 1) {
+      if (forms_.size() > 1) {
         absl::StrAppend(&key_, id->size(), ":");
       }
       absl::StrAppend(&key_, *id);
@@ -136,15 +100,11 @@ class KeyReader {
   }
 
   const IdTable::Options& options_;
-  std::unique_ptr<LineReader> lines_;
-  CellSplitter splitter_;
-  std::vector<size_t> columns_;  // Of the key, in its order.
-  size_t width_;
+  NamedTable table_;
   std::vector<IdNormalForm> forms_;  // Of the key's columns, as the next two.
   std::vector<IdSurvey> surveys_;
   std::vector<IdPattern> patterns_;  // Or empty.
   FaultyRows empty_, undecodable_;
-  std::vector<absl::string_view> cells_;
   std::string key_;
 };
 

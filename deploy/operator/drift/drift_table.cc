@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "deploy/operator/records/figure_cells.h"
 
 #include "common/status/status_macros.h"
@@ -22,6 +23,12 @@ constexpr double kNotableChance = 0.25;  // What would be a large shift.
 
 constexpr char kHeader[] =
     "column,verdict,psi,missing_in_training,missing_here,clipped_or_unseen_in_training,clipped_or_unseen_here\n";
+
+constexpr char kMetricsHeader[] =
+    "# HELP splitveil_prediction_drift_psi Population stability index of a column: the rows that were predicted "
+    "against "
+    "those of the training.\n# TYPE splitveil_prediction_drift_psi gauge\n";
+constexpr mode_t kGroupMode = 0640;  // The node exporter runs as another user.
 
 bool IsCompared(const ColumnDrift& drift) { return drift.verdict != Verdict::kNotCompared; }
 
@@ -99,6 +106,22 @@ absl::Status WriteDriftTable(const std::string& path, const std::vector<ColumnDr
                        cell(known, drift.training.outside), cell(true, drift.here.outside)},
                       ","),
         "\n")));
+  }
+  PendingFile* const all[] = {file.get()};
+  return PendingFile::Publish(all);
+}
+
+absl::Status WriteDriftMetrics(const std::string& path, absl::string_view party,
+                               const std::vector<ColumnDrift>& drifts) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckOwnTable(path, kMetricsHeader));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PendingFile> file, PendingFile::Create(path, kGroupMode));
+  SPLITVEIL_RETURN_IF_ERROR(file->Append(kMetricsHeader));
+  for (const ColumnDrift& drift : drifts) {
+    if (IsCompared(drift)) {
+      const std::string column = absl::StrReplaceAll(drift.name, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}});
+      SPLITVEIL_RETURN_IF_ERROR(file->Append(absl::StrFormat(
+          "splitveil_prediction_drift_psi{party=\"%s\",column=\"%s\"} %.9g\n", party, column, drift.index)));
+    }
   }
   PendingFile* const all[] = {file.get()};
   return PendingFile::Publish(all);

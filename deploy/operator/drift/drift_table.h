@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "deploy/operator/preparation/column_drift.h"
 
 namespace splitveil {
@@ -20,6 +21,12 @@ absl::Status CheckDriftTablePath(const std::string& path);
 // shares of missing and of clipped or unseen values in the training and here, with empty cells where they are not
 // known. Errors: those of CheckDriftTablePath and PendingFile.
 absl::Status WriteDriftTable(const std::string& path, const std::vector<ColumnDrift>& drifts);
+
+// The indices that are known as gauges splitveil_prediction_drift_psi{party,column}, in the text format of Prometheus:
+// for the textfile collector of its node exporter, as no process of a prediction lives on to be asked. `party`: a role.
+// Readable by its owner's group, too. Errors: as WriteDriftTable.
+absl::Status WriteDriftMetrics(const std::string& path, absl::string_view party,
+                               const std::vector<ColumnDrift>& drifts);
 
 }  // namespace splitveil
 

@@ -76,6 +76,10 @@ std::string DriftPath(const v1::PartyCommon& party) {
   return std::filesystem::path(PredictionPath(party.ledger_path())).replace_extension(".drift.csv");
 }
 
+std::string DriftMetricsPath(const v1::PartyCommon& party) {
+  return std::filesystem::path(DriftPath(party)).replace_extension(".prom");
+}
+
 // That the predictions replace nothing that the training, or this run, reads or writes: what is there is no table, but
 // what is to be written may not be there yet. That nothing else is replaced, the party's program checks.
 absl::Status CheckOut(const PredictOptions& options, const v1::LabelPartyConfig& training) {
@@ -92,6 +96,7 @@ absl::Status CheckOut(const PredictOptions& options, const v1::LabelPartyConfig&
   paths.push_back(PredictionPath(training.party().ledger_path()));
   paths.push_back(StatusSocketPath(training.party()));
   paths.push_back(DriftPath(training.party()));
+  paths.push_back(DriftMetricsPath(training.party()));
   for (const std::string* path :
        {&options.agreement_path, &options.config_path, &options.data_path, &options.checkpoint_path}) {
     if (!path->empty()) {
@@ -163,10 +168,13 @@ absl::Status Point(const PredictOptions& options, v1::LabelPartyConfig& config) 
 }
 
 absl::Status Point(const PredictOptions& options, v1::NonLabelPartyConfig& config) {
-  if (!options.out_path.empty() || !options.store_path.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "command line: ", options.out_path.empty() ? "--store" : "--out",
-        ": has no effect at the non-label party, because the label party gets the predictions: remove it"));
+  if (!options.out_path.empty()) {
+    return absl::InvalidArgumentError(
+        "command line: --out: has no effect at the non-label party, because the label party gets the predictions: "
+        "remove it");
+  }
+  if (!options.store_path.empty()) {
+    config.set_versions_path(AbsolutePath(options.store_path));
   }
   return PointParty(options, *config.mutable_party());
 }
@@ -320,7 +328,8 @@ absl::Status CompareWithTraining(const PredictOptions& options, const PredictPla
               static_cast<long long>(data->preprocessing.rows()), DriftText(drifts).c_str(), warnings.c_str(),
               DriftPath(party).c_str());
   std::fflush(stdout);  // Before the party's program writes to the same output.
-  return WriteDriftTable(DriftPath(party), drifts);
+  SPLITVEIL_RETURN_IF_ERROR(WriteDriftTable(DriftPath(party), drifts));
+  return WriteDriftMetrics(DriftMetricsPath(party), plan.role, drifts);
 }
 
 absl::StatusOr<ExitCode> Predict(const PredictOptions& options) {
@@ -359,7 +368,8 @@ void AddPredictCommand(CommandLine& line) {
            "At the label party: CSV file for ids and predictions, readable only by its owner. Overwrites only "
            "earlier predictions.");
   AddValue(command, "--store=FOLDER", options->store_path,
-           "At the label party: folder that gets the next version for label_party serve, beside or instead of --out.");
+           "Folder that gets the next version for label_party serve, beside or instead of --out; at the non-label "
+           "party its half, for nonlabel_party serve.");
 }
 
 }  // namespace splitveil

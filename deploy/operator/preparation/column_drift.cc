@@ -10,6 +10,7 @@
 #include "deploy/operator/preparation/number_scaling.h"
 
 #include "common/dataset/column_encoding.h"
+#include "common/dataset/drift_watch.h"
 #include "common/telemetry/log.h"
 
 namespace splitveil {
@@ -187,21 +188,6 @@ void CountCategories(absl::Span<const uint32_t> rows, int64_t first_new_row, v1:
     others -= count;
   }
   counts.add_buckets(others);
-}
-
-double PopulationStabilityIndex(absl::Span<const int64_t> training, absl::Span<const int64_t> here) {
-  const auto buckets = static_cast<double>(training.size());
-  const auto rows = [&](absl::Span<const int64_t> counts) {
-    return static_cast<double>(std::accumulate(counts.begin(), counts.end(), int64_t{0})) + buckets / 2;
-  };
-  const double training_rows = rows(training), here_rows = rows(here);
-  double index = 0;
-  for (size_t i = 0; i < training.size(); ++i) {
-    const double p = (static_cast<double>(training[i]) + 0.5) / training_rows;
-    const double q = (static_cast<double>(here[i]) + 0.5) / here_rows;
-    index += (q - p) * std::log(q / p);
-  }
-  return index;
 }
 
 double ChanceIndex(int64_t training, int64_t here, int64_t buckets) {

@@ -24,14 +24,10 @@ int NumberBuckets(const v1::NumericScaling& scaling);
 // (Good, "The population frequencies of species", 1953).
 void CountCategories(absl::Span<const uint32_t> rows, int64_t first_new_row, v1::CategoryIndex& index);
 
-// The population stability index of two distributions over the same buckets: sum (q - p) ln(q / p), the symmetric
-// Kullback-Leibler divergence, in nats. Half a row is added to each bucket, so that an empty one has a logarithm.
-// Customary reading: below 0.1 no shift, above 0.25 a large one. Both of one size, not empty.
-double PopulationStabilityIndex(absl::Span<const int64_t> training, absl::Span<const int64_t> here);
-// Where the index of `training` and `here` rows of one distribution over `buckets`, at least 2, lies once in a million:
-// it is (1/training + 1/here) chi-squared with buckets - 1 degrees of freedom (Yurdakul, "Statistical properties of
-// population stability index", 2018); the quantile is that of Wilson and Hilferty, 1931, which is up to a sixth too
-// high.
+// Where the PopulationStabilityIndex of `training` and `here` rows of one distribution over `buckets`, at least 2, lies
+// once in a million: it is (1/training + 1/here) chi-squared with buckets - 1 degrees of freedom (Yurdakul,
+// "Statistical properties of population stability index", 2018); the quantile is that of Wilson and Hilferty, 1931,
+// which is up to a sixth too high.
 double ChanceIndex(int64_t training, int64_t here, int64_t buckets);
 
 // How a column of data that were encoded as earlier ones differs from the training part of these. Shares are in [0, 1].

@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <thread>
 
-#include "label_party/storage/stored_version.h"
+#include "common/checkpoint/stored_version.h"
 #include "tests/integration/serve/serve_fixture.h"
 
 #include "grpc/health/v1/health.grpc.pb.h"

@@ -1,5 +1,5 @@
 // What a publication leaves on the disk, however it ends.
-#include "label_party/storage/stored_version.h"
+#include "common/checkpoint/stored_version.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -77,6 +77,51 @@ TEST_F(StoredVersionTest, ComesBackAsItWasWritten) {
   EXPECT_EQ(version->rows, absl::MakeConstSpan(rows_));
   EXPECT_EQ(version->activations.values(), ConstMatrixView(activations_).values());
   EXPECT_EQ(OpenVersion(folder_, 3).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(StoredVersionTest, TheOtherPartysHalfHasNoActivationsAndIsNoVersionOfThisParty) {
+  v1::VersionHeader header;
+  header.set_role("nonlabel_party");
+  header.set_checkpoint("run/2");
+  header.set_alignment("order");
+  auto writer = *VersionWriter::Create(folder_, header, checkpoint_, *data_, rows_);
+  ASSERT_EQ(*writer->Publish(), 1);
+  const auto half = OpenVersion(folder_, 1, "nonlabel_party");
+  ASSERT_TRUE(half.ok()) << half.status();
+  EXPECT_EQ(half->header.alignment(), "order");
+  EXPECT_EQ(half->rows, absl::MakeConstSpan(rows_));
+  EXPECT_EQ(half->activations.size(), 0);
+  // Also under the other's names.
+  EXPECT_FALSE(OpenVersion(folder_, 1).ok());
+  for (const char* name : {".checkpoint", ".data"}) {
+    std::filesystem::rename(absl::StrCat(folder_, "/1/nonlabel_party", name),
+                            absl::StrCat(folder_, "/1/label_party", name));
+  }
+  EXPECT_EQ(OpenVersion(folder_, 1).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(StoredVersionTest, KeepsTheScoresOfTheTrainingAndTakesThoseOfTheSameCheckpoint) {
+  const auto publish = [&](const v1::ScoreCounts& scores) {
+    auto writer = *Create();
+    Write(*writer);
+    const absl::StatusOr<int64_t> number = writer->Publish(scores);
+    EXPECT_TRUE(number.ok()) << number.status();
+    return OpenVersion(folder_, *number)->scores.SerializeAsString();
+  };
+  v1::ScoreCounts scores;
+  EXPECT_EQ(publish(scores), "");
+  scores.add_edges(0.5);
+  scores.add_counts(700);
+  scores.add_counts(300);
+  EXPECT_EQ(publish(scores), scores.SerializeAsString());
+  EXPECT_EQ(publish({}), scores.SerializeAsString());
+  ASSERT_TRUE(WriteSectionFile(checkpoint_, {{"state", "other weights"}}).ok());
+  EXPECT_EQ(publish({}), "");
+  scores.clear_counts();
+  scores.add_counts(1000);  // Too few for their edges.
+  auto writer = *Create();
+  Write(*writer);
+  EXPECT_EQ(OpenVersion(folder_, *writer->Publish(scores)).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(StoredVersionTest, APartOfIsNone) {

@@ -66,13 +66,14 @@ up_again() {
 served() {
   local serving
   for _ in first again; do
-    "${compose[@]}" up -d --force-recreate --no-deps label_party_serve nonlabel_party_publish
+    "${compose[@]}" up -d --force-recreate --no-deps label_party_serve nonlabel_party_serve
     serving=$("${compose[@]}" ps -q label_party_serve)
     is_hardened "$serving" || fail "expected a container without rights, found $(state "$serving" .HostConfig)"
     wait_until $seconds_to_be_healthy "a healthy server" is_healthy "$serving"
   done
   docker exec "$serving" test -d /demo/versions/1 -a ! -e /demo/versions/2 || fail "expected one version of the model"
-  "${compose[@]}" rm --force --stop label_party_serve nonlabel_party_publish
+  wait_until $seconds_to_be_healthy "a healthy live server" is_healthy "$("${compose[@]}" ps -q nonlabel_party_serve)"
+  "${compose[@]}" rm --force --stop label_party_serve nonlabel_party_serve
 }
 
 # round HOW PARTY SERVICE...: how the container of PARTY is restarted in mid-run.

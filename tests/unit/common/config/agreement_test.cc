@@ -303,7 +303,10 @@ TEST(AgreementTest, APartyConfiguresWhatTheModeNeedsAndNothingElse) {
   EXPECT_THAT(std::string(CheckFitsMode(prediction, nonlabel).message()),
               HasSubstr("party.initial_checkpoint: mode PREDICT needs the checkpoint of the trained model"));
   nonlabel.mutable_party()->set_initial_checkpoint("nonlabel_party.checkpoint");
+  nonlabel.set_versions_path("versions");
   EXPECT_EQ(CheckFitsMode(prediction, nonlabel), absl::OkStatus());
+  EXPECT_THAT(std::string(CheckFitsMode(Minimal(), nonlabel).message()),
+              HasSubstr("versions_path: mode TRAIN predicts nothing"));
   nonlabel.mutable_party()->set_checkpoint_path("nonlabel_party.checkpoint");
   EXPECT_THAT(std::string(CheckFitsMode(prediction, nonlabel).message()),
               HasSubstr("party.checkpoint_path: mode PREDICT trains nothing"));

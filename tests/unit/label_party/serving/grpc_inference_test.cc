@@ -132,7 +132,7 @@ class GrpcInferenceTest : public ::testing::Test {
     }
     callers_ = *Callers::Create(config, {});
     queue_ = *RequestQueue::Create({100, absl::ZeroDuration(), 1000}, &metrics_);
-    versions_ = std::make_unique<VersionWatch>(ServedVersion::Training(), files_.File("versions"));
+    versions_ = std::make_unique<ServedVersions>(VersionsIn(ServedVersion::Training(), files_.File("versions")));
     protocol_ = std::make_unique<OpenInference>(OpenInference::Options{"m", std::nullopt, ""}, versions_.get(),
                                                 queue_.get(), callers_.get(), &metrics_);
     GrpcInference::Options options;
@@ -163,7 +163,7 @@ class GrpcInferenceTest : public ::testing::Test {
   ServingMetrics metrics_;
   std::unique_ptr<Callers> callers_;
   std::unique_ptr<RequestQueue> queue_;
-  std::unique_ptr<VersionWatch> versions_;
+  std::unique_ptr<ServedVersions> versions_;
   std::unique_ptr<OpenInference> protocol_;
   std::unique_ptr<GrpcInference> service_;
   RunningServer running_;

@@ -48,7 +48,7 @@ class RestInferenceTest : public ::testing::Test {
     protection.mutable_gaussian_label_dp()->set_release_head_predicts(true);
     callers_ = *Callers::Create(config, protection);
     queue_ = *RequestQueue::Create({100, absl::ZeroDuration(), 1000}, &metrics_);
-    versions_ = std::make_unique<VersionWatch>(ServedVersion::Training(), files_.File("versions"));
+    versions_ = std::make_unique<ServedVersions>(VersionsIn(ServedVersion::Training(), files_.File("versions")));
     protocol_ = std::make_unique<OpenInference>(OpenInference::Options{"m", std::nullopt, ""}, versions_.get(),
                                                 queue_.get(), callers_.get(), &metrics_);
     Start(absl::Milliseconds(500));
@@ -106,7 +106,7 @@ class RestInferenceTest : public ::testing::Test {
   ServingMetrics metrics_;
   std::unique_ptr<Callers> callers_;
   std::unique_ptr<RequestQueue> queue_;
-  std::unique_ptr<VersionWatch> versions_;
+  std::unique_ptr<ServedVersions> versions_;
   std::unique_ptr<OpenInference> protocol_;
   std::unique_ptr<RestInference> rest_;
 };
@@ -126,8 +126,9 @@ TEST_F(RestInferenceTest, HealthIsForEverybodyAndNamesAreForCallers) {
   EXPECT_THAT(Ask("GET /v2/health/live HTTP/1.1\r\n\r\n"), HasSubstr(R"({"live":true})"));
   EXPECT_THAT(Ask("GET /v2/health/ready HTTP/1.1\r\n\r\n"), HasSubstr(R"({"ready":false})"));
   const std::string own = "/v2/models/m", other = "/v2/models/other";
-  for (const std::string& path : {own + "/ready", other + "/ready", own + "/versions/1/ready", own, other,
-                                  std::string("/v2"), std::string("/metrics"), std::string("/v3")}) {
+  for (const std::string& path :
+       {own + "/ready", other + "/ready", own + "/versions/1/ready", own, other, std::string("/v2"),
+        std::string("/metrics"), std::string("/drift"), std::string("/v3")}) {
     EXPECT_THAT(Ask(absl::StrCat("GET ", path, " HTTP/1.1\r\n\r\n")), HasSubstr(" 401 ")) << path;
   }
   EXPECT_THAT(Ask(absl::StrCat("GET ", own, "/ready HTTP/1.1\r\n", kToken, "\r\n")), HasSubstr(R"({"ready":false})"));
@@ -159,6 +160,9 @@ TEST_F(RestInferenceTest, ACallerThatSendsSlowlyLeavesHalfToOthers) {
 TEST_F(RestInferenceTest, MetricsCountWhatIsRefusedAndAreNotForOutsideCallers) {
   EXPECT_THAT(Ask(absl::StrCat("GET /metrics HTTP/1.1\r\n", kShop, "\r\n")), HasSubstr(" 403 "));
   EXPECT_THAT(Ask(absl::StrCat("GET /metrics HTTP/1.1\r\n", kToken, "\r\n")), HasSubstr("splitveil_request_seconds"));
+  EXPECT_THAT(Ask(absl::StrCat("GET /drift HTTP/1.1\r\n", kShop, "\r\n")), HasSubstr(" 403 "));
+  EXPECT_THAT(Ask(absl::StrCat("GET /drift HTTP/1.1\r\n", kToken, "\r\n")),
+              HasSubstr("nothing has been asked for yet"));
   // What is refused is counted, whenever it is.
   Ask(absl::StrCat(kInfer, WithLength("{}")));
   Ask(absl::StrCat(kInfer, kToken, WithLength("{}")));

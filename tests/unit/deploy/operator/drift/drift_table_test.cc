@@ -43,6 +43,20 @@ TEST(DriftTableTest, HasALineForEachColumnAndAWarningForEachThatShifted) {
   EXPECT_EQ(DriftText({Drift("a\x1b[31m", Verdict::kShifted, "why")}).find('\x1b'), std::string::npos);
 }
 
+TEST(DriftTableTest, HasMetricsOfTheColumnsThatAreCompared) {
+  const ScratchFolder folder;
+  const std::string path = folder.Path("drift.prom");
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    ASSERT_TRUE(WriteDriftMetrics(path, "nonlabel_party",
+                                  {Drift("a\"\\\n", Verdict::kSame), Drift("old", Verdict::kNotCompared)})
+                    .ok());
+  }
+  const std::string text = *ReadFile(path);
+  EXPECT_EQ(text.substr(text.find("\nsplitveil") + 1),
+            "splitveil_prediction_drift_psi{party=\"nonlabel_party\",column=\"a\\\"\\\\\\n\"} 0.5\n");
+  EXPECT_EQ(WriteDriftTable(path, {}).code(), absl::StatusCode::kAlreadyExists);
+}
+
 TEST(DriftTableTest, IsCsvAndReplacesOnlyAnEarlierOne) {
   const ScratchFolder folder;
   const std::string path = folder.Path("drift.csv");

@@ -1,4 +1,4 @@
-#include "label_party/storage/stored_version.h"
+#include "common/checkpoint/stored_version.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -25,7 +25,7 @@
 namespace splitveil {
 namespace {
 
-constexpr char kActivations[] = "activations", kCheckpoint[] = "label_party.checkpoint", kData[] = "label_party.data";
+constexpr char kActivations[] = "activations", kScores[] = "scores", kCheckpoint[] = ".checkpoint", kData[] = ".data";
 constexpr char kPartial[] = ".partial";  // The folder of a version that is being written.
 
 template <typename T>
@@ -87,37 +87,49 @@ absl::StatusOr<std::vector<int64_t>> ListVersions(const std::string& folder) {
 // By inode and time, without reading: a server asks again and again whether anything has changed.
 std::string VersionStamp(const std::string& folder, int64_t number) {
   std::string stamp;
-  for (const char* name : {kActivations, kCheckpoint, kData}) {
-    struct stat file = {};
-    if (stat(absl::StrCat(folder, "/", number, "/", name).c_str(), &file) == 0) {
-      absl::StrAppend(&stamp, name, " ", file.st_dev, " ", file.st_ino, " ", file.st_size, " ", file.st_mtim.tv_sec,
-                      ".", file.st_mtim.tv_nsec, " ");
-    }
+  for (const std::string& name :
+       {std::string(kActivations), absl::StrCat("label_party", kCheckpoint), absl::StrCat("label_party", kData),
+        absl::StrCat("nonlabel_party", kCheckpoint), absl::StrCat("nonlabel_party", kData)}) {
+    absl::StrAppend(&stamp, FileStamp(absl::StrCat(folder, "/", number, "/", name)), " ");
   }
   return stamp;
 }
 
-absl::StatusOr<StoredVersion> OpenVersion(const std::string& folder, int64_t number) {
+std::string FileStamp(const std::string& path) {
+  struct stat file = {};
+  return stat(path.c_str(), &file) == 0 ? absl::StrCat(file.st_dev, " ", file.st_ino, " ", file.st_size, " ",
+                                                       file.st_mtim.tv_sec, ".", file.st_mtim.tv_nsec)
+                                        : "none";
+}
+
+absl::StatusOr<StoredVersion> OpenVersion(const std::string& folder, int64_t number, const std::string& role) {
   const std::string path = absl::StrCat(folder, "/", number, "/");
   StoredVersion version;
   version.number = number;
-  version.checkpoint_path = path + kCheckpoint;
+  version.checkpoint_path = absl::StrCat(path, role, kCheckpoint);
   struct stat file = {};
   version.stored_seconds = stat((path + kActivations).c_str(), &file) == 0 ? file.st_mtim.tv_sec : 0;
   SPLITVEIL_ASSIGN_OR_RETURN(version.file, SectionFile::Open(path + kActivations, SectionFile::Check::kDigest));
-  SPLITVEIL_ASSIGN_OR_RETURN(version.data, Dataset::Open(path + kData));
+  SPLITVEIL_ASSIGN_OR_RETURN(version.data, Dataset::Open(absl::StrCat(path, role, kData)));
   SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view header, version.file->section("header"));
   SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view rows, version.file->section("rows"));
   SPLITVEIL_ASSIGN_OR_RETURN(const absl::string_view activations, version.file->section(kActivations));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string checkpoint_sha256, DigestOf(version.checkpoint_path));
-  const bool parsed = version.header.ParseFromString(std::string(header));
+  // A version of an older program has no scores.
+  const absl::string_view scores = version.file->section(kScores).value_or("");
+  const bool parsed = version.header.ParseFromString(std::string(header)) &&
+                      version.scores.ParseFromString(std::string(scores)) &&
+                      version.scores.counts_size() == version.scores.edges_size() + (scores.empty() ? 0 : 1);
   const int64_t n = version.header.rows(), width = version.header.cut_width();
+  const bool has_activations = version.header.role() == "label_party";
   // The file may be damaged or made by hand, and is mapped: every size and row is checked before it is used as an
   // index.
   version.rows = {reinterpret_cast<const uint32_t*>(rows.data()), rows.size() / sizeof(uint32_t)};
-  if (!parsed || n < 0 || width <= 0 || rows.size() != static_cast<size_t>(n) * sizeof(uint32_t) ||
-      activations.size() / sizeof(float) / static_cast<size_t>(width) != static_cast<size_t>(n) ||
-      activations.size() % (sizeof(float) * static_cast<size_t>(width)) != 0 ||
+  if (!parsed || version.header.role() != role || n < 0 || has_activations != (width > 0) ||
+      rows.size() != static_cast<size_t>(n) * sizeof(uint32_t) ||
+      (has_activations ? activations.size() / sizeof(float) / static_cast<size_t>(width) != static_cast<size_t>(n) ||
+                             activations.size() % (sizeof(float) * static_cast<size_t>(width)) != 0
+                       : !activations.empty()) ||
       std::any_of(version.rows.begin(), version.rows.end(),
                   [&](uint32_t row) { return row >= version.data->rows(); })) {
     return absl::InvalidArgumentError(
@@ -128,7 +140,7 @@ absl::StatusOr<StoredVersion> OpenVersion(const std::string& folder, int64_t num
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": was stored with a different checkpoint or different data: store a version of these"));
   }
-  version.activations = {reinterpret_cast<const float*>(activations.data()), n, width};
+  version.activations = {reinterpret_cast<const float*>(activations.data()), has_activations ? n : 0, width};
   version.file->ReleaseMemory();  // The digest has read all of it.
   return version;
 }
@@ -164,17 +176,20 @@ absl::Status VersionWriter::Begin(v1::VersionHeader header, const std::string& c
   if (mkdir(partial.c_str(), S_IRWXU) != 0) {
     return CannotMake(partial, std::strerror(errno));
   }
-  SPLITVEIL_RETURN_IF_ERROR(LinkOrCopy(checkpoint_path, partial + kCheckpoint));
-  SPLITVEIL_RETURN_IF_ERROR(LinkOrCopy(data.path(), partial + kData));
-  SPLITVEIL_ASSIGN_OR_RETURN(*header.mutable_checkpoint_sha256(), DigestOf(partial + kCheckpoint));
-  SPLITVEIL_ASSIGN_OR_RETURN(*header.mutable_dataset_sha256(), DigestOf(partial + kData));
+  const std::string checkpoint = absl::StrCat(partial, header.role(), kCheckpoint),
+                    copied_data = absl::StrCat(partial, header.role(), kData);
+  SPLITVEIL_RETURN_IF_ERROR(LinkOrCopy(checkpoint_path, checkpoint));
+  SPLITVEIL_RETURN_IF_ERROR(LinkOrCopy(data.path(), copied_data));
+  SPLITVEIL_ASSIGN_OR_RETURN(*header.mutable_checkpoint_sha256(), DigestOf(checkpoint));
+  SPLITVEIL_ASSIGN_OR_RETURN(*header.mutable_dataset_sha256(), DigestOf(copied_data));
   if (header.dataset_sha256() != AsBytes(data.digest())) {
     return absl::InvalidArgumentError(absl::StrCat(data.path(), ": was replaced during the run: start the run again"));
   }
-  expected_rows_ = static_cast<int64_t>(rows.size());
-  header.set_rows(expected_rows_);
-  SPLITVEIL_ASSIGN_OR_RETURN(file_,
-                             SectionFileWriter::Create(partial + kActivations, {"header", "rows", kActivations}));
+  header.set_rows(static_cast<int64_t>(rows.size()));
+  expected_rows_ = header.cut_width() > 0 ? header.rows() : 0;
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      file_, SectionFileWriter::Create(partial + kActivations, {"header", "rows", kActivations, kScores}));
+  checkpoint_sha256_ = header.checkpoint_sha256();
   SPLITVEIL_RETURN_IF_ERROR(file_->Append(0, header.SerializeAsString()));
   return file_->Append(1, BytesOf(rows));
 }
@@ -193,11 +208,26 @@ absl::Status VersionWriter::Append(ConstMatrixView activations) {
   return file_->Append(2, BytesOf(activations.values()));
 }
 
-absl::StatusOr<int64_t> VersionWriter::Publish() {
+std::string VersionWriter::EarlierScores() const {
+  const std::vector<int64_t> numbers = ListVersions(folder_).value_or(std::vector<int64_t>());
+  for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) {
+    const absl::StatusOr<std::unique_ptr<SectionFile>> file =
+        SectionFile::Open(absl::StrCat(folder_, "/", *number, "/", kActivations), SectionFile::Check::kStructure);
+    v1::VersionHeader header;
+    if (file.ok() && header.ParseFromString(std::string((*file)->section("header").value_or(""))) &&
+        header.checkpoint_sha256() == checkpoint_sha256_) {
+      return std::string((*file)->section(kScores).value_or(""));
+    }
+  }
+  return "";
+}
+
+absl::StatusOr<int64_t> VersionWriter::Publish(const v1::ScoreCounts& scores) {
   // A version that lacks rows would answer for shared ids as if they were not shared.
   if (rows_ != expected_rows_) {
     return absl::InternalError(absl::StrCat("version: expected ", expected_rows_, " rows, found ", rows_));
   }
+  SPLITVEIL_RETURN_IF_ERROR(file_->Append(3, scores.counts().empty() ? EarlierScores() : scores.SerializeAsString()));
   SPLITVEIL_RETURN_IF_ERROR(file_->Publish().status());  // Its folder is synced, too, with all names in it.
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<int64_t> numbers, ListVersions(folder_));
   const int64_t number = numbers.empty() ? 1 : numbers.back() + 1;
