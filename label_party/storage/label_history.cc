@@ -252,12 +252,23 @@ absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, con
   const bool has_unknown = all.size() > runs.size();
   runs.push_back(own);
   all.push_back(std::move(own));
-  AllRunsBound bound = BoundOfAllRuns(runs);
   // What an account has counted of its own is exact, unless it has lost some; what else there is adds to it.
-  bound.known = takes_possible || !bound.is_by_accounts ? bound.possible : bound.known;
+  const auto sum_of = [&](const AllRunsBound& bound) {
+    return takes_possible || !bound.is_by_accounts ? bound.possible : bound.known;
+  };
+  const double stated = sum_of(BoundOfAllRuns(runs));
+  for (LabelRun& run : runs) {
+    // The account's figure of other runs may be of other examples. Those of this one it holds to the limit itself.
+    if (&run != &runs.back() && run.counted.has_value() && run.run.account == planned.run.account &&
+        !absl::c_linear_search(planned.lost, run.run.run_id)) {
+      run.counted->auc_bound = 0.5;
+    }
+  }
+  AllRunsBound bound = BoundOfAllRuns(runs);
+  bound.known = sum_of(bound);
   const AllRunsBound of_all = BoundOfAllRuns(all);
   // Beside a proved bound only a proved sum may stand.
-  bound.possible = !of_all.not_proved.empty() ? 1 : has_unknown ? std::max(bound.known, of_all.possible) : bound.known;
+  bound.possible = !of_all.not_proved.empty() ? 1 : has_unknown ? std::max(stated, of_all.possible) : stated;
   return bound;
 }
 

@@ -54,8 +54,9 @@ absl::StatusOr<double> LeastLimit(const std::string& ledger_path, const RunRow& 
 // What the releases that `planned` will make, with all those of the ledger's other runs on the same labels, whichever
 // account counted them, disclose together (BoundOfAllRuns). Those that the account has lost, and those of another
 // account on another table under the same label set, count in full: whether they had the same examples, nobody knows.
-// `possible`, which is what may be stated: with those on other tables, too, that no one account has counted; 1 if
-// nothing proved bounds one of them all. Errors: see LedgerReader.
+// `known`, which is held to the limit, leaves out what the account of `planned` says of its other runs, as they may
+// have had other examples. `possible`, which is what may be stated: with that, and those on other tables, too, that no
+// one account has counted; 1 if nothing proved bounds one of them all. Errors: see LedgerReader.
 absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, const LabelRun& planned);
 
 // Checks that they stay within the least max_lifetime_auc_bound of these runs, which none does without a proof. Error:

@@ -191,6 +191,8 @@ absl::Status RunRecords::BeginLedger(RunRow row) {
     }
     return ledger_->Commit();  // Before anything is released: an audit must not find a release without its noise.
   };
+  // Also of a run that goes on: it may have ended before it released anything, and others have promised a limit since.
+  SPLITVEIL_RETURN_IF_ERROR(CheckEarlierRuns(ledger_path_, planned_));
   if (continues_) {
     SPLITVEIL_ASSIGN_OR_RETURN(
         ledger_, Ledger::Continue(ledger_path_, row, checkpoint_->header().continuation().ledger(), retained_steps));
@@ -198,9 +200,8 @@ absl::Status RunRecords::BeginLedger(RunRow row) {
     // Each attempt counts: a peer that breaks the run off on purpose has a limited number of them.
     return CountTakeUp(*ledger_, checkpoint_->name());
   }
-  // A new run only: these were checked when a continued run began, and its own rows would now count against it.
+  // A new run only: this was checked when a continued run began, and its own rows would now count against it.
   SPLITVEIL_RETURN_IF_ERROR(CheckSameAccount(ledger_path_, row, run_->config.privacy_account().new_account()));
-  SPLITVEIL_RETURN_IF_ERROR(CheckEarlierRuns(ledger_path_, planned_));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::string other_account, OtherAccount(ledger_path_, row));
   SPLITVEIL_ASSIGN_OR_RETURN(
       ledger_, splitveil::BeginLedger(ledger_path_, row, run_->agreement.audit().disclosure(), retained_steps));

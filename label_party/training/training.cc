@@ -83,16 +83,12 @@ NoisedExamples ExamplesAt(const TrainingData& data, absl::Span<const uint32_t> p
 }
 
 // Counts what the training examples train on in place of their labels, before any of it exists, unless that passes the
-// limit together with what the checkpoint brings along (`earlier`).
+// limit together with what the checkpoint brings along (`earlier`) from another account.
 absl::Status CountTargets(const TrainingInputs& inputs, const TrainingData& data, const LabelState& earlier) {
   if (data.targets == nullptr) {
     return absl::OkStatus();
   }
   const bool is_counted = earlier.privacy_account == inputs.planned.run.account;
-  if (inputs.config.has_privacy_account() && is_counted) {  // Unless the account has lost what it once knew.
-    SPLITVEIL_RETURN_IF_ERROR(PrivacyAccount::CheckLifetime(GaussianAucBound(earlier.cumulative_sum_kl),
-                                                            inputs.config.privacy_account().max_lifetime_auc_bound()));
-  }
   const NoisedExamples noised = ExamplesAt(data, data.schedule.positions());
   inputs.data->ReleaseMemory();  // Of the ids.
   return data.targets->Count(inputs.run_id, noised.rows, noised.labels, is_counted ? 0 : earlier.cumulative_sum_kl);
@@ -189,13 +185,12 @@ absl::Status BoundAllRuns(const std::optional<AccountedReleases>& accounted, int
   if (accounted) {  // Without what a checkpoint of another account's run brings along: the ledger may know that, too.
     own.counted->auc_bound = result.AucBoundWith(accounted->earlier_sum_kl);
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(AllRunsBound with_ledger, BoundWithLedger(ledger_path, own));
+  SPLITVEIL_ASSIGN_OR_RETURN(const AllRunsBound with_ledger, BoundWithLedger(ledger_path, own));
   result.ledger_auc_bound = with_ledger.possible;
   if (accounted) {  // A limit is one of the examples of a run, of which others may be more exposed.
     own.counted->auc_bound = result.AucBoundWith(std::max(0.0, accounted->of_examples_sum_kl - accounted->run_sum_kl));
-    SPLITVEIL_ASSIGN_OR_RETURN(with_ledger, BoundWithLedger(ledger_path, own));
   }
-  return inputs.is_continued ? absl::OkStatus() : CheckLifetime(with_ledger);
+  return CheckEarlierRuns(ledger_path, own);
 }
 
 // What is known of a run before its first batch.

@@ -39,6 +39,8 @@ absl::StatusOr<std::shared_ptr<LiveVersion>> LiveVersion::Open(const Training& t
                                                    stored.header.checkpoint(), ", found ",
                                                    plan.initial.front()->name()));
   }
+  // Of the training, whatever the configuration says now.
+  SPLITVEIL_RETURN_IF_ERROR(CheckAnswersLive(plan.initial.front()->header().activation_protection()));
   SPLITVEIL_ASSIGN_OR_RETURN(
       const std::shared_ptr<const Dataset> data,
       Dataset::Open(party.dataset().path(), Dataset::kMaxResidentBytes, Dataset::Check::kRemembered));

@@ -307,6 +307,27 @@ TEST_F(PrivacyAccountRunTest, NothingWithoutAProofFollowsAPromise) {
   Complete(2);
 }
 
+// Also where the promise is made while it waits for its start.
+TEST_F(PrivacyAccountRunTest, NothingWithoutAProofStartsAfterAPromise) {
+  run_.label_config.mutable_privacy_account()->set_max_lifetime_auc_bound(0.65);
+  const v1::LabelPartyConfig guaranteed = run_.label_config;
+  run_.label_config.mutable_protection()->mutable_none();
+  run_.label_config.clear_privacy_account();
+  std::unique_ptr<LabelSession> waiting = *LabelSession::Create(run_.LabelOptions());
+  LocalLabelParty peer(waiting.get());
+  int sent = 0;
+  peer.alter_gradients = [&](v1::CutGradients&) { ++sent; };
+  peer.on_call = [&](const std::string& call) {
+    if (call == "Start") {
+      run_.label_config = guaranteed;
+      Complete(2);
+    }
+  };
+  EXPECT_FALSE(NonLabelSession(run_.NonLabelOptions(&peer)).Run().ok());
+  EXPECT_TRUE(IsHalt(waiting->WaitUntilEnded([] { return false; })));
+  EXPECT_EQ(sent, 0);
+}
+
 // Nothing was sent, but a head has learned from the noised labels, and may be served.
 TEST_F(PrivacyAccountRunTest, AFrozenRunCountsTowardsALaterAccount) {
   run_.label_config.mutable_release()->set_max_run_auc_bound(0.51);

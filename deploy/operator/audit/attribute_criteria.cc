@@ -280,7 +280,11 @@ std::vector<Finding> AttributeFindings(const LedgerRun& run, const v1::AuditPoli
   if (policy.has_max_attribute_auc()) {
     findings.push_back(AtMost(
         party, OfEveryEpoch(party), "AUC of attacks on attributes", policy.max_attribute_auc(),
-        [](const AttributeFigure& figure) { return InvertedAuc(figure.leak.auc); },
+        // Inverted, the AUC of so few says more than 0.5 by chance alone.
+        [](const AttributeFigure& figure) {
+          const double others = static_cast<double>(figure.leak.rows) * (1 - figure.leak.floor);
+          return others < AttributeLeak::kLeastOfValue - 0.5 ? AttributeLeak::kNone : InvertedAuc(figure.leak.auc);
+        },
         [](const AttributeFigure&) { return ""; }));
   }
   if (!policy.require_attribute_attacks().empty() || policy.has_max_attribute_advantage() ||

@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -218,15 +217,31 @@ struct ActivationLifetime {
   std::vector<std::string> accounts, not_counted;  // Their ids, and the runs'.
 };
 
+// A run's releases, as mu^2, and what its account had counted with them.
+struct CountedRun {
+  std::string at;  // When its releases began, right after they were counted: not the order in which runs begin.
+  double counted = 0, own = 0;
+};
+
 // What runs of one account sent if they sent the same examples, as mu^2: each adds to what the account had counted by
-// then, which a copy from before may have forgotten. `runs`: what it had counted with each, and what each sent itself.
-double MostSent(std::vector<std::pair<double, double>> runs) {
-  std::sort(runs.begin(), runs.end());
+// then, which a copy from before may have forgotten.
+double MostSent(std::vector<CountedRun> runs) {
+  std::stable_sort(runs.begin(), runs.end(), [](const CountedRun& a, const CountedRun& b) { return a.at < b.at; });
   double sum = 0;
-  for (const auto& [counted, own] : runs) {
-    sum = std::max(sum + own, counted);
+  for (const CountedRun& run : runs) {
+    sum = std::max(sum + run.own, run.counted);
   }
   return sum;
+}
+
+// Of the first of these events, RFC 3339; empty: none.
+std::string TimeOf(const PartyRecords& party, absl::string_view kind) {
+  for (const EventRow& event : party.events) {
+    if (event.kind == kind) {
+      return event.at;
+    }
+  }
+  return "";
 }
 
 double AucBoundOfSum(double sum_of_squares) {
@@ -235,7 +250,7 @@ double AucBoundOfSum(double sum_of_squares) {
 }
 
 ActivationLifetime LifetimeOf(const std::vector<LedgerRun>& runs) {
-  std::map<std::string, std::vector<std::pair<double, double>>> accounts;  // As MostSent has them.
+  std::map<std::string, std::vector<CountedRun>> accounts;
   ActivationLifetime lifetime;
   double largest = 0.5;
   for (const LedgerRun& run : runs) {
@@ -245,7 +260,8 @@ ActivationLifetime LifetimeOf(const std::vector<LedgerRun>& runs) {
     }
     if (party->all_runs.has_value()) {
       const double mu = party->activation_bound.has_value() ? party->activation_bound->mu : 0;
-      accounts[party->all_runs->account].emplace_back(SumKlOfGaussianAuc(party->all_runs->auc_bound), mu * mu);
+      accounts[party->all_runs->account].push_back(
+          {TimeOf(*party, kReleasesFollow), SumKlOfGaussianAuc(party->all_runs->auc_bound), mu * mu});
       largest = std::max(largest, party->all_runs->auc_bound);
     } else if (party->has_event(kReleasesFollow)) {
       lifetime.not_counted.push_back(run.run_id());
@@ -255,7 +271,11 @@ ActivationLifetime LifetimeOf(const std::vector<LedgerRun>& runs) {
   double counted = 0, sent = 0;
   for (const auto& [account, of_runs] : accounts) {
     lifetime.accounts.push_back(account.substr(0, 8));
-    counted += std::max_element(of_runs.begin(), of_runs.end())->first;
+    double most = 0;
+    for (const CountedRun& run : of_runs) {
+      most = std::max(most, run.counted);
+    }
+    counted += most;
     sent += MostSent(of_runs);
   }
   if (lifetime.not_counted.empty() && !accounts.empty()) {

@@ -87,9 +87,14 @@ TEST(LifetimeCriteriaTest, WhatAnOlderCopyForgotAddsToWhatWasCountedBefore) {
   runs[1].parties.back().activation_bound = ActivationBoundRow{2, std::sqrt(0.05), AucBoundOf(0.05)};
   EXPECT_EQ(Judge(runs, AucBoundOf(0.39)).outcome, Outcome::kOpen);
   EXPECT_EQ(Judge(runs, AucBoundOf(0.4) + 1e-9).outcome, Outcome::kMet);
-  // Of runs that began in another order than they were counted in, nothing is forgotten.
+  // Of runs that began in another order than they were counted in, nothing is forgotten; of a copy with a ledger of its
+  // own, what it counts falls.
   runs[0].parties.back().all_runs->auc_bound = AucBoundOf(0.4);
+  runs[0].parties.back().events.front().at = "2026-01-01T00:00:00.002Z";
+  runs[1].parties.back().events.front().at = "2026-01-01T00:00:00.001Z";
   EXPECT_EQ(Judge(runs, AucBoundOf(0.4)).outcome, Outcome::kMet);
+  runs[1].parties.back().events.front().at = "2026-01-01T00:00:00.003Z";
+  EXPECT_EQ(Judge(runs, AucBoundOf(0.44)).outcome, Outcome::kOpen);
 }
 
 TEST(LifetimeCriteriaTest, ARunThatNoAccountCountsHasNoBound) {
