@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/process/exit_code.h"
+#include "common/schedule/schedule.h"
 #include "common/status/status_macros.h"
 #include "nonlabel_party/protection/privacy_objective.h"
 
@@ -56,6 +57,19 @@ std::vector<uint8_t> ColumnOf(const FeatureBatch& batch, size_t column) {
 }
 
 }  // namespace
+
+BottomModelOptions BottomOptions(const v1::RunAgreement& agreement, const v1::NonLabelPartyConfig& config,
+                                 const Dataset& data) {
+  BottomModelOptions options;
+  options.spec = config.model();
+  options.cut_layer = agreement.cut_layer();
+  options.optimizer = config.party().optimizer();
+  options.features = data.features();
+  options.cut_width = agreement.cut_width();
+  // Never shared: weights drawn from a joint seed would be known to the peer.
+  options.seed = WeightSeed(SeedRole::kNonLabelParty, config.party().reproducible_seed());
+  return options;
+}
 
 absl::StatusOr<std::unique_ptr<ProtectedBottomModel>> ProtectedBottomModel::Create(
     BottomModel* model, const ActivationProtection& protection, std::vector<ProtectedAttribute> attributes,

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "common/dataset/dataset.h"
 #include "common/dataset/feature_table.h"
 #include "common/matrix/matrix.h"
 #include "nonlabel_party/bottom/bottom_model.h"
@@ -26,8 +27,14 @@
 #include "nonlabel_party/protection/privacy_objective.h"
 
 #include "splitveil/v1/activation_protection.pb.h"
+#include "splitveil/v1/agreement.pb.h"
+#include "splitveil/v1/party.pb.h"
 
 namespace splitveil {
+
+// Of the model that a party of this configuration trains, or has trained, on data like these.
+BottomModelOptions BottomOptions(const v1::RunAgreement& agreement, const v1::NonLabelPartyConfig& config,
+                                 const Dataset& data);
 
 // What a step did to one attribute.
 struct AttributeStep {

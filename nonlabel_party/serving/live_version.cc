@@ -6,7 +6,6 @@
 
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/crypto/digest.h"
-#include "common/schedule/schedule.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -74,19 +73,16 @@ absl::StatusOr<std::vector<uint32_t>> LiveVersion::RowsNow(const StoredVersion& 
 }
 
 absl::Status LiveVersion::MakeModel(const Training& training, const Checkpoint& checkpoint) {
-  const v1::RunAgreement& agreement = training.agreement;
-  // As a prediction has it: of categories that the data have and the training had not.
-  const uint64_t seed = WeightSeed(SeedRole::kNonLabelParty, training.config.party().reproducible_seed());
+  // As a prediction has it: the seed is of categories that the data have and the training had not.
+  const BottomModelOptions bottom = BottomOptions(training.agreement, training.config, *data_);
   const absl::MutexLock lock(&mutex_);
-  SPLITVEIL_ASSIGN_OR_RETURN(
-      model_, BottomModel::Create({training.config.model(), agreement.cut_layer(), training.config.party().optimizer(),
-                                   data_->features(), agreement.cut_width(), seed}));
+  SPLITVEIL_ASSIGN_OR_RETURN(model_, BottomModel::Create(bottom));
   SPLITVEIL_ASSIGN_OR_RETURN(const NamedParameters state, checkpoint.State());
   SPLITVEIL_RETURN_IF_ERROR(model_->SetTrainingState(state));
   // Without attributes: what a method does in training is in the weights, and what remains is to clip.
   SPLITVEIL_ASSIGN_OR_RETURN(protected_model_,
                              ProtectedBottomModel::Create(model_.get(), training.config.protection(),
-                                                          /*attributes=*/{}, agreement.cut_width(), seed));
+                                                          /*attributes=*/{}, bottom.cut_width, bottom.seed));
   return absl::OkStatus();
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
+#include "common/checkpoint/alignment_cache.h"
 #include "common/config/agreement.h"
 #include "common/model/export.h"
 #include "common/operations/run_facts.h"
@@ -354,6 +355,20 @@ absl::StatusOr<std::shared_ptr<const Checkpoint>> NonLabelRunLifecycle::Resume(M
   // The weights are in the model: the file's memory is given back for the training.
   options_.checkpoints.initial.clear();
   return std::move(continued_);
+}
+
+absl::StatusOr<std::unique_ptr<VersionWriter>> NonLabelRunLifecycle::BeginVersion() const {
+  const Checkpoint* const trained = options_.checkpoints.resumed_from();
+  if (options_.config.versions_path().empty() || trained == nullptr) {
+    return nullptr;
+  }
+  v1::VersionHeader header;
+  header.set_role("nonlabel_party");
+  header.set_run_id(run_id_);
+  header.set_checkpoint(trained->name());
+  header.set_alignment(AlignmentName(aligned_));
+  return VersionWriter::Create(options_.config.versions_path(), std::move(header), trained->path(), *options_.data,
+                               aligned_.rows);
 }
 
 absl::Status NonLabelRunLifecycle::RecordEarlyStop(uint32_t epochs) {

@@ -17,6 +17,7 @@
 #include "common/checkpoint/alignment_cache.h"
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/checkpoint/checkpoint_writer.h"
+#include "common/checkpoint/stored_version.h"
 #include "common/dataset/dataset.h"
 #include "common/ledger/ledger.h"
 #include "common/model/model_state.h"
@@ -79,6 +80,8 @@ class NonLabelRunLifecycle {
   // whose progress the caller loads; null for a new run.
   absl::StatusOr<std::shared_ptr<const Checkpoint>> Resume(ModelState& model);
 
+  // This party's half of a version, to be published once all is sent; null where none is kept. Before Resume.
+  absl::StatusOr<std::unique_ptr<VersionWriter>> BeginVersion() const;
   // The label party wants no epoch after the first `epochs`.
   absl::Status RecordEarlyStop(uint32_t epochs);
 

@@ -10,7 +10,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 
-#include "common/checkpoint/alignment_cache.h"
 #include "common/checkpoint/progress_archive.h"
 #include "common/config/agreement.h"
 #include "common/privacy/gaussian_privacy.h"
@@ -78,7 +77,7 @@ absl::Status NonLabelSession::Predict() {
   GatherFeatures();
   SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Start(/*split_sha256=*/"", /*batches_per_epoch=*/1).status());
   SPLITVEIL_RETURN_IF_ERROR(CreateModel());
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<VersionWriter> version, BeginVersion());
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<VersionWriter> version, lifecycle_.BeginVersion());
   SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Resume(*model_).status());
   // One release of each example, without a schedule: the order is the aligned one, which both parties know.
   std::vector<uint32_t> all(aligned().rows.size());
@@ -97,20 +96,6 @@ absl::Status NonLabelSession::Predict() {
   return lifecycle_.Close(*model_);
 }
 
-absl::StatusOr<std::unique_ptr<VersionWriter>> NonLabelSession::BeginVersion() const {
-  const Checkpoint* const trained = options_.checkpoints.resumed_from();
-  if (options_.config.versions_path().empty() || trained == nullptr) {
-    return nullptr;
-  }
-  v1::VersionHeader header;
-  header.set_role("nonlabel_party");
-  header.set_run_id(lifecycle_.run_id());
-  header.set_checkpoint(trained->name());
-  header.set_alignment(AlignmentName(aligned()));
-  return VersionWriter::Create(options_.config.versions_path(), std::move(header), trained->path(), *options_.data,
-                               aligned().rows);
-}
-
 absl::Status NonLabelSession::Train() {
   SPLITVEIL_RETURN_IF_ERROR(Start());
   if (options_.agreement.progressive_validation()) {
@@ -127,7 +112,8 @@ absl::Status NonLabelSession::Train() {
 absl::Status NonLabelSession::CheckModel() const {
   SPLITVEIL_RETURN_IF_ERROR(CheckActivationAccount(options_.config, options_.agreement));
   SPLITVEIL_RETURN_IF_ERROR(AttributeAuditRunner::Check(options_.agreement, *options_.data));
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<std::string> layers, BottomModel::Check(BottomOptions()));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<std::string> layers,
+                             BottomModel::Check(BottomOptions(options_.agreement, options_.config, *options_.data)));
   // The agreement names layers of this party's model, which the label party cannot check.
   for (const std::string& audited : options_.agreement.audit().layers()) {
     if (std::find(layers.begin(), layers.end(), audited) == layers.end()) {
@@ -145,7 +131,7 @@ absl::StatusOr<std::vector<ProtectedAttribute>> NonLabelSession::Attributes() co
 
 absl::Status NonLabelSession::TryModel() const {
   SPLITVEIL_RETURN_IF_ERROR(CheckModel());
-  return BottomModel::Create(BottomOptions()).status();
+  return BottomModel::Create(BottomOptions(options_.agreement, options_.config, *options_.data)).status();
 }
 
 absl::Status NonLabelSession::Start() {
@@ -167,7 +153,7 @@ void NonLabelSession::GatherFeatures() {
 }
 
 absl::Status NonLabelSession::CreateModel() {
-  const BottomModelOptions bottom = BottomOptions();
+  const BottomModelOptions bottom = BottomOptions(options_.agreement, options_.config, *options_.data);
   SPLITVEIL_ASSIGN_OR_RETURN(model_, BottomModel::Create(bottom));
   SPLITVEIL_ASSIGN_OR_RETURN(std::vector<ProtectedAttribute> attributes, Attributes());
   SPLITVEIL_ASSIGN_OR_RETURN(
@@ -406,7 +392,7 @@ absl::Status NonLabelSession::CompleteModel() {
   completion.run_id = lifecycle_.run_id();
   completion.auxiliary_labels = auxiliary_labels;
   completion.batch_size = options_.agreement.batch_size();
-  completion.bottom = BottomOptions();
+  completion.bottom = BottomOptions(options_.agreement, options_.config, *options_.data);
   completion.features = features_.get();
   completion.train = schedule_->positions();
   completion.stop = &stop_;
@@ -448,18 +434,6 @@ std::optional<RunFigures> NonLabelSession::figures() const {
   figures.attacks = StrongestFirst(attacks_->disclosed());
   figures.attribute_leaks = attribute_audit_->strongest();
   return figures;
-}
-
-BottomModelOptions NonLabelSession::BottomOptions() const {
-  BottomModelOptions options;
-  options.spec = options_.config.model();
-  options.cut_layer = options_.agreement.cut_layer();
-  options.optimizer = options_.config.party().optimizer();
-  options.features = options_.data->features();
-  options.cut_width = options_.agreement.cut_width();
-  // Never shared: weights drawn from a joint seed would be known to the peer.
-  options.seed = WeightSeed(SeedRole::kNonLabelParty, options_.config.party().reproducible_seed());
-  return options;
 }
 
 ActivationsSource NonLabelSession::Source() {

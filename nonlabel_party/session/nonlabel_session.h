@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 
 #include "common/checkpoint/kept_model.h"
-#include "common/checkpoint/stored_version.h"
 #include "common/dataset/feature_table.h"
 #include "common/figures/run_figures.h"
 #include "common/schedule/schedule.h"
@@ -76,8 +75,6 @@ class NonLabelSession {
   // Sends the activations of every shared example in the aligned order. They pass the same clipping, noise and gate as
   // in training, and count as one release of each example.
   absl::Status Predict();
-  // This party's half of a version, to be published once all is sent; null where none is kept.
-  absl::StatusOr<std::unique_ptr<VersionWriter>> BeginVersion() const;
   // That the model and the agreed layers will do, before the first message.
   absl::Status CheckModel() const;
   absl::StatusOr<std::vector<ProtectedAttribute>> Attributes() const;
@@ -112,7 +109,6 @@ class NonLabelSession {
   // The largest privacy losses of what has been evaluated or embedded, if the protection has a threshold.
   absl::Status RecordPredicted(const char* examples, uint32_t epoch);
   absl::Status CompleteModel();
-  BottomModelOptions BottomOptions() const;
   ActivationsSource Source();
   // Of each example, at most.
   bool only_predicts() const { return options_.agreement.mode() == v1::RunAgreement::PREDICT; }
