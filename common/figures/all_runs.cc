@@ -9,6 +9,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "common/figures/run_figures.h"
 #include "common/privacy/gaussian_privacy.h"
@@ -42,8 +43,11 @@ class Sum {
     }
     is_bounded_ = is_bounded_ && run.unproved_answers == 0;
     // Without an account a run draws noise of its own.
+    // Runs that were lost together share what was counted before them. One that had itself lost others by then does
+    // not: its account went on from a copy that knew nothing of them.
     Account& account = accounts_[run.run.account.empty() ? absl::StrCat("run ", run.run.run_id)
-                                                         : absl::StrCat(run.run.account, is_lost ? " lost" : "")];
+                                                         : absl::StrCat(run.run.account, is_lost ? " lost " : "",
+                                                                        is_lost ? absl::StrJoin(run.lost, " ") : "")];
     double added = 0;
     for (const LabelReleaseRow& release : run.releases) {
       const bool is_flip = release.noise == "flip";

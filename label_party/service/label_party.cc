@@ -137,6 +137,9 @@ absl::Status CheckAccount(const LabelPartyPlan& plan, const Dataset& data) {
 // Checks that the ledger's earlier runs leave room for this one, which it would find itself once its peer has called.
 absl::Status CheckLedger(const LabelPartyPlan& plan, const std::shared_ptr<const Dataset>& data,
                          const std::string& protection) {
+  if (plan.agreement.mode() == v1::RunAgreement::PREDICT) {
+    return absl::OkStatus();
+  }
   std::unique_ptr<PrivacyAccount> account;
   if (plan.config.has_privacy_account()) {
     SPLITVEIL_ASSIGN_OR_RETURN(account, ReadAccount(plan, *data));
@@ -144,7 +147,7 @@ absl::Status CheckLedger(const LabelPartyPlan& plan, const std::shared_ptr<const
   RunRow row;
   const Checkpoint* const interrupted = plan.checkpoints.interrupted.get();
   row.run_id = interrupted == nullptr ? "" : interrupted->header().run_id();  // Whose rows are there already.
-  row.protection = plan.agreement.mode() == v1::RunAgreement::PREDICT ? "" : protection;
+  row.protection = protection;
   const RunContext run = {plan.agreement, plan.config, data, nullptr, nullptr, account == nullptr ? "" : account->id()};
   const std::string& ledger_path = plan.config.party().ledger_path();
   SPLITVEIL_ASSIGN_OR_RETURN(const LabelRun planned, PlannedRun(run, ledger_path, std::move(row)));

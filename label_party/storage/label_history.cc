@@ -32,12 +32,12 @@ absl::StatusOr<std::unique_ptr<LedgerReader>> OpenIfThere(const std::string& pat
 
 // Whether any row of the run was sent, or a head has learned from noised labels: it may be served, or be where a later
 // run starts. Old steps are kept only as summaries (ledger_retained_steps), so both tables count. A frozen or halted
-// step has a row, but its gradients were not sent.
+// step has a row, but its gradients were not sent, and from a halted one no head has learned.
 absl::StatusOr<bool> HasReleased(LedgerReader& ledger, const LabelRun& run, const std::vector<EventRow>& events) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<StepSummaryRow> removed, ledger.StepSummaries(run.run.run_id));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<ProtectionRow> steps, ledger.Protections(run.run.run_id));
   const auto is_released = [&](const auto& row) {
-    return !row.method.empty() && (!run.releases.empty() || (row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT));
+    return !row.method.empty() && row.gate != v1::HALT && (!run.releases.empty() || row.gate != v1::FREEZE_BOTTOM);
   };
   return HasEvent(events, kFirstSliceSent) || absl::c_any_of(removed, is_released) ||
          absl::c_any_of(steps, is_released);
@@ -291,7 +291,7 @@ absl::Status CheckLifetime(const AllRunsBound& bound) {
 absl::Status CheckEarlierRuns(const std::string& ledger_path, const LabelRun& planned) {
   SPLITVEIL_ASSIGN_OR_RETURN(const AllRunsBound with_ledger, BoundWithLedger(ledger_path, planned));
   SPLITVEIL_RETURN_IF_ERROR(CheckLifetime(with_ledger));
-  if (!planned.releases.empty() || planned.run.protection.empty()) {
+  if (!planned.releases.empty()) {
     return absl::OkStatus();
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const double least, LeastLimit(ledger_path, planned.run));

@@ -192,7 +192,10 @@ absl::Status RunRecords::BeginLedger(RunRow row) {
     return ledger_->Commit();  // Before anything is released: an audit must not find a release without its noise.
   };
   // Also of a run that goes on: it may have ended before it released anything, and others have promised a limit since.
-  SPLITVEIL_RETURN_IF_ERROR(CheckEarlierRuns(ledger_path_, planned_));
+  // A prediction releases no label.
+  SPLITVEIL_RETURN_IF_ERROR(run_->agreement.mode() == v1::RunAgreement::PREDICT
+                                ? absl::OkStatus()
+                                : CheckEarlierRuns(ledger_path_, planned_));
   if (continues_) {
     SPLITVEIL_ASSIGN_OR_RETURN(
         ledger_, Ledger::Continue(ledger_path_, row, checkpoint_->header().continuation().ledger(), retained_steps));

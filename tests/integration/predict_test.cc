@@ -224,12 +224,17 @@ TEST_F(PredictTest, TheLabelPartyGetsWhatTheTrainedModelSaysOfEverySharedExample
   EXPECT_THAT(label->Errors(), Not(HasSubstr("of an alignment kept")));
 }
 
-// Each is one more release of every shared example, with noise of its own.
+// Each is one more release of every shared example, with noise of its own. Of labels it releases nothing, so that a
+// limit for life does not stop it.
 TEST_F(PredictTest, PredictionsCountInTheAccountOfActivations) {
   for (v1::RunAgreement* agreement : {&run.label_agreement, &run.nonlabel_agreement}) {
-    agreement->mutable_audit()->clear_layers();
+    agreement->clear_audit();
     agreement->mutable_audit()->add_layers("cut");
   }
+  run.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_sigma(4);
+  run.label_config.mutable_privacy_account()->set_path("labels.account.db");
+  run.label_config.mutable_privacy_account()->set_label_set("test");
+  run.label_config.mutable_privacy_account()->set_max_lifetime_auc_bound(0.7);
   run.nonlabel_config.mutable_protection()->mutable_gaussian();
   run.nonlabel_config.mutable_protection()->set_noise_sigma(4);
   run.nonlabel_config.mutable_protection()->set_clip_norm(1);

@@ -334,6 +334,9 @@ TEST_F(PrivacyAccountRunTest, AFrozenRunCountsTowardsALaterAccount) {
   run_.label_config.mutable_release()->set_action(v1::FREEZE_BOTTOM);
   Complete(2);
   EXPECT_EQ(LedgerValue(path_, "SELECT count(*) FROM protection WHERE gate <> 'freeze_bottom'"), "0");
+  run_.label_config.mutable_release()->set_action(v1::HALT);  // From such a step none learns.
+  UseNewAccount("halted.account.db", /*says_so=*/true);
+  EXPECT_TRUE(IsHalt(Run(2)));
   run_.label_config.clear_release();
   UseNewAccount("second.account.db", /*says_so=*/true);
   Complete(2);

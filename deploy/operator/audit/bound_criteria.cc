@@ -295,7 +295,10 @@ LabelRun LabelRunOf(const LedgerRun& run) {
   }
   // Noised labels count once a head has learned from them, be its gradients kept back: it may be served, or be where a
   // later run starts.
-  const bool has_learned = party.released_nothing() && !party.ended_unanswered() && !party.label_releases.empty();
+  const auto is_halted = [](const auto& row) { return row.gate == v1::HALT; };
+  const bool has_steps =
+      !absl::c_all_of(party.protections, is_halted) || !absl::c_all_of(party.removed_steps, is_halted);
+  const bool has_learned = party.released_nothing() && has_steps && !party.label_releases.empty();
   of.released = of.unproved_answers > 0                                             ? LabelRun::Released::kSomething
                 : run.released_nothing() && !has_learned                            ? LabelRun::Released::kNothing
                 : has_learned || party.released_steps() > 0 || party.sent_a_slice() ? LabelRun::Released::kSomething

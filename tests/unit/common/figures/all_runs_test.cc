@@ -113,6 +113,16 @@ TEST(AllRunsTest, WhatAnAccountHasLostCountsWhateverTable) {
   EXPECT_NEAR(BoundOfAllRuns({earlier, later, third}).possible, GaussianAucBound(0.25 + 0.36 + 0.49), kDigits);
 }
 
+// An older copy was put back twice: each time what runs in other ledgers had released (1 and 2) was lost as well.
+TEST(AllRunsTest, HistoriesThatDoNotKnowEachOtherAddUp) {
+  const LabelRun first = Gaussian("a", 10, 0.5, 1.25);
+  LabelRun second = Gaussian("a", 20, 0.5, 2.25);
+  second.lost = {first.run.run_id};
+  LabelRun third = Gaussian("a", 30, 0.5, 0.25);
+  third.lost = {first.run.run_id, second.run.run_id};
+  EXPECT_NEAR(BoundOfAllRuns({first, second, third}).known, GaussianAucBound(1.25 + 2.25 + 0.25), kDigits);
+}
+
 // The file was lost between them: each account knows of one run.
 TEST(AllRunsTest, RunsOfTwoAccountsAddUp) {
   const std::vector<LabelRun> runs = {Gaussian("a", 10, 0.5, 0.25), Gaussian("b", 10, 0.5, 0.25)};
