@@ -176,17 +176,20 @@ absl::StatusOr<ModelInferResponse> OpenInference::Infer(const ModelInferRequest&
   SPLITVEIL_RETURN_IF_ERROR(AddOutputs(request, task, Answers(), response));  // Before anything is counted.
   const auto rows = static_cast<int64_t>(tensors.ids.size());
   SPLITVEIL_RETURN_IF_ERROR(callers_->Charge(caller, rows));
+  // Before anything is computed or asked of the peer, and for good: how long it takes, and whether it succeeds, tells
+  // of an id whether it is answered.
+  if (is_unproved) {
+    if (absl::Status counted = CountUnproved(*version, caller.name, rows); !counted.ok()) {
+      callers_->GiveBack(caller, rows);
+      return counted;
+    }
+  }
   number = version->number();
   std::shared_ptr<AnswerSource> source = version;
   if (is_unproved || !terms.replaced.empty()) {
     source = std::make_shared<AnswersOnTerms>(version, std::move(terms));
   }
   absl::StatusOr<Answers> answers = queue_->Ask(std::move(source), tensors.ids, deadline, caller.name);
-  if (answers.ok() && is_unproved) {
-    if (absl::Status counted = CountUnproved(*version, caller.name, rows); !counted.ok()) {
-      answers = std::move(counted);
-    }
-  }
   if (!answers.ok()) {
     callers_->GiveBack(caller, rows);
     return answers.status();

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -38,8 +39,8 @@ using Json = nlohmann::ordered_json;
 using Kind = Task::Kind;
 
 constexpr double kNone = Evaluation::kNone;
-// Nine digits, as predictions are written, cannot tell a probability nearer to 0 or 1.
-constexpr double kLeastProbability = 5e-10;
+// Nine digits, as predictions are written, cannot tell a probability nearer to 1.
+constexpr double kLeastDistance = 5e-10;
 constexpr size_t kBins = 10, kMostClasses = 256;
 constexpr char kBeginning[] = "{\n  \"of\": \"splitveil score\",";
 
@@ -61,7 +62,7 @@ struct PredictionTable {
 struct Outcomes {
   std::vector<double> values;   // [rows, width]
   std::vector<uint8_t> labels;  // Of classes,
-  std::vector<float> targets;   // and of numbers.
+  std::vector<double> targets;  // and of numbers.
 
   size_t rows() const { return labels.size() + targets.size(); }
 };
@@ -181,7 +182,7 @@ class LabelJoiner {
       return;
     }
     if (predictions_.kind == Kind::kRegression) {
-      outcomes.targets.push_back(static_cast<float>(target));
+      outcomes.targets.push_back(target);
     } else {
       outcomes.labels.push_back(label->second);
     }
@@ -221,20 +222,53 @@ class LabelJoiner {
   FaultyRows repeated_, undated_, unlabelled_;
 };
 
+// The place of each value among all, equal ones sharing theirs: an AUC asks for no more, and a float of the value
+// itself would make some equal.
+std::vector<float> RanksOf(const std::vector<double>& values) {
+  std::vector<double> distinct = values;
+  std::sort(distinct.begin(), distinct.end());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  std::vector<float> ranks;
+  for (const double value : values) {
+    ranks.push_back(static_cast<float>(std::lower_bound(distinct.begin(), distinct.end(), value) - distinct.begin()));
+  }
+  return ranks;
+}
+
+// Around the mean of the targets and in units of the largest difference, as floats hold few digits of a large number.
+absl::StatusOr<Json> FiguresOfNumbers(const Outcomes& outcomes) {
+  double center = 0, scale = 0;
+  for (const double target : outcomes.targets) {
+    center += target / static_cast<double>(outcomes.rows());
+  }
+  for (const std::vector<double>* all : {&outcomes.values, &outcomes.targets}) {
+    for (const double value : *all) {
+      scale = std::max(scale, std::abs(value - center));
+    }
+  }
+  std::vector<float> predicted, targets;
+  for (const auto& [from, to] : {std::pair(&outcomes.values, &predicted), {&outcomes.targets, &targets}}) {
+    for (const double value : *from) {
+      to->push_back(static_cast<float>(scale > 0 ? (value - center) / scale : 0));
+    }
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const Evaluation evaluation, EvaluateRegression(predicted, targets));
+  return Json{{"rmse", evaluation.rmse * scale}, {"r_squared", evaluation.r_squared}};
+}
+
 // Of one day, or of all: what a table prints and the file has, in this order. NaN: null.
 absl::StatusOr<Json> FiguresOf(Kind kind, const Outcomes& outcomes) {
   const auto rows = static_cast<int64_t>(outcomes.rows());
   Json figures = Json::object();
   figures["rows"] = rows;
   if (kind == Kind::kRegression) {
-    const std::vector<float> predicted(outcomes.values.begin(), outcomes.values.end());
-    SPLITVEIL_ASSIGN_OR_RETURN(const Evaluation evaluation, EvaluateRegression(predicted, outcomes.targets));
-    figures.update({{"rmse", evaluation.rmse}, {"r_squared", evaluation.r_squared}});
+    SPLITVEIL_ASSIGN_OR_RETURN(const Json of_numbers, FiguresOfNumbers(outcomes));
+    figures.update(of_numbers);
     return figures;
   }
   std::vector<float> logits;
   for (const double probability : outcomes.values) {
-    const double p = std::clamp(probability, kLeastProbability, 1 - kLeastProbability);
+    const double p = std::clamp(probability, std::numeric_limits<double>::min(), 1 - kLeastDistance);
     // The softmax of logarithms of probabilities is these probabilities.
     logits.push_back(static_cast<float>(std::log(p) - (kind == Kind::kBinary ? std::log1p(-p) : 0)));
   }
@@ -247,7 +281,8 @@ absl::StatusOr<Json> FiguresOf(Kind kind, const Outcomes& outcomes) {
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const Evaluation evaluation, Evaluate(logits, outcomes.labels));
   // A day whose labels are all alike has no AUC.
-  const Estimate auc = MeasureLeak(logits, outcomes.labels).value_or(LeakFigures{{kNone, kNone, kNone}}).auc;
+  const Estimate auc =
+      MeasureLeak(RanksOf(outcomes.values), outcomes.labels).value_or(LeakFigures{{kNone, kNone, kNone}}).auc;
   double observed = 0, predicted = 0, squares = 0;
   for (size_t i = 0; i < outcomes.rows(); ++i) {
     const double label = outcomes.labels[i];

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -129,6 +130,20 @@ TEST_F(ScoreTest, SeveralClassesAndNumbers) {
   EXPECT_NEAR(numbers["rmse"], std::sqrt((90000 + 160000) / 3.0), 1e-4);
   // About the mean 1800: 250000 + 40000 + 490000.
   EXPECT_NEAR(numbers["r_squared"], 1 - 250000 / 780000.0, 1e-6);
+}
+
+// Ever smaller probabilities, all of them of the wrong class; and numbers that a float does not tell apart.
+TEST_F(ScoreTest, TellsApartWhatAFloatDoesNot) {
+  std::string predictions = "id,probability\n", labels = "id,label\n";
+  for (int i = 0; i < 100; ++i) {
+    absl::StrAppendFormat(&predictions, "%d,%.9g\n", i, std::exp(-0.8 * i - 1));
+    absl::StrAppend(&labels, i, ",", i < 50 ? 0 : 1, "\n");
+  }
+  EXPECT_EQ(Scored(predictions, labels)["auc"], 0);
+  const nlohmann::json numbers = Scored("id,prediction\n1,100000000.5\n2,100000001.5\n3,100000003.5\n",
+                                        "id,label\n1,100000000\n2,100000002\n3,100000004\n");
+  EXPECT_NEAR(numbers["rmse"], 0.5, 1e-6);
+  EXPECT_NEAR(numbers["r_squared"], 1 - 0.75 / 8, 1e-6);
 }
 
 TEST_F(ScoreTest, SaysWhatItCannotRead) {
