@@ -198,6 +198,15 @@ absl::StatusOr<std::vector<std::string>> LostRunsNow(const std::string& ledger_p
   return account == nullptr ? none : LostRuns(ledger_path, run, config.privacy_account().new_account(), *account);
 }
 
+absl::StatusOr<bool> HasRun(const std::string& ledger_path, const std::string& run_id) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> ledger, OpenIfThere(ledger_path));
+  if (ledger == nullptr || run_id.empty()) {
+    return false;
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> records, ledger->Runs());
+  return absl::c_any_of(records, [&](const RunRecord& record) { return record.run.run_id == run_id; });
+}
+
 absl::StatusOr<double> LeastLimit(const std::string& ledger_path, const RunRow& run) {
   double least = run.max_lifetime_auc_bound;
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> ledger, OpenIfThere(ledger_path));

@@ -182,13 +182,18 @@ absl::Status BoundAllRuns(const std::optional<AccountedReleases>& accounted, int
   // First this run's own, then those of others: of two that begin at once, one sees the other.
   SPLITVEIL_RETURN_IF_ERROR(RecordWhatFollows(inputs, examples));
   LabelRun own = inputs.planned;
-  if (accounted) {  // Without what a checkpoint of another account's run brings along: the ledger may know that, too.
-    own.counted->auc_bound = result.AucBoundWith(accounted->earlier_sum_kl);
+  // What a checkpoint of another account's run brings along counts once: by the ledger, if that has the run.
+  SPLITVEIL_ASSIGN_OR_RETURN(const bool is_in_ledger, HasRun(ledger_path, own.run.resumed_from));
+  double brought = 0;
+  if (accounted) {
+    brought = is_in_ledger ? 0 : std::max(0.0, result.earlier_sum_kl - accounted->earlier_sum_kl);
+    own.counted->auc_bound = result.AucBoundWith(accounted->earlier_sum_kl + brought);
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const AllRunsBound with_ledger, BoundWithLedger(ledger_path, own));
   result.ledger_auc_bound = with_ledger.possible;
   if (accounted) {  // A limit is one of the examples of a run, of which others may be more exposed.
-    own.counted->auc_bound = result.AucBoundWith(std::max(0.0, accounted->of_examples_sum_kl - accounted->run_sum_kl));
+    const double earlier = std::max(0.0, accounted->of_examples_sum_kl - accounted->run_sum_kl);
+    own.counted->auc_bound = result.AucBoundWith(earlier + brought);
   }
   return CheckEarlierRuns(ledger_path, own);
 }

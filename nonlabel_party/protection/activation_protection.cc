@@ -129,6 +129,30 @@ absl::StatusOr<std::vector<ProtectedAttribute>> CheckActivationProtection(const 
   return attributes;
 }
 
+absl::Status CheckSameProtection(const v1::ActivationProtection* begun, const v1::ActivationProtection& now) {
+  // Whether its defaults are written out or not.
+  const auto bytes = [](v1::ActivationProtection protection) {
+    if (protection.has_none()) {
+      protection.clear_none();
+    }
+    protection.set_noise_sigma(protection.noise_sigma());
+    protection.set_clip_norm(protection.clip_norm());
+    return protection.SerializeAsString();
+  };
+  if (begun == nullptr) {
+    return absl::InvalidArgumentError(
+        "protection: the interrupted run began with an earlier version of this program, which did not keep how its "
+        "activations are protected: set party.restart for a new run");
+  }
+  return bytes(*begun) == bytes(now)
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat(
+                   "protection: the interrupted run began with ", ActivationProtectionName(*begun), ", and now it is ",
+                   ActivationProtectionName(now),
+                   ": what is known of its activations holds only if this stays the same for the whole run. Restore "
+                   "the earlier setting, or set party.restart for a new run"));
+}
+
 std::string ActivationProtectionName(const ActivationProtection& protection) {
   const std::string method = MethodName(protection);
   return method.empty() ? "none" : absl::StrCat(method, ", noise_sigma=", protection.noise_sigma(), ")");

@@ -40,6 +40,10 @@ absl::StatusOr<std::vector<ProtectedAttribute>> CheckActivationProtection(const 
                                                                           const v1::RunAgreement& agreement,
                                                                           const v1::ModelSpec& model);
 
+// That a run which began under `begun` goes on under `now`: what is known of its activations is of one protection.
+// `begun`: null where an earlier version of the program did not keep it. Error: InvalidArgument, with both.
+absl::Status CheckSameProtection(const v1::ActivationProtection* begun, const v1::ActivationProtection& now);
+
 // "pareto(threshold=0.005, slack=0.5, noise_sigma=1)", for ledgers and reports; "none".
 std::string ActivationProtectionName(const v1::ActivationProtection& protection);
 

@@ -43,7 +43,8 @@ absl::Status LiveService::Answer(const v1::ActivateRequest& request, v1::Activat
     }
   }
   if (version == nullptr) {
-    return absl::NotFoundError("the other party has no half of this version: it has to be stored there, too");
+    return absl::NotFoundError(
+        "the other party has no half of this version that fits its data: it has to be stored there, too");
   }
   response.set_checkpoint(version->header().checkpoint());
   response.set_alignment(version->header().alignment());

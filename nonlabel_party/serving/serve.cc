@@ -108,7 +108,8 @@ absl::Status ServeLive(const std::string& config_path) {
                   plan.identity));
   LogInfo("serves ", agreement.run_name(), " live on port ", running.port);
   if (versions.Numbers().empty()) {
-    LogWarning("no version is there yet: splitveil predict --store=", plan.config.versions_path(), " adds one");
+    LogWarning("no version can be used yet: splitveil predict --store=", plan.config.versions_path(),
+               " adds one; one that does not fit is named above");
   }
   std::optional<bool> ready_said;
   while (!StopRequested()) {

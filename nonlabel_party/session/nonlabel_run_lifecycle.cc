@@ -191,14 +191,9 @@ absl::Status NonLabelRunLifecycle::BeginLedger(const std::string& peer_version) 
   const v1::ActivationProtection& protection = options_.config.protection();
   *options_.checkpoints.facts.mutable_activation_protection() = protection;
   if (continued_ != nullptr) {
-    const v1::ActivationProtection& begun = continued_->header().activation_protection();
-    if (begun.SerializeAsString() != protection.SerializeAsString()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("protection: the interrupted run began with ", ActivationProtectionName(begun),
-                       ", and now it is ", ActivationProtectionName(protection),
-                       ": what is known of its activations holds only if this stays the same for the whole run. "
-                       "Restore the earlier setting, or set party.restart for a new run"));
-    }
+    const v1::CheckpointHeader& header = continued_->header();
+    SPLITVEIL_RETURN_IF_ERROR(CheckSameProtection(
+        header.has_activation_protection() ? &header.activation_protection() : nullptr, protection));
     SPLITVEIL_ASSIGN_OR_RETURN(ledger_,
                                Ledger::Continue(options_.ledger_path, run, continued_->header().continuation().ledger(),
                                                 options_.config.party().ledger_retained_steps()));

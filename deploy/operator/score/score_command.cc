@@ -344,6 +344,12 @@ std::string TableOf(const std::vector<Json>& objects) {
 }
 
 absl::StatusOr<ExitCode> Score(const ScoreFlags& flags) {
+  for (const std::string& text : flags.positive) {
+    if (std::find(flags.negative.begin(), flags.negative.end(), text) != flags.negative.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", text, "\" is both --positive and --negative: give --negative as well"));
+    }
+  }
   SPLITVEIL_RETURN_IF_ERROR(flags.out.empty() ? absl::OkStatus() : CheckOwnTable(flags.out, kBeginning));
   SPLITVEIL_ASSIGN_OR_RETURN(const PredictionTable predictions, ReadPredictions(flags.predictions));
   SPLITVEIL_ASSIGN_OR_RETURN(const JoinedOutcomes joined, LabelJoiner(flags, predictions).Join());

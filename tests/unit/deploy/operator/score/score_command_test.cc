@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -114,8 +115,8 @@ TEST_F(ScoreTest, DaysAreThoseOfUtcAndOneOfASingleLabelHasNoAuc) {
   EXPECT_EQ(scored["days"][1]["auc"], 1);  // d and a, which is of the day after in UTC.
   EXPECT_NEAR(scored["days"][1]["base_rate"], 0.5, 1e-12);
   EXPECT_TRUE(scored["days"][2]["auc"].is_null());
-  // What nine digits write as 0 may have been 5e-10.
-  EXPECT_NEAR(scored["days"][2]["log_loss"], -std::log(5e-10), 1e-4);
+  // A probability of 0 counts as the least one there is.
+  EXPECT_NEAR(scored["days"][2]["log_loss"], -std::log(std::numeric_limits<double>::min()), 1e-4);
   EXPECT_THAT(printed_, AllOf(HasSubstr("all"), HasSubstr("2026-11-03")));
 }
 
@@ -147,6 +148,8 @@ TEST_F(ScoreTest, TellsApartWhatAFloatDoesNot) {
 }
 
 TEST_F(ScoreTest, SaysWhatItCannotRead) {
+  EXPECT_THAT(Error("id,probability\na,0.5\n", "id,label\na,0\n", {"--positive=0"}),
+              HasSubstr("\"0\" is both --positive and --negative"));
   const std::string predictions = "id,probability\na,0.9\nb,0.8\n", labels = "id,label\na,1\nb,0\n";
   EXPECT_THAT(Error(predictions, "id,paid\na,1\n"),
               HasSubstr("labels.csv:1: expected a header line that names each column once (id, label)"));
