@@ -88,7 +88,8 @@ absl::Status CountTargets(const TrainingInputs& inputs, const TrainingData& data
   if (data.targets == nullptr) {
     return absl::OkStatus();
   }
-  const bool is_counted = earlier.privacy_account == inputs.planned.run.account;
+  // A run that goes on has counted itself, and was held to the limit with what it brought along when it began.
+  const bool is_counted = inputs.is_continued || earlier.privacy_account == inputs.planned.run.account;
   const NoisedExamples noised = ExamplesAt(data, data.schedule.positions());
   inputs.data->ReleaseMemory();  // Of the ids.
   return data.targets->Count(inputs.run_id, noised.rows, noised.labels, is_counted ? 0 : earlier.cumulative_sum_kl);
@@ -186,7 +187,8 @@ absl::Status BoundAllRuns(const std::optional<AccountedReleases>& accounted, int
   SPLITVEIL_ASSIGN_OR_RETURN(const bool is_in_ledger, HasRun(ledger_path, own.run.resumed_from));
   double brought = 0;
   if (accounted) {
-    brought = is_in_ledger ? 0 : std::max(0.0, result.earlier_sum_kl - accounted->earlier_sum_kl);
+    brought =
+        is_in_ledger || inputs.is_continued ? 0 : std::max(0.0, result.earlier_sum_kl - accounted->earlier_sum_kl);
     own.counted->auc_bound = result.AucBoundWith(accounted->earlier_sum_kl + brought);
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const AllRunsBound with_ledger, BoundWithLedger(ledger_path, own));
