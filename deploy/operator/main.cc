@@ -1,9 +1,11 @@
-// splitveil: prepares data and certificates, checks configurations, asks parties, audits runs, writes reports.
+// splitveil: prepares data and certificates, checks configurations, asks parties, audits and scores, writes reports.
 #include "deploy/operator/commands.h"
 
 #include "common/command_line/command_line.h"
 #include "common/process/runtime.h"
 
+// Not every library says that it does not throw, and nothing is lost if the tool ends.
+// NOLINTNEXTLINE(bugprone-exception-escape)
 int main(int argc, char** argv) {
   splitveil::ForbidCoreDumps();
   splitveil::SilenceGrpc();

@@ -58,7 +58,7 @@ struct PredictionTable {
   size_t width = 1;
 };
 
-// Predictions with what came true, of one day or of all.
+// Predictions with what came true, of a day or of all.
 struct Outcomes {
   std::vector<double> values;   // [rows, width]
   std::vector<uint8_t> labels;  // Of classes,

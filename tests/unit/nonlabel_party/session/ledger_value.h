@@ -13,6 +13,7 @@ namespace splitveil::testing {
 inline std::string LedgerValue(const std::string& path, const std::string& query) {
   sqlite3* database = nullptr;
   EXPECT_EQ(sqlite3_open_v2(path.c_str(), &database, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  sqlite3_busy_timeout(database, 10'000);  // Another connection may be closing the file.
   sqlite3_stmt* statement = nullptr;
   EXPECT_EQ(sqlite3_prepare_v2(database, query.c_str(), -1, &statement, nullptr), SQLITE_OK) << query;
   std::string value;
