@@ -29,8 +29,8 @@
 namespace splitveil {
 
 // Whether a model that was trained under `protection` may answer live. Errors: InvalidArgument, which says why not:
-// noise, since each answer would be one more release of its rows, of which the account of activations, or whoever
-// trusts the noise, knows nothing; pareto, whose gate judges batches of the party's own choice.
+// noise, since each answer would be one more release of its rows, which no account counts; pareto, whose gate judges
+// batches of the party's own choice.
 absl::Status CheckAnswersLive(const v1::ActivationProtection& protection);
 
 // Thread-safe.

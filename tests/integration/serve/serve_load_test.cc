@@ -143,7 +143,7 @@ TEST_F(ServeLoadTest, TenThousandRequestsTenPublicationsAndARestartOfEachParty) 
   nonlabel->Wait();
   label->Signal(SIGTERM);
   label->Wait();
-  Publish();  // One version more where the one before was published ere it was killed.
+  Publish();  // One version more if the one before was published before it was killed.
   EXPECT_THAT(Newest(), ::testing::AnyOf(kLastCopy + 1, kLastCopy + 2));
   EXPECT_TRUE(server->WaitForError(absl::StrCat("version ", Newest(), ": answers for"))) << server->Errors();
   EXPECT_TRUE(Await(answered_, std::max(kRequests, answered_ + 100)));
