@@ -99,6 +99,8 @@ absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Continue(const s
         ", unlike before the run was interrupted: restore the earlier one, or set restart at both parties"));
   }
   SPLITVEIL_RETURN_IF_ERROR(journal->GoToEnd());
+  const auto number = static_cast<uint32_t>(outline.continuations + 1);
+  SPLITVEIL_RETURN_IF_ERROR(journal->Write({Kind::kContinued, 0, number, 0, {}, 0}));
   return journal;
 }
 
@@ -166,6 +168,10 @@ void ReleaseJournal::Count(const Record& record) {
   }
   if (record.kind == Kind::kSettled) {
     outline_.settled = true;
+    return;
+  }
+  if (record.kind == Kind::kContinued) {
+    ++outline_.continuations;
     return;
   }
   outline_.empty = false;

@@ -52,9 +52,9 @@ class ReleaseJournal {
   // made, or is there already; Internal where its name cannot be made durable.
   static absl::StatusOr<std::unique_ptr<ReleaseJournal>> Begin(const std::string& path, const std::string& account,
                                                                std::vector<std::string> replaced = {});
-  // Of one that goes on at batch (epoch, batch). An incomplete last record, after a crash, is cut off. Errors: as
-  // Begin; NotFound, too, where there is none: then nothing says what was answered, and the run cannot go on;
-  // InvalidArgument, too, where another process writes to it or another account, or none, has counted what left.
+  // Of one that goes on at batch (epoch, batch), which it notes. An incomplete last record, after a crash, is cut off.
+  // Errors: as Begin; NotFound, too, where there is none: then nothing says what was answered, and the run cannot go
+  // on; InvalidArgument, too, where another process writes to it or another account, or none, has counted what left.
   static absl::StatusOr<std::unique_ptr<ReleaseJournal>> Continue(const std::string& path, const std::string& account,
                                                                   uint32_t epoch, uint32_t batch);
   // The journals beside `checkpoint_path`, of whatever run. Errors: Internal where the folder cannot be read.
@@ -69,6 +69,7 @@ class ReleaseJournal {
     bool empty = true;  // Nothing was begun, so that nothing was released.
     bool settled = false;
     double largest_sum_kl = 0;      // Of any answer.
+    int64_t continuations = 0;      // How often the run has gone on.
     std::optional<Digest> account;  // SHA-256 of its id; nullopt: none counts the run.
 
     bool IsCountedBy(const std::string& id) const { return !id.empty() && account == Sha256(id); }
@@ -76,8 +77,9 @@ class ReleaseJournal {
   // Of the journal at `path`. Errors: NotFound where there is none; InvalidArgument, Internal where it cannot be read.
   static absl::StatusOr<Outline> Read(const std::string& path);
 
-  // As Outline.empty, of this run.
+  // As Outline.empty and Outline.continuations, of this run.
   bool empty() const { return outline_.empty; }
+  int64_t continuations() const { return outline_.continuations; }
   // See above. Errors: Internal where it cannot be written.
   absl::Status Settle();
 
@@ -130,7 +132,17 @@ class ReleaseJournal {
   absl::Status ReleaseUnprotected();
 
  private:
-  enum class Kind : uint32_t { kTaken = 1, kAnswered, kEvaluated, kUnprotected, kLowered, kRaised, kAccount, kSettled };
+  enum class Kind : uint32_t {
+    kTaken = 1,
+    kAnswered,
+    kEvaluated,
+    kUnprotected,
+    kLowered,
+    kRaised,
+    kAccount,
+    kSettled,
+    kContinued
+  };
   struct Record {
     Kind kind = Kind::kTaken;
     uint32_t epoch = 0, batch = 0;

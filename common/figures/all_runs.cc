@@ -27,27 +27,24 @@ double SumKlOfUnits(int64_t sigma_units) {
   return noise.ok() ? noise->mu() * noise->mu() : std::numeric_limits<double>::infinity();
 }
 
+bool IsBounded(const LabelRun& run) {
+  const bool is_counted = !run.releases.empty() || run.counted.has_value() || run.sum_kl.has_value();
+  return is_counted && run.unproved_answers == 0;
+}
+
 // `at_most`: also what the ledger's rows of an account's runs come to that the account itself does not add up, because
 // it has lost some, or because their examples differ.
 class Sum {
  public:
   explicit Sum(bool at_most) : at_most_(at_most) {}
 
-  // `is_of_account`: whether the account's figure is of its own releases alone. Of a run that resumes from weights
-  // which another account has counted, it contains those as well. `is_lost`: the account does not know of the run any
-  // more, so that what it counts later comes on top.
-  void Add(const LabelRun& run, bool is_of_account, bool is_lost) {
+  // `is_lost`: the account does not know of the run any more, so that what it counts later comes on top.
+  void AddReleases(const LabelRun& run, bool is_lost) {
     if (run.releases.empty() && !run.counted.has_value()) {  // Else the account's figure is about the same releases.
-      is_bounded_ = is_bounded_ && run.sum_kl.has_value();
       sum_kl_ += run.sum_kl.value_or(0);
     }
-    is_bounded_ = is_bounded_ && run.unproved_answers == 0;
-    // Without an account a run draws noise of its own.
-    // Runs that were lost together share what was counted before them. One that had itself lost others by then does
-    // not: its account went on from a copy that knew nothing of them.
-    Account& account = accounts_[run.run.account.empty() ? absl::StrCat("run ", run.run.run_id)
-                                                         : absl::StrCat(run.run.account, is_lost ? " lost " : "",
-                                                                        is_lost ? absl::StrJoin(run.lost, " ") : "")];
+    is_bounded_ = is_bounded_ && IsBounded(run);
+    Account& account = AccountOf(run, is_lost);
     double added = 0;
     for (const LabelReleaseRow& release : run.releases) {
       const bool is_flip = release.noise == "flip";
@@ -65,12 +62,12 @@ class Sum {
     if (added > 0) {
       account.AddReleases(added, run.counted);
     }
-    // A lost run's figure, too, since it may hold what is in no ledger. It contains what the account still knows, which
-    // so counts twice.
-    if (run.counted.has_value() && (is_of_account || is_lost || at_most_)) {
-      account.Count(SumKlOfGaussianAuc(run.counted->auc_bound));
-    } else if (run.counted.has_value()) {
-      at_least_ = std::max(at_least_, run.counted->auc_bound);
+  }
+  // A lost run's figure, too, since it may hold what is in no ledger. It contains what the account still knows, which
+  // so counts twice.
+  void Count(const LabelRun& run, bool is_lost) {
+    if (run.counted.has_value()) {
+      AccountOf(run, is_lost).Count(SumKlOfGaussianAuc(run.counted->auc_bound));
     }
   }
 
@@ -80,7 +77,7 @@ class Sum {
     for (const auto& [id, account] : accounts_) {
       sum_kl += account.Exposed(at_most_);
     }
-    return std::max(at_least_, ComposedAucBound(sum_kl, epsilons_));
+    return ComposedAucBound(sum_kl, epsilons_);
   }
 
  private:
@@ -110,11 +107,56 @@ class Sum {
     }
   };
 
+  // Without an account a run draws noise of its own. Runs that were lost together share what was counted before them.
+  // One that had itself lost others by then does not: its account went on from a copy that knew nothing of them.
+  Account& AccountOf(const LabelRun& run, bool is_lost) {
+    return accounts_[run.run.account.empty() ? absl::StrCat("run ", run.run.run_id)
+                     : is_lost               ? absl::StrCat(run.run.account, " lost ", absl::StrJoin(run.lost, " "))
+                                             : run.run.account];
+  }
+
   const bool at_most_;
   std::map<std::string, Account> accounts_;
   std::vector<double> epsilons_;
-  double sum_kl_ = 0, at_least_ = 0.5;
+  double sum_kl_ = 0;
   bool is_bounded_ = true;
+};
+
+// What accounts counted, in the order in which they did: a figure contains the releases before it and no later ones.
+class CountingOrder {
+ public:
+  // In the order in which the runs were opened.
+  void Add(const LabelRun& run, bool is_lost, bool is_known) {
+    for (const bool is_figure : {false, true}) {
+      const std::string& at = is_figure ? run.counted_at : run.released_at;
+      latest_ = std::max(latest_, at);
+      steps_.push_back({at.empty() ? latest_ : at, &run, is_lost, is_known, is_figure});
+    }
+  }
+  // Of the known ones, and of all.
+  std::pair<Sum, Sum> Sums() {
+    absl::c_stable_sort(steps_, [](const Step& a, const Step& b) { return a.at < b.at; });
+    Sum known(/*at_most=*/false), possible(/*at_most=*/true);
+    for (const Step& step : steps_) {
+      for (Sum* const sum : {&known, &possible}) {
+        if (sum == &possible || step.is_known) {
+          step.is_figure ? sum->Count(*step.run, step.is_lost) : sum->AddReleases(*step.run, step.is_lost);
+        }
+      }
+    }
+    return {std::move(known), std::move(possible)};
+  }
+
+ private:
+  struct Step {
+    std::string at;
+    const LabelRun* run;
+    bool is_lost, is_known;
+    bool is_figure;  // The account's; else the run's releases.
+  };
+
+  std::vector<Step> steps_;
+  std::string latest_;
 };
 
 std::string NameOf(const LabelRun& run) {
@@ -132,7 +174,58 @@ std::string DoubtAbout(const LabelRun& run, SameLabels same) {
              : absl::StrCat("nothing bounds what ", name, " released of the same labels");
 }
 
+// Noised labels count once a head has learned from them, be its gradients kept back. A run that ended before its first
+// answer released nothing, whatever it had planned. One that was killed may have released all of it in the second
+// before: its last rows are lost, but not that it had come so far.
+LabelRun::Released ReleasedOf(const RunRecord& record, const LabelRun& run, absl::Span<const EventRow> events,
+                              const StepDecisions& decisions) {
+  const bool has_ended = !record.finished_at.empty() && record.status != "running";
+  if (decisions.released || (decisions.learned && !run.releases.empty()) || run.unproved_answers > 0 ||
+      HasEvent(events, kFirstSliceSent)) {
+    return LabelRun::Released::kSomething;
+  }
+  return decisions.any || has_ended || !HasEvent(events, kReleasesFollow) ? LabelRun::Released::kNothing
+                                                                          : LabelRun::Released::kUnknown;
+}
+
 }  // namespace
+
+bool IsReleased(const ProtectionRow& row) { return row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT; }
+bool IsReleased(const StepSummaryRow& row) {
+  return !row.method.empty() && row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT;
+}
+
+StepDecisions DecisionsOf(absl::Span<const ProtectionRow> steps, absl::Span<const StepSummaryRow> removed) {
+  StepDecisions decisions;
+  const auto add = [&](const auto& row) {
+    decisions.any = true;
+    decisions.learned = decisions.learned || row.gate != v1::HALT;
+    decisions.released = decisions.released || IsReleased(row);
+  };
+  absl::c_for_each(steps, add);
+  for (const StepSummaryRow& row : removed) {
+    if (!row.method.empty()) {
+      add(row);
+    }
+  }
+  return decisions;
+}
+
+LabelRun LabelRunOf(const RunRecord& record, std::vector<LabelReleaseRow> releases, std::optional<AllRunsRow> counted,
+                    absl::Span<const EventRow> events, const StepDecisions& decisions) {
+  LabelRun run = {record.run, std::move(releases), std::move(counted)};
+  run.unproved_answers = CountUnprovedAnswers(events);
+  for (const EventRow& event : events) {
+    if (event.kind == kLostByAccount) {
+      run.lost.push_back(event.detail);
+    } else if (event.kind == kReleasesFollow) {
+      run.released_at = run.released_at.empty() ? event.at : std::min(run.released_at, event.at);
+      run.counted_at = std::max(run.counted_at, event.at);
+    }
+  }
+  run.released = ReleasedOf(record, run, events, decisions);
+  return run;
+}
 
 double SumKlOfGaussianAuc(double auc_bound) {
   const double quantile = NormalQuantile(std::min(auc_bound, 1.0));
@@ -156,7 +249,7 @@ bool ShareLimit(const RunRow& a, const RunRow& b) {
 
 AllRunsBound BoundOfAllRuns(absl::Span<const LabelRun> runs) {
   AllRunsBound bound;
-  Sum known(/*at_most=*/false), possible(/*at_most=*/true);
+  CountingOrder order;
   for (const LabelRun& run : runs) {
     const bool is_last = &run == &runs.back();
     // Of examples of its own an account alone could tell, and that of the last run has lost this one.
@@ -164,13 +257,15 @@ AllRunsBound BoundOfAllRuns(absl::Span<const LabelRun> runs) {
     const bool is_lost =
         absl::c_any_of(runs, [&](const LabelRun& other) { return absl::c_linear_search(other.lost, run.run.run_id); });
     const SameLabels same = is_last || is_own_loss ? SameLabels::kYes : AreOnSameLabels(run.run, runs.back().run);
-    if (run.released == LabelRun::Released::kNothing && !is_last) {
+    const bool counts = run.released != LabelRun::Released::kNothing || (is_last && run.counted.has_value());
+    if (!counts && !is_last) {
       continue;
     }
     if (is_own_loss || ShareLimit(run.run, runs.back().run)) {
       bound.limit = std::min(bound.limit, run.run.max_lifetime_auc_bound);
     }
-    if (same == SameLabels::kNo) {
+    bound.counts_last = counts;
+    if (same == SameLabels::kNo || !counts) {
       continue;
     }
     const bool is_proved = (!run.releases.empty() || run.counted.has_value() || IsBoundProved(run.run.protection)) &&
@@ -180,33 +275,29 @@ AllRunsBound BoundOfAllRuns(absl::Span<const LabelRun> runs) {
     }
     const auto* const earlier =
         absl::c_find_if(runs, [&](const LabelRun& other) { return other.run.run_id == run.run.resumed_from; });
-    const bool is_of_account =
-        run.run.resumed_from.empty() || (earlier != runs.end() && earlier->run.account == run.run.account);
-    possible.Add(run, is_of_account, is_lost);
-    bound.is_by_accounts = bound.is_by_accounts && (is_of_account || !run.counted.has_value());
     const bool has_earlier = run.run.resumed_from.empty() || run.counted.has_value() || earlier != runs.end();
     if (!has_earlier && bound.has_earlier) {
       bound.has_earlier = false;
       bound.doubt = absl::StrCat("the run that ", run.run.run_id, " resumes from is in none of these ledgers");
     }
     const bool is_known = same == SameLabels::kYes && (run.released == LabelRun::Released::kSomething || is_last);
+    order.Add(run, is_lost, is_known);
     if (is_known) {
-      known.Add(run, is_of_account, is_lost);
       ++bound.runs;
       if (!run.run.account.empty() && !absl::c_linear_search(bound.accounts, run.run.account)) {
         bound.accounts.push_back(run.run.account);
       }
     }
-    if (bound.doubt.empty() && (!is_known || !known.is_bounded())) {
+    if (bound.doubt.empty() && (!is_known || !IsBounded(run))) {
       bound.doubt = DoubtAbout(run, same);
     }
   }
+  const auto [known, possible] = order.Sums();
   bound.known = known.AucBound();
   bound.possible = possible.is_bounded() && bound.has_earlier ? possible.AucBound() : 1;
   if (bound.doubt.empty() && bound.possible > bound.known) {
     bound.doubt =
-        "a privacy account counts less than these runs add up to: it has lost some of them, their examples differ, or "
-        "one of them resumes from weights that it has counted";
+        "a privacy account counts less than these runs add up to: it has lost some of them, or their examples differ";
   }
   return bound;
 }

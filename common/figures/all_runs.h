@@ -9,6 +9,7 @@
 
 #include "absl/types/span.h"
 
+#include "common/ledger/ledger_reader.h"
 #include "common/ledger/ledger_rows.h"
 
 namespace splitveil {
@@ -22,9 +23,30 @@ struct LabelRun {
   std::optional<AllRunsRow> counted = {};      // By its privacy account.
   std::optional<double> sum_kl = {};           // Of all its releases of one example; nullopt: nothing bounds it.
   int64_t unproved_answers = 0;                // CountUnprovedAnswers: nothing bounds what they reveal.
-  Released released = Released::kSomething;    // kUnknown: it ended without a word before a step was recorded.
+  Released released = Released::kSomething;    // kUnknown: killed after it might, before a step was recorded.
   std::vector<std::string> lost = {};          // Others that its account counted and did not know of any more.
+  // When its account counted its releases, and when it said `counted`: later where an interrupted run goes on. RFC
+  // 3339, UTC. Empty: after all that others had counted by then.
+  std::string released_at = {}, counted_at = {};
 };
+
+// Whether the gradients of the steps were released: the gate neither halted nor kept them back.
+bool IsReleased(const ProtectionRow& row);
+bool IsReleased(const StepSummaryRow& row);
+
+// What the release gate decided of a run's steps. Of old ones only summaries are kept, so both kinds of rows count.
+struct StepDecisions {
+  bool any = false;       // It decided something.
+  bool learned = false;   // It did not halt all of them: a head has learned, which may be served, or be where a later
+                          // run starts.
+  bool released = false;  // IsReleased of one of them.
+};
+StepDecisions DecisionsOf(absl::Span<const ProtectionRow> steps, absl::Span<const StepSummaryRow> removed);
+
+// What the ledger of a label party shows of one of its runs, but for sum_kl. `counted`, `releases`, `events`: its rows;
+// `decisions`: not needed where the events have kFirstSliceSent.
+LabelRun LabelRunOf(const RunRecord& record, std::vector<LabelReleaseRow> releases, std::optional<AllRunsRow> counted,
+                    absl::Span<const EventRow> events, const StepDecisions& decisions);
 
 // Whether two runs are about the same labels. Those of one table are. Of two tables nobody knows whether the same
 // examples are in both, but where one account has counted both, example by example.
@@ -42,8 +64,8 @@ struct AllRunsBound {
   double limit = 1;                   // The least max_lifetime_auc_bound that holds for the last one (ShareLimit).
   int64_t runs = 0;                   // How many these are.
   std::vector<std::string> accounts;  // That counted some of them, in order.
+  bool counts_last = true;            // False: it released nothing, and no account has counted that it might.
   bool has_earlier = true;            // No run resumes from one that is not among `runs`, uncounted by an account.
-  bool is_by_accounts = true;         // Each account's figures are of its own releases alone.
   std::string doubt;                  // Why `possible` is above `known`; empty: it is not.
   // The first of all these runs whose part is bounded under assumptions, or not at all; empty: all of it is proved.
   std::string not_proved;
@@ -52,7 +74,7 @@ struct AllRunsBound {
 // The divergence whose GaussianAucBound is `auc_bound`; infinite for 1.
 double SumKlOfGaussianAuc(double auc_bound);
 
-// Over the runs on the labels of the last one, which are in the order they started: itself and those before it.
+// Over the runs on the labels of the last one, which are in the order they were opened: itself and those before it.
 //
 // Gaussian noise adds by mu^2. Within an account a draw counts once, however often it is released, and the account's
 // own figure counts if it is larger: it knows runs that are in no ledger. If it is smaller, the account has lost some

@@ -308,15 +308,14 @@ struct PrivacyAccount::Debits {
   absl::Span<const NoiseRow> examples;
   absl::Span<const int64_t> labels;
   DrawsBySigma planned;
-  double besides = 0;
   MostExposed most_exposed;
   std::vector<size_t> uncounted;  // In the order of the table: of these the account lacked some of `planned`.
 };
 
 absl::StatusOr<LabelPrivacy> PrivacyAccount::Debit(absl::Span<const NoiseRow> examples,
                                                    absl::Span<const int64_t> labels,
-                                                   absl::Span<const NoiseReleases> releases, double besides) {
-  Debits debits = {examples, labels, MostDraws(releases), besides, {}, {}};
+                                                   absl::Span<const NoiseReleases> releases) {
+  Debits debits = {examples, labels, MostDraws(releases), {}, {}};
   const auto take = [&](absl::Span<const size_t> part, bool writes) -> absl::Status {
     // Reopened for every part: a file descriptor held since the start would go on counting in a file that was replaced.
     SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDatabase> database, Reopen());
@@ -416,8 +415,7 @@ absl::Status PrivacyAccount::DebitPart(SqliteDatabase& database, absl::Span<cons
   SPLITVEIL_RETURN_IF_ERROR(LookUpPart(database, options_, part, take));
   SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime, debits.most_exposed.Privacy());
   // Within the transaction: where another run has counted since all were looked at, an error rolls this part back.
-  const double with_others = ComposedAucBound(lifetime.mu() * lifetime.mu() + debits.besides, {});
-  return CheckLifetime(debits.besides > 0 ? with_others : lifetime.AucBound(), options_.max_lifetime_auc_bound);
+  return CheckLifetime(lifetime.AucBound(), options_.max_lifetime_auc_bound);
 }
 
 absl::Status PrivacyAccount::CheckLifetime(double auc_bound, double limit) {

@@ -103,13 +103,11 @@ class PrivacyAccount {
   // opened or an older copy of it; InvalidArgument for other labels than an example was released with; else as
   // SqliteDatabase.
   //
-  // `besides`, as mu^2: what was released of them elsewhere, that the limit holds, too, and nothing here counts.
-  //
   // It looks at all examples first, so that a run past the limit counts nothing. Then it counts 100,000 a transaction,
   // and lets other runs count between two. A process that is killed meanwhile, and one that finds that another run has
   // counted since, leaves examples counted that it never releases: the account says too much, never too little.
   absl::StatusOr<LabelPrivacy> Debit(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels,
-                                     absl::Span<const NoiseReleases> releases, double besides = 0);
+                                     absl::Span<const NoiseReleases> releases);
 
  private:
   enum class Access { kRead, kCount, kCountInNew };

@@ -146,10 +146,10 @@ absl::StatusOr<std::shared_ptr<NoisedLabels>> NoisedLabels::Create(const Config&
 }
 
 absl::Status NoisedLabels::Count(absl::string_view run_id, absl::Span<const NoiseRow> examples,
-                                 absl::Span<const float> labels, double besides) {
+                                 absl::Span<const float> labels) {
   if (account_ != nullptr && !accounted_) {
     SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime,
-                               account_->Debit(examples, LabelNumbers(task_, labels), releases_, besides));
+                               account_->Debit(examples, LabelNumbers(task_, labels), releases_));
     const double of_examples = lifetime.mu() * lifetime.mu(), run_sum_kl = privacy_.mu() * privacy_.mu();
     SPLITVEIL_ASSIGN_OR_RETURN(const double most_exposed, account_->Remember(run_id, of_examples));
     // The account knows all releases together; what this run does not repeat was released by others.

@@ -47,8 +47,8 @@ class NoisedLabels final : public LabelTargets {
                                                               const Task& task,
                                                               std::unique_ptr<PrivacyAccount> account);
 
-  absl::Status Count(absl::string_view run_id, absl::Span<const NoiseRow> examples, absl::Span<const float> labels,
-                     double besides) override;
+  absl::Status Count(absl::string_view run_id, absl::Span<const NoiseRow> examples,
+                     absl::Span<const float> labels) override;
   absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,
                                                      absl::Span<const float> labels, uint32_t epoch) override;
   uint32_t draws() const override { return static_cast<uint32_t>(draws_.size()); }
@@ -124,9 +124,9 @@ class LabelRandomizer final : public LabelTargets {
   static absl::StatusOr<std::shared_ptr<LabelRandomizer>> Create(double epsilon,
                                                                  std::unique_ptr<PrivacyAccount> account);
 
-  absl::Status Count(absl::string_view run_id, absl::Span<const NoiseRow> examples, absl::Span<const float> labels,
-                     double besides) override {
-    return noised_->Count(run_id, examples, labels, besides);
+  absl::Status Count(absl::string_view run_id, absl::Span<const NoiseRow> examples,
+                     absl::Span<const float> labels) override {
+    return noised_->Count(run_id, examples, labels);
   }
   // The flips are the same in all epochs.
   absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,

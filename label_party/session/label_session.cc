@@ -28,6 +28,8 @@ absl::Status CheckTraining(const LabelSessionOptions& options) {
   SPLITVEIL_RETURN_IF_ERROR(CheckTaskOf(options.agreement, *options.data, options.config));
   for (const auto& initial : options.checkpoints.initial) {
     SPLITVEIL_RETURN_IF_ERROR(CheckInitialHead(options.config, initial->header().label_releases()));
+    SPLITVEIL_ASSIGN_OR_RETURN(const LabelState released, LabelStateFrom(initial->header().label_party()));
+    SPLITVEIL_RETURN_IF_ERROR(CheckInitialIsCounted(options.config, options.data->task(), initial->header(), released));
   }
   return CheckLabelsDiffer(options.agreement, *options.data, std::nullopt);
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/escaping.h"
@@ -30,38 +31,21 @@ absl::StatusOr<std::unique_ptr<LedgerReader>> OpenIfThere(const std::string& pat
                                                 : absl::StatusOr<std::unique_ptr<LedgerReader>>(nullptr);
 }
 
-// Whether any row of the run was sent, or a head has learned from noised labels: it may be served, or be where a later
-// run starts. Old steps are kept only as summaries (ledger_retained_steps), so both tables count. A frozen or halted
-// step has a row, but its gradients were not sent, and from a halted one no head has learned.
-absl::StatusOr<bool> HasReleased(LedgerReader& ledger, const LabelRun& run, const std::vector<EventRow>& events) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<StepSummaryRow> removed, ledger.StepSummaries(run.run.run_id));
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<ProtectionRow> steps, ledger.Protections(run.run.run_id));
-  const auto is_released = [&](const auto& row) {
-    return !row.method.empty() && row.gate != v1::HALT && (!run.releases.empty() || row.gate != v1::FREEZE_BOTTOM);
-  };
-  return HasEvent(events, kFirstSliceSent) || absl::c_any_of(removed, is_released) ||
-         absl::c_any_of(steps, is_released);
-}
-
 // What the ledger records of the labels of an earlier run.
-absl::StatusOr<LabelRun> LabelRunOf(LedgerReader& ledger, const RunRecord& record) {
-  LabelRun run = {record.run};
-  SPLITVEIL_ASSIGN_OR_RETURN(run.counted, ledger.AllRuns(record.run.run_id));
-  SPLITVEIL_ASSIGN_OR_RETURN(run.releases, ledger.LabelReleases(record.run.run_id));
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger.Events(record.run.run_id));
-  SPLITVEIL_ASSIGN_OR_RETURN(const bool released, HasReleased(ledger, run, events));
-  run.unproved_answers = CountUnprovedAnswers(events);
-  for (const EventRow& event : events) {
-    if (event.kind == kLostByAccount) {
-      run.lost.push_back(event.detail);
-    }
+absl::StatusOr<LabelRun> ReadLabelRun(LedgerReader& ledger, const RunRecord& record) {
+  const std::string& run_id = record.run.run_id;
+  SPLITVEIL_ASSIGN_OR_RETURN(std::optional<AllRunsRow> counted, ledger.AllRuns(run_id));
+  SPLITVEIL_ASSIGN_OR_RETURN(std::vector<LabelReleaseRow> releases, ledger.LabelReleases(run_id));
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger.Events(run_id));
+  StepDecisions decisions;
+  if (!HasEvent(events, kFirstSliceSent)) {  // Else millions of rows would tell nothing new.
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<ProtectionRow> steps, ledger.Protections(run_id));
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<StepSummaryRow> removed, ledger.StepSummaries(run_id));
+    decisions = DecisionsOf(steps, removed);
   }
-  // A run that ended before its first answer released nothing, whatever it had planned. One that was killed may have
-  // released all of it in the second before: its last rows are lost, but not that it had come so far.
-  run.released =
-      released || run.unproved_answers > 0 || (record.finished_at.empty() && HasEvent(events, kReleasesFollow))
-          ? LabelRun::Released::kSomething
-          : LabelRun::Released::kNothing;
+  LabelRun run = LabelRunOf(record, std::move(releases), std::move(counted), events, decisions);
+  // A limit has to hold whatever it was.
+  run.released = run.released == LabelRun::Released::kUnknown ? LabelRun::Released::kSomething : run.released;
   return run;
 }
 
@@ -198,15 +182,6 @@ absl::StatusOr<std::vector<std::string>> LostRunsNow(const std::string& ledger_p
   return account == nullptr ? none : LostRuns(ledger_path, run, config.privacy_account().new_account(), *account);
 }
 
-absl::StatusOr<bool> HasRun(const std::string& ledger_path, const std::string& run_id) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> ledger, OpenIfThere(ledger_path));
-  if (ledger == nullptr || run_id.empty()) {
-    return false;
-  }
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> records, ledger->Runs());
-  return absl::c_any_of(records, [&](const RunRecord& record) { return record.run.run_id == run_id; });
-}
-
 absl::StatusOr<double> LeastLimit(const std::string& ledger_path, const RunRow& run) {
   double least = run.max_lifetime_auc_bound;
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> ledger, OpenIfThere(ledger_path));
@@ -218,7 +193,7 @@ absl::StatusOr<double> LeastLimit(const std::string& ledger_path, const RunRow& 
     if (record.run.max_lifetime_auc_bound >= least || !ShareLimit(record.run, run)) {
       continue;
     }
-    SPLITVEIL_ASSIGN_OR_RETURN(const LabelRun earlier, LabelRunOf(*ledger, record));
+    SPLITVEIL_ASSIGN_OR_RETURN(const LabelRun earlier, ReadLabelRun(*ledger, record));
     // One that released nothing has promised nothing.
     least = earlier.released == LabelRun::Released::kNothing ? least : record.run.max_lifetime_auc_bound;
   }
@@ -232,20 +207,24 @@ absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, con
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> records, ledger->Runs());
   std::vector<LabelRun> runs, all;  // `all`: also those on tables of which nobody knows whose labels they have.
+  LabelRun own = planned;           // As if it were complete: the refusal has to come before its first release.
   bool takes_possible = !planned.lost.empty();
   for (const RunRecord& record : records) {
-    // A run that continues has its own rows there already.
+    if (record.run.run_id == planned.run.run_id) {  // It goes on: what others counted since contains its releases.
+      SPLITVEIL_ASSIGN_OR_RETURN(const LabelRun begun, ReadLabelRun(*ledger, record));
+      own.released_at = begun.released_at;
+      continue;
+    }
     const SameLabels same = AreOnSameLabels(record.run, planned.run);
     const bool is_lost = absl::c_linear_search(planned.lost, record.run.run_id);
     // A table that grows, counted by two accounts under one name.
     const bool may_share =
         same == SameLabels::kUnknown && !planned.run.label_set.empty() && record.run.label_set == planned.run.label_set;
     // A prediction names no protection, and releases none of them.
-    if (record.run.run_id == planned.run.run_id || record.run.protection.empty() ||
-        (!is_lost && same == SameLabels::kNo)) {
+    if (record.run.protection.empty() || (!is_lost && same == SameLabels::kNo)) {
       continue;
     }
-    SPLITVEIL_ASSIGN_OR_RETURN(LabelRun run, LabelRunOf(*ledger, record));
+    SPLITVEIL_ASSIGN_OR_RETURN(LabelRun run, ReadLabelRun(*ledger, record));
     if (is_lost || may_share || same == SameLabels::kYes) {
       takes_possible = takes_possible || may_share || !run.lost.empty();
       runs.push_back(run);
@@ -255,16 +234,11 @@ absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, con
   if (planned.releases.empty()) {
     return BoundWithout(all, planned.run);
   }
-  // With the planned run as if it were complete: the refusal has to come before its first release.
-  LabelRun own = planned;
-  own.run.resumed_from.clear();  // Its figures are of its own account's releases (BoundAllRuns).
   const bool has_unknown = all.size() > runs.size();
   runs.push_back(own);
   all.push_back(std::move(own));
   // What an account has counted of its own is exact, unless it has lost some; what else there is adds to it.
-  const auto sum_of = [&](const AllRunsBound& bound) {
-    return takes_possible || !bound.is_by_accounts ? bound.possible : bound.known;
-  };
+  const auto sum_of = [&](const AllRunsBound& bound) { return takes_possible ? bound.possible : bound.known; };
   const double stated = sum_of(BoundOfAllRuns(runs));
   for (LabelRun& run : runs) {
     // The account's figure of other runs may be of other examples. Those of this one it holds to the limit itself.

@@ -47,9 +47,6 @@ absl::StatusOr<std::vector<std::string>> LostRuns(const std::string& ledger_path
 absl::StatusOr<std::vector<std::string>> LostRunsNow(const std::string& ledger_path, const RunRow& run,
                                                      const v1::LabelPartyConfig& config, const Task& task);
 
-// Whether the ledger has a run of this id; an empty one it has not. Errors: see LedgerReader.
-absl::StatusOr<bool> HasRun(const std::string& ledger_path, const std::string& run_id);
-
 // The least max_lifetime_auc_bound of `run` and of the ledger's runs that released something and share it (ShareLimit):
 // a limit is for life, whatever later configurations say. Errors: see LedgerReader.
 absl::StatusOr<double> LeastLimit(const std::string& ledger_path, const RunRow& run);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -9,10 +10,12 @@
 
 #include "common/config/agreement.h"
 #include "common/dataset/label_variety.h"
+#include "common/privacy_account/privacy_account.h"
 #include "common/schedule/train_test_split.h"
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
 #include "label_party/protection/protection_factory.h"
+#include "label_party/storage/label_history.h"
 
 namespace splitveil {
 
@@ -107,6 +110,25 @@ absl::Status CheckInitialHead(const v1::LabelPartyConfig& config, const v1::Labe
                        "party.initial_checkpoint: its head may have learned labels that protection.label_dp hides: "
                        "start without a checkpoint, or from a run of label_dp with the same epsilon and "
                        "privacy_account");
+}
+
+absl::Status CheckInitialIsCounted(const v1::LabelPartyConfig& config, const Task& task,
+                                   const v1::CheckpointHeader& initial, const LabelState& released) {
+  const bool noises_labels = config.protection().has_gaussian_label_dp() || config.protection().has_label_dp();
+  if (!config.has_privacy_account() || !noises_labels || released.cumulative_sum_kl == 0) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PrivacyAccount> account,
+                             PrivacyAccount::OpenToRead(AccountOptions(config.privacy_account(), task)));
+  const bool is_counted = account != nullptr && account->id() == released.privacy_account &&
+                          account->runs().count(initial.run_id()) > 0 &&
+                          initial.label_releases().label_set() == config.privacy_account().label_set();
+  return is_counted ? absl::OkStatus()
+                    : absl::InvalidArgumentError(absl::StrCat(
+                          "party.initial_checkpoint: its run ", initial.run_id(),
+                          " released labels that privacy_account has not counted under this label_set: it is another "
+                          "account, an older copy, or another label set, and its limit would leave them out. Put the "
+                          "account and label set of that run in place, or start without a checkpoint"));
 }
 
 }  // namespace splitveil

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 
 #include "common/dataset/dataset.h"
+#include "label_party/storage/run_records.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/checkpoint.pb.h"
@@ -34,6 +36,13 @@ absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset&
 // what a run learned without releasing anything. gaussian_label_dp needs no such check: it takes a release head
 // (SplitHeads). Error: InvalidArgument, with what to start from instead.
 absl::Status CheckInitialHead(const v1::LabelPartyConfig& config, const v1::LabelReleases& learned);
+
+// Whether the privacy account of `config`, where it counts what this run releases, has counted under its label set what
+// led to the weights of `initial`, from which this run starts. Of another account or label set, or of an older copy
+// that has forgotten that run, neither its limit nor a sum over ledgers would include that. `released`: of `initial`'s
+// run and those before it. Errors: InvalidArgument, with what to start from instead; see PrivacyAccount.
+absl::Status CheckInitialIsCounted(const v1::LabelPartyConfig& config, const Task& task,
+                                   const v1::CheckpointHeader& initial, const LabelState& released);
 
 }  // namespace splitveil
 

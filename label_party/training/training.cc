@@ -21,6 +21,7 @@
 #include "label_party/protection/protection_factory.h"
 #include "label_party/storage/label_history.h"
 #include "label_party/top/release_head_models.h"
+#include "label_party/training/label_checks.h"
 #include "label_party/training/own_features.h"
 
 namespace splitveil {
@@ -82,17 +83,14 @@ NoisedExamples ExamplesAt(const TrainingData& data, absl::Span<const uint32_t> p
   return examples;
 }
 
-// Counts what the training examples train on in place of their labels, before any of it exists, unless that passes the
-// limit together with what the checkpoint brings along (`earlier`) from another account.
-absl::Status CountTargets(const TrainingInputs& inputs, const TrainingData& data, const LabelState& earlier) {
+// Counts what the training examples train on in place of their labels, before any of it exists.
+absl::Status CountTargets(const TrainingInputs& inputs, const TrainingData& data) {
   if (data.targets == nullptr) {
     return absl::OkStatus();
   }
-  // A run that goes on has counted itself, and was held to the limit with what it brought along when it began.
-  const bool is_counted = inputs.is_continued || earlier.privacy_account == inputs.planned.run.account;
   const NoisedExamples noised = ExamplesAt(data, data.schedule.positions());
   inputs.data->ReleaseMemory();  // Of the ids.
-  return data.targets->Count(inputs.run_id, noised.rows, noised.labels, is_counted ? 0 : earlier.cumulative_sum_kl);
+  return data.targets->Count(inputs.run_id, noised.rows, noised.labels);
 }
 
 // Has a head that predicts from noised labels alone begin with what these say of all examples together. From 0, its
@@ -129,20 +127,11 @@ std::optional<AccountedReleases> AccountedOf(const LabelTargets* targets) {
   return targets == nullptr ? std::nullopt : targets->accounted();
 }
 
-// What other runs released: `earlier`, from the checkpoint, and what the account says. Where one account has counted
-// both, the larger of the two figures: that of the account, unless it has lost what it once knew.
-LabelState EarlierReleases(LabelState earlier, const std::optional<AccountedReleases>& accounted) {
-  if (!accounted) {
-    earlier.privacy_account.clear();
-    return earlier;
-  }
-  // A checkpoint counted by the same account is part of the account's sum: adding both would count it twice.
-  const bool counted = earlier.cumulative_sum_kl == 0 || earlier.privacy_account == accounted->account_id;
-  earlier.privacy_account = counted ? accounted->account_id : "";
-  earlier.cumulative_sum_kl =
-      counted ? std::max(accounted->earlier_sum_kl, earlier.cumulative_sum_kl - accounted->run_sum_kl)
-              : earlier.cumulative_sum_kl + accounted->earlier_sum_kl;
-  return earlier;
+// What other runs released: by the account, which has counted the run of the checkpoint, too (CheckInitialIsCounted),
+// or, where none counts, by the checkpoint, `earlier`.
+LabelState EarlierReleases(const LabelState& earlier, const std::optional<AccountedReleases>& accounted) {
+  return accounted ? LabelState{accounted->earlier_sum_kl, accounted->account_id}
+                   : LabelState{earlier.cumulative_sum_kl, ""};
 }
 
 // On the disk before anything is released: by the account's row a later run tells an older copy of it, and of a run
@@ -183,19 +172,10 @@ absl::Status BoundAllRuns(const std::optional<AccountedReleases>& accounted, int
   // First this run's own, then those of others: of two that begin at once, one sees the other.
   SPLITVEIL_RETURN_IF_ERROR(RecordWhatFollows(inputs, examples));
   LabelRun own = inputs.planned;
-  // What a checkpoint of another account's run brings along counts once: by the ledger, if that has the run.
-  SPLITVEIL_ASSIGN_OR_RETURN(const bool is_in_ledger, HasRun(ledger_path, own.run.resumed_from));
-  double brought = 0;
-  if (accounted) {
-    brought =
-        is_in_ledger || inputs.is_continued ? 0 : std::max(0.0, result.earlier_sum_kl - accounted->earlier_sum_kl);
-    own.counted->auc_bound = result.AucBoundWith(accounted->earlier_sum_kl + brought);
-  }
   SPLITVEIL_ASSIGN_OR_RETURN(const AllRunsBound with_ledger, BoundWithLedger(ledger_path, own));
   result.ledger_auc_bound = with_ledger.possible;
   if (accounted) {  // A limit is one of the examples of a run, of which others may be more exposed.
-    const double earlier = std::max(0.0, accounted->of_examples_sum_kl - accounted->run_sum_kl);
-    own.counted->auc_bound = result.AucBoundWith(earlier + brought);
+    own.counted->auc_bound = result.AucBoundWith(std::max(0.0, accounted->of_examples_sum_kl - accounted->run_sum_kl));
   }
   return CheckEarlierRuns(ledger_path, own);
 }
@@ -329,12 +309,16 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   Training training;
   SPLITVEIL_ASSIGN_OR_RETURN(training.model, MakeModel(inputs));
   SPLITVEIL_ASSIGN_OR_RETURN(LabelState earlier, EarlierState(inputs));
+  if (inputs.resumed != nullptr) {
+    SPLITVEIL_RETURN_IF_ERROR(
+        CheckInitialIsCounted(inputs.config, inputs.data->task(), inputs.resumed->header(), earlier));
+  }
   // From here on the account has counted the run, whatever happens to it.
-  SPLITVEIL_RETURN_IF_ERROR(CountTargets(inputs, data, earlier));
+  SPLITVEIL_RETURN_IF_ERROR(CountTargets(inputs, data));
   SPLITVEIL_RETURN_IF_ERROR(BeginWithBaseRates(inputs, data, *training.model));
   const std::shared_ptr<const LabelTargets> targets = data.targets;
   const std::optional<AccountedReleases> accounted = AccountedOf(targets.get());
-  earlier = EarlierReleases(std::move(earlier), accounted);
+  earlier = EarlierReleases(earlier, accounted);
   training.privacy_account = earlier.privacy_account;
   RunResult beginnings = Beginnings(inputs, earlier.cumulative_sum_kl, accounted);
   SPLITVEIL_RETURN_IF_ERROR(BoundAllRuns(accounted, data.schedule.examples(), inputs, beginnings));

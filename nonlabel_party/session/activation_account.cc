@@ -83,6 +83,21 @@ absl::Status CheckNotOlder(const PrivacyAccount& account, const std::string& led
   return absl::OkStatus();
 }
 
+// Each time the run goes on, its journal notes it, and then the account remembers it. One that the account remembers
+// already was noted in a later state of the journal: what was sent since would be sent again with other noise.
+absl::Status RememberContinuation(const PrivacyAccount& account, const ActivationAccount::Run& run,
+                                  ReleaseJournal& journal) {
+  const std::string name = absl::StrCat(run.run_id, " goes on, ", journal.continuations());
+  if (account.runs().count(name) > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        ReleaseJournal::PathOf(run.checkpoint_path, run.run_id),
+        ": an older copy of what this run has sent: the privacy account remembers that it went on since. Restore the "
+        "latest, or set restart at both parties, which begins a new run and counts it"));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(journal.Sync());
+  return account.Remember(name, 0).status();
+}
+
 Digest DigestOf(const Digest& received, ConstMatrixView activations) {
   const int64_t shape[] = {activations.rows(), activations.cols()};
   Sha256Hasher hasher;
@@ -188,6 +203,7 @@ absl::Status ActivationAccount::Begin(const Run& run, absl::Span<const NoiseRow>
   SPLITVEIL_RETURN_IF_ERROR(OfField((*file)->Remember(run.run_id, lifetime->mu() * lifetime->mu()).status()));
   if (!run.checkpoint_path.empty()) {
     SPLITVEIL_ASSIGN_OR_RETURN(journal_, OpenJournal(run, (*file)->id()));
+    SPLITVEIL_RETURN_IF_ERROR(run.continues ? RememberContinuation(**file, run, *journal_) : absl::OkStatus());
   }
   all_runs_ = {(*file)->id(), static_cast<int64_t>(examples.size()), lifetime->AucBound()};
   LogInfo("privacy account: ", examples.size(),

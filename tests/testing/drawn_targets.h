@@ -20,7 +20,7 @@ template <typename Source>
 std::vector<float> DrawTargets(Source&& source, absl::Span<const uint8_t> labels, uint32_t epoch = 0) {
   const std::vector<float> counted(labels.begin(), labels.end());
   if constexpr (std::is_base_of_v<LabelTargets, std::decay_t<Source>>) {
-    const absl::Status status = source.Count("run-1", NumberedNoiseRows(labels.size()), counted, 0);
+    const absl::Status status = source.Count("run-1", NumberedNoiseRows(labels.size()), counted);
     EXPECT_TRUE(status.ok()) << status;
   }
   absl::StatusOr<std::vector<float>> targets = source.TrainingTargets(NumberedNoiseRows(labels.size()), counted, epoch);

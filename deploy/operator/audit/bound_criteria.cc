@@ -282,29 +282,12 @@ Finding ClaimNotRefuted(const LedgerRun& run, const ClaimCheckRow& audit) {
 // What the label party of `run`, whose ledger is given, released of its labels.
 LabelRun LabelRunOf(const LedgerRun& run) {
   const PartyRecords& party = *run.label_party();
-  LabelRun of = {party.record.run, party.label_releases, party.all_runs};
-  for (const EventRow& event : party.events) {
-    if (event.kind == kLostByAccount) {
-      of.lost.push_back(event.detail);
-    }
-  }
-  of.unproved_answers = party.unproved_answers();
+  LabelRun of = LabelRunOf(party.record, party.label_releases, party.all_runs, party.events,
+                           DecisionsOf(party.protections, party.removed_steps));
   if (const double bound = OwnBound(party); std::isfinite(bound)) {
     // Back to a divergence, which adds up over runs as AUCs do not.
     of.sum_kl = SumKlOfGaussianAuc(bound);
   }
-  // Noised labels count once a head has learned from them, be its gradients kept back: it may be served, or be where a
-  // later run starts.
-  const auto is_halted = [](const auto& row) { return row.gate == v1::HALT; };
-  const bool has_steps =
-      !absl::c_all_of(party.protections, is_halted) || !absl::c_all_of(party.removed_steps, is_halted);
-  const bool has_learned = party.released_nothing() && has_steps && !party.label_releases.empty();
-  of.released = of.unproved_answers > 0                                             ? LabelRun::Released::kSomething
-                : run.released_nothing() && !has_learned                            ? LabelRun::Released::kNothing
-                : has_learned || party.released_steps() > 0 || party.sent_a_slice() ? LabelRun::Released::kSomething
-                : !party.has_event(kReleasesFollow)                                 ? LabelRun::Released::kNothing
-                : party.record.status.empty() || party.record.status == "running"   ? LabelRun::Released::kUnknown
-                                                                                    : LabelRun::Released::kNothing;
   return of;
 }
 
@@ -387,7 +370,7 @@ std::vector<Finding> BoundFindings(const LedgerRun& run, const RunFigures& figur
   // Nothing was released, so that every bound is kept, even one that was not recorded; but sums count noised labels
   // that a head has learned from (LabelRunOf).
   if (party.released_nothing()) {
-    for (size_t i = party.label_releases.empty() ? 0 : sums; i < findings.size(); ++i) {
+    for (size_t i = party.label_releases.empty() || !all_runs.counts_last ? 0 : sums; i < findings.size(); ++i) {
       findings[i].outcome = Outcome::kMet;
       findings[i].found = kNothingLeft;
       findings[i].where.clear();

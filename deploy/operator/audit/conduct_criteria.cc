@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -87,6 +88,13 @@ Finding Disclosures(const LedgerRun& run, const v1::AuditPolicy& policy) {
           "Agree on a lower audit.disclosure before the next run: what was disclosed cannot be taken back."};
 }
 
+// Of a run that ended before its first answer, as one that the account or the ledger refused.
+Finding NothingLeft(Finding finding) {
+  finding.outcome = Outcome::kMet;
+  finding.found = kNothingLeft;
+  return finding;
+}
+
 // The run's protection and that of every released gradient.
 Finding Protections(const LedgerRun& run, const v1::AuditPolicy& policy) {
   const std::vector<std::string> allowed(policy.allowed_protections().begin(), policy.allowed_protections().end());
@@ -98,7 +106,7 @@ Finding Protections(const LedgerRun& run, const v1::AuditPolicy& policy) {
                   "Set `protection` in the label party's configuration to one that the policy allows.");
   const PartyRecords* party = run.label_party();
   if (party == nullptr || !party->knows_decisions()) {
-    return finding;
+    return party != nullptr && party->released_nothing() ? NothingLeft(finding) : finding;
   }
   const std::string& named = party->record.run.protection;
   finding.found = named;
@@ -136,7 +144,7 @@ Finding GateDecisions(const LedgerRun& run, const v1::AuditPolicy& policy) {
                   "limits are kept.");
   const PartyRecords* party = run.label_party();
   if (party == nullptr || !party->knows_decisions()) {
-    return finding;
+    return party != nullptr && party->released_nothing() ? NothingLeft(finding) : finding;
   }
   std::map<std::string, int64_t> counts;
   finding.outcome = Outcome::kMet;
@@ -217,31 +225,35 @@ struct ActivationLifetime {
   std::vector<std::string> accounts, not_counted;  // Their ids, and the runs'.
 };
 
-// A run's releases, as mu^2, and what its account had counted with them.
-struct CountedRun {
-  std::string at;  // When its releases began, right after they were counted: not the order in which runs begin.
-  double counted = 0, own = 0;
+// What an account counted, as mu^2: the releases of one run, or all of its releases by then.
+struct CountedStep {
+  std::string at;  // RFC 3339: not the order in which runs begin.
+  double own = 0, all = 0;
 };
 
 // What runs of one account sent if they sent the same examples, as mu^2: each adds to what the account had counted by
 // then, which a copy from before may have forgotten.
-double MostSent(std::vector<CountedRun> runs) {
-  std::stable_sort(runs.begin(), runs.end(), [](const CountedRun& a, const CountedRun& b) { return a.at < b.at; });
+double MostSent(std::vector<CountedStep> counted) {
+  absl::c_stable_sort(counted, [](const CountedStep& a, const CountedStep& b) { return a.at < b.at; });
   double sum = 0;
-  for (const CountedRun& run : runs) {
-    sum = std::max(sum + run.own, run.counted);
+  for (const CountedStep& step : counted) {
+    sum = std::max(sum + step.own, step.all);
   }
   return sum;
 }
 
-// Of the first of these events, RFC 3339; empty: none.
-std::string TimeOf(const PartyRecords& party, absl::string_view kind) {
+// A run is counted when its releases begin. Where it goes on, its account says anew what all of them come to.
+void AddCounted(const PartyRecords& party, std::vector<CountedStep>& counted) {
+  std::string first, last;
   for (const EventRow& event : party.events) {
-    if (event.kind == kind) {
-      return event.at;
+    if (event.kind == kReleasesFollow) {
+      first = first.empty() ? event.at : std::min(first, event.at);
+      last = std::max(last, event.at);
     }
   }
-  return "";
+  const double mu = party.activation_bound.has_value() ? party.activation_bound->mu : 0;
+  counted.push_back({first, mu * mu, 0});
+  counted.push_back({last, 0, SumKlOfGaussianAuc(party.all_runs->auc_bound)});
 }
 
 double AucBoundOfSum(double sum_of_squares) {
@@ -250,7 +262,7 @@ double AucBoundOfSum(double sum_of_squares) {
 }
 
 ActivationLifetime LifetimeOf(const std::vector<LedgerRun>& runs) {
-  std::map<std::string, std::vector<CountedRun>> accounts;
+  std::map<std::string, std::vector<CountedStep>> accounts;
   ActivationLifetime lifetime;
   double largest = 0.5;
   for (const LedgerRun& run : runs) {
@@ -259,9 +271,7 @@ ActivationLifetime LifetimeOf(const std::vector<LedgerRun>& runs) {
       continue;
     }
     if (party->all_runs.has_value()) {
-      const double mu = party->activation_bound.has_value() ? party->activation_bound->mu : 0;
-      accounts[party->all_runs->account].push_back(
-          {TimeOf(*party, kReleasesFollow), SumKlOfGaussianAuc(party->all_runs->auc_bound), mu * mu});
+      AddCounted(*party, accounts[party->all_runs->account]);
       largest = std::max(largest, party->all_runs->auc_bound);
     } else if (party->has_event(kReleasesFollow)) {
       lifetime.not_counted.push_back(run.run_id());
@@ -272,8 +282,8 @@ ActivationLifetime LifetimeOf(const std::vector<LedgerRun>& runs) {
   for (const auto& [account, of_runs] : accounts) {
     lifetime.accounts.push_back(account.substr(0, 8));
     double most = 0;
-    for (const CountedRun& run : of_runs) {
-      most = std::max(most, run.counted);
+    for (const CountedStep& step : of_runs) {
+      most = std::max(most, step.all);
     }
     counted += most;
     sent += MostSent(of_runs);

@@ -159,11 +159,6 @@ void AddVersions(std::vector<LedgerRun>& runs) {
 
 }  // namespace
 
-bool IsReleased(const ProtectionRow& row) { return row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT; }
-bool IsReleased(const StepSummaryRow& row) {
-  return !row.method.empty() && row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT;
-}
-
 Json PartyRecords::Agreed(const std::string& path) const {
   const Json config = Json::parse(record.run.config_json, nullptr, /*allow_exceptions=*/false);
   const Json::json_pointer pointer("/agreement" + path);

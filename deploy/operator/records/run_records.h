@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "common/figures/all_runs.h"
 #include "common/figures/json_number.h"
 #include "common/ledger/ledger_reader.h"
 
@@ -63,10 +64,6 @@ struct PartyRecords {
   // "of steps 1 to 750 only a summary is read"; empty where none was removed, and there are not too many.
   std::string missing_steps() const;
 };
-
-// Whether the gradients of the steps were released.
-bool IsReleased(const ProtectionRow& row);
-bool IsReleased(const StepSummaryRow& row);
 
 // A version of the run's model that `label_party serve` may answer with.
 struct StoredVersionFigures {

@@ -3,7 +3,9 @@
 #include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/leakage/bounds.h"
@@ -209,6 +211,76 @@ TEST(AllRunsTest, RunsThatReleasedNothingDoNotCount) {
   EXPECT_THAT(BoundOfAllRuns(runs).doubt, HasSubstr("is not recorded"));
 }
 
+// The last one was refused before its account counted anything.
+TEST(AllRunsTest, ARefusedRunAddsNothingToWhatItWouldHaveAdded) {
+  LabelRun refused = Gaussian("a", 8, 0.6, 0.61);
+  refused.released = LabelRun::Released::kNothing;
+  refused.run.max_lifetime_auc_bound = 0.65;
+  const std::vector<LabelRun> counted = {Gaussian("a", 10, 0.5, 0.25), refused};
+  EXPECT_NEAR(BoundOfAllRuns(counted).possible, GaussianAucBound(0.61), kDigits);
+  refused.counted.reset();
+  const std::vector<LabelRun> runs = {Gaussian("a", 10, 0.5, 0.25), refused};
+  EXPECT_NEAR(BoundOfAllRuns(runs).possible, GaussianAucBound(0.25), kDigits);
+  EXPECT_EQ(BoundOfAllRuns(runs).doubt, "");
+  EXPECT_EQ(BoundOfAllRuns(runs).limit, 0.65);
+  EXPECT_FALSE(BoundOfAllRuns(runs).counts_last);
+}
+
+// A run was interrupted, another one ran, and the first went on: each figure contains both.
+TEST(AllRunsTest, ARunThatGoesOnAfterAnotherOneCountsOnce) {
+  LabelRun first = Gaussian("a", 10, 0.5, 0.61), second = Gaussian("a", 8, 0.6, 0.61);
+  first.released_at = "2026-01-01T00:00:00.001Z";
+  second.released_at = second.counted_at = "2026-01-01T00:00:00.002Z";
+  first.counted_at = "2026-01-01T00:00:00.003Z";
+  for (const std::vector<LabelRun>& runs : {std::vector<LabelRun>{first, second}, {second, first}}) {
+    EXPECT_NEAR(BoundOfAllRuns(runs).known, GaussianAucBound(0.61), kDigits);
+    EXPECT_NEAR(BoundOfAllRuns(runs).possible, GaussianAucBound(0.61), kDigits);
+  }
+  first.counted_at.clear();  // It is about to go on.
+  EXPECT_NEAR(BoundOfAllRuns({second, first}).known, GaussianAucBound(0.61), kDigits);
+}
+
+// The first one waited for its peer; meanwhile the second was counted, with 1 that is in no ledger, and a copy from
+// before was put back.
+TEST(AllRunsTest, FiguresAddUpInTheOrderInWhichTheyWereCounted) {
+  LabelRun first = Gaussian("a", 10, 0.5, 0.25), second = Gaussian("a", 8, 0.6, 1.36);
+  first.released_at = first.counted_at = "2026-01-01T00:00:00.002Z";
+  second.released_at = second.counted_at = "2026-01-01T00:00:00.001Z";
+  EXPECT_NEAR(BoundOfAllRuns({first, second}).known, GaussianAucBound(1.61), kDigits);
+}
+
+TEST(AllRunsTest, TellsWhatARunReleasedByItsLedger) {
+  const auto step = [](v1::GateAction gate) {
+    ProtectionRow row;
+    row.gate = gate;
+    return row;
+  };
+  const auto released = [](const std::string& finished_at, std::vector<LabelReleaseRow> releases,
+                           std::vector<EventRow> events, const std::vector<ProtectionRow>& steps) {
+    RunRecord record;
+    record.finished_at = finished_at;
+    return LabelRunOf(record, std::move(releases), std::nullopt, events, DecisionsOf(steps, {})).released;
+  };
+  using Released = LabelRun::Released;
+  const std::vector<LabelReleaseRow> noise = {{"gaussian", 10, 1, 0.5}};
+  const EventRow follows = {"2026-01-01T00:00:00.001Z", kReleasesFollow, "100 examples"};
+  EXPECT_EQ(released("now", noise, {}, {}), Released::kNothing);
+  EXPECT_EQ(released("now", noise, {follows}, {}), Released::kNothing);
+  EXPECT_EQ(released("", noise, {follows}, {}), Released::kUnknown);  // Killed.
+  EXPECT_EQ(released("", noise, {}, {}), Released::kNothing);
+  EXPECT_EQ(released("now", noise, {follows, {"", kFirstSliceSent, ""}}, {}), Released::kSomething);
+  EXPECT_EQ(released("now", {}, {follows}, {step(v1::FREEZE_BOTTOM), step(v1::RELEASE)}), Released::kSomething);
+  EXPECT_EQ(released("now", {}, {follows}, {step(v1::FREEZE_BOTTOM)}), Released::kNothing);
+  EXPECT_EQ(released("", {}, {follows}, {step(v1::FREEZE_BOTTOM)}), Released::kNothing);
+  EXPECT_EQ(released("now", noise, {follows}, {step(v1::FREEZE_BOTTOM)}), Released::kSomething);  // A head has learned.
+  EXPECT_EQ(released("now", noise, {follows}, {step(v1::HALT)}), Released::kNothing);
+  StepSummaryRow removed;
+  removed.gate = v1::RELEASE;
+  EXPECT_FALSE(DecisionsOf({}, {removed}).any);  // No protection was recorded with them.
+  removed.method = "marvell";
+  EXPECT_TRUE(DecisionsOf({}, {removed}).released);
+}
+
 TEST(AllRunsTest, WhetherTwoTablesHaveTheSameLabelsIsOftenUnknown) {
   const RunRow run = Gaussian("a", 10, 0.5, 0).run;
   const auto with = [&](const std::string& data, const std::string& label_set, const std::string& account) {
@@ -238,28 +310,6 @@ TEST(AllRunsTest, TheLimitIsTheLeastOfTheAccounts) {
   strict.run.max_lifetime_auc_bound = 0.7;
   EXPECT_EQ(BoundOfAllRuns(std::vector<LabelRun>{strict, Flips(1)}).limit, 0.7);
   EXPECT_EQ(BoundOfAllRuns(std::vector<LabelRun>{Flips(1)}).limit, 1);
-}
-
-// What its checkpoint counted is in the account's figure, also if another account counted it first.
-TEST(AllRunsTest, ARunThatResumesFromAnotherAccountsCountsItOnce) {
-  LabelRun second = Gaussian("b", 10, 0.5, 0.5);
-  second.run.resumed_from = "a10";
-  EXPECT_NEAR(Known({Gaussian("a", 10, 0.5, 0.25), second}), GaussianAucBound(0.5), kDigits);
-  EXPECT_NEAR(Known({second}), GaussianAucBound(0.5), kDigits);
-}
-
-// The run that it resumes from is in another ledger, of the same account perhaps: what the account has counted then
-// adds to what the other account counts. AUC 0.657 and 0.650 are 0.712 together, not 0.657.
-TEST(AllRunsTest, ARunThatResumesMayAddToAnotherAccounts) {
-  LabelRun resumed = Gaussian("a", 10, 0.5, 0.34);
-  resumed.run.resumed_from = "elsewhere";
-  const std::vector<LabelRun> runs = {resumed, Gaussian("b", 10, 0.6, 0.36)};
-  EXPECT_NEAR(BoundOfAllRuns(runs).known, GaussianAucBound(0.61), kDigits);
-  EXPECT_NEAR(BoundOfAllRuns(runs).possible, GaussianAucBound(0.70), kDigits);
-  EXPECT_THAT(BoundOfAllRuns(runs).doubt, HasSubstr("resumes from weights"));
-  std::vector<LabelRun> with_first = {Gaussian("a", 12, 0.3, 0.09), resumed, Gaussian("b", 10, 0.6, 0.36)};
-  with_first.front().run.run_id = "elsewhere";  // Of the same account: its figure is of its own releases.
-  EXPECT_NEAR(BoundOfAllRuns(with_first).known, GaussianAucBound(0.70), kDigits);
 }
 
 TEST(AllRunsTest, AnEarlierRunThatIsInNoLedgerIsInDoubt) {

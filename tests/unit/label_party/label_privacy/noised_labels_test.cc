@@ -320,9 +320,9 @@ TEST(NoisedLabelsTest, DrawsNothingBeforeTheAccountHasCounted) {
             absl::StatusCode::kFailedPrecondition);
   EXPECT_FALSE(admitted->drawn());
   const std::shared_ptr<NoisedLabels> halted = noised(0.6);
-  EXPECT_TRUE(IsHalt(halted->Count("run-1", NumberedNoiseRows(1), {1}, 0)));
+  EXPECT_TRUE(IsHalt(halted->Count("run-1", NumberedNoiseRows(1), {1})));
   EXPECT_FALSE(halted->TrainingTargets(NumberedNoiseRows(1), {1}, 0).ok());
-  ASSERT_TRUE(admitted->Count("run-1", NumberedNoiseRows(1), {1}, 0).ok());
+  ASSERT_TRUE(admitted->Count("run-1", NumberedNoiseRows(1), {1}).ok());
   EXPECT_TRUE(admitted->TrainingTargets(NumberedNoiseRows(1), {1}, 0).ok());
 }
 
@@ -334,7 +334,7 @@ TEST(NoisedLabelsTest, AnotherExamplesReleasesDoNotPassTheLimitOfThese) {
         WithSigma(sigma), Task(),
         *PrivacyAccount::Open({folder.File("labels.account.db"), "clicks", limit, LabelKind::kBinary}));
     const std::vector<float> labels(rows.size(), 1);
-    EXPECT_TRUE(noised->Count(absl::StrCat("run of ", sigma), rows, labels, 0).ok());
+    EXPECT_TRUE(noised->Count(absl::StrCat("run of ", sigma), rows, labels).ok());
     return *noised->accounted();
   };
   const std::vector<NoiseRow> all = NumberedNoiseRows(20);

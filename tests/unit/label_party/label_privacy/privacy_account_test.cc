@@ -63,7 +63,7 @@ class PrivacyAccountTest : public ::testing::Test {
   std::vector<float> TargetsOf(const v1::GradientProtection::GaussianLabelDp& config, const std::string& label_set,
                                const std::vector<NoiseRow>& rows, const std::vector<float>& labels) {
     const std::shared_ptr<NoisedLabels> noised = *NoisedLabels::Create(config, Task(), Open(label_set));
-    EXPECT_TRUE(noised->Count("run-1", rows, labels, 0).ok());
+    EXPECT_TRUE(noised->Count("run-1", rows, labels).ok());
     return *noised->TrainingTargets(rows, labels, /*epoch=*/0);
   }
 

@@ -23,7 +23,7 @@ constexpr int64_t kBatch = 20;
 // Counts what is drawn.
 class CountedTargets final : public LabelTargets {
  public:
-  absl::Status Count(absl::string_view, absl::Span<const NoiseRow>, absl::Span<const float>, double) override {
+  absl::Status Count(absl::string_view, absl::Span<const NoiseRow>, absl::Span<const float>) override {
     return absl::OkStatus();
   }
   absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow>, absl::Span<const float> labels,

@@ -233,6 +233,25 @@ TEST_F(ActivationAccountTest, OtherActivationsAreNotSentInThePlaceOfThoseThatWer
               HasSubstr("expected what the run had sent before it was interrupted"));
 }
 
+// Put back together with its checkpoint, it would let the run send what came after it a second time.
+TEST_F(ActivationAccountTest, AnOlderCopyOfWhatARunHasSentIsRefused) {
+  const std::string checkpoint = folder_.File("nonlabel.checkpoint"), copy = folder_.File("copy");
+  const std::string journal = ReleaseJournal::PathOf(checkpoint, "run");
+  const auto begin = [&](bool continues) {
+    ActivationAccount account(&config_, &agreement_);
+    return account.Begin({"run", "noise", checkpoint, continues, 0, 0}, Ids(0, 4));
+  };
+  EXPECT_TRUE(begin(false).ok());
+  std::filesystem::copy_file(journal, copy);
+  EXPECT_TRUE(begin(true).ok());
+  EXPECT_TRUE(begin(true).ok());
+  const std::string latest = *ReadFile(journal);
+  std::filesystem::copy_file(copy, journal, std::filesystem::copy_options::overwrite_existing);
+  EXPECT_THAT(std::string(begin(true).message()), HasSubstr("an older copy of what this run has sent"));
+  ASSERT_TRUE(WriteFile(journal, latest).ok());  // The remedy.
+  EXPECT_TRUE(begin(true).ok());
+}
+
 TEST_F(ActivationAccountTest, StrengthsAreRoundedTowardLessNoise) {
   config_.mutable_protection()->set_clip_norm(0.3);
   config_.mutable_protection()->set_noise_sigma(0.7);

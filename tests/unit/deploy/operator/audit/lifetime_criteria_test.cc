@@ -97,6 +97,21 @@ TEST(LifetimeCriteriaTest, WhatAnOlderCopyForgotAddsToWhatWasCountedBefore) {
   EXPECT_EQ(Judge(runs, AucBoundOf(0.44)).outcome, Outcome::kOpen);
 }
 
+// A run was interrupted, another one ran, and the first went on: each figure contains both.
+TEST(LifetimeCriteriaTest, ARunThatGoesOnAfterAnotherOneCountsOnce) {
+  std::vector<LedgerRun> runs = {RunOf("account", 0.15), RunOf("account", 0.15)};
+  runs[0].parties.back().activation_bound = ActivationBoundRow{2, std::sqrt(0.1), AucBoundOf(0.1)};
+  runs[1].parties.back().activation_bound = ActivationBoundRow{2, std::sqrt(0.05), AucBoundOf(0.05)};
+  std::vector<EventRow>& events = runs[0].parties.back().events;
+  events.push_back(events.front());
+  events[0].at = "2026-01-01T00:00:00.001Z";
+  runs[1].parties.back().events.front().at = "2026-01-01T00:00:00.002Z";
+  events[1].at = "2026-01-01T00:00:00.003Z";
+  EXPECT_EQ(Judge(runs, AucBoundOf(0.15)).outcome, Outcome::kMet);
+  events.pop_back();
+  EXPECT_EQ(Judge(runs, AucBoundOf(0.15)).outcome, Outcome::kOpen);  // Its figure was counted before the second run.
+}
+
 TEST(LifetimeCriteriaTest, ARunThatNoAccountCountsHasNoBound) {
   std::vector<LedgerRun> runs = {RunOf("", 0), RunOf("first account", 0.5)};
   Finding finding = Judge(runs, 0.99);
