@@ -8,12 +8,15 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 #include "common/figures/run_figures.h"
 #include "common/privacy/gaussian_privacy.h"
 #include "common/privacy/label_privacy.h"
+
+#include "splitveil/v1/agreement.pb.h"
 
 namespace splitveil {
 namespace {
@@ -29,7 +32,7 @@ double SumKlOfUnits(int64_t sigma_units) {
 
 bool IsBounded(const LabelRun& run) {
   const bool is_counted = !run.releases.empty() || run.counted.has_value() || run.sum_kl.has_value();
-  return is_counted && run.unproved_answers == 0;
+  return is_counted && run.unproved_answers == 0 && !run.exact_answers;
 }
 
 // `at_most`: also what the ledger's rows of an account's runs come to that the account itself does not add up, because
@@ -174,14 +177,14 @@ std::string DoubtAbout(const LabelRun& run, SameLabels same) {
              : absl::StrCat("nothing bounds what ", name, " released of the same labels");
 }
 
-// Noised labels count once a head has learned from them, be its gradients kept back. A run that ended before its first
-// answer released nothing, whatever it had planned. One that was killed may have released all of it in the second
-// before: its last rows are lost, but not that it had come so far.
+// Noised labels count once a head has learned from them, be its gradients kept back; so do exact answers. A run that
+// ended before its first answer released nothing, whatever it had planned. One that was killed may have released all of
+// it in the second before: its last rows are lost, but not that it had come so far.
 LabelRun::Released ReleasedOf(const RunRecord& record, const LabelRun& run, absl::Span<const EventRow> events,
                               const StepDecisions& decisions) {
   const bool has_ended = !record.finished_at.empty() && record.status != "running";
-  if (decisions.released || (decisions.learned && !run.releases.empty()) || run.unproved_answers > 0 ||
-      HasEvent(events, kFirstSliceSent)) {
+  const bool has_learned = decisions.learned && (!run.releases.empty() || run.exact_answers);
+  if (decisions.released || has_learned || run.unproved_answers > 0 || HasEvent(events, kFirstSliceSent)) {
     return LabelRun::Released::kSomething;
   }
   return decisions.any || has_ended || !HasEvent(events, kReleasesFollow) ? LabelRun::Released::kNothing
@@ -218,6 +221,8 @@ LabelRun LabelRunOf(const RunRecord& record, std::vector<LabelReleaseRow> releas
   for (const EventRow& event : events) {
     if (event.kind == kLostByAccount) {
       run.lost.push_back(event.detail);
+    } else if (event.kind == "disclosure") {
+      run.exact_answers = absl::StrContains(event.detail, v1::DisclosureLevel_Name(v1::ORACLE));
     } else if (event.kind == kReleasesFollow) {
       run.released_at = run.released_at.empty() ? event.at : std::min(run.released_at, event.at);
       run.counted_at = std::max(run.counted_at, event.at);
@@ -269,7 +274,7 @@ AllRunsBound BoundOfAllRuns(absl::Span<const LabelRun> runs) {
       continue;
     }
     const bool is_proved = (!run.releases.empty() || run.counted.has_value() || IsBoundProved(run.run.protection)) &&
-                           run.unproved_answers == 0;
+                           run.unproved_answers == 0 && !run.exact_answers;
     if (!is_proved && bound.not_proved.empty()) {
       bound.not_proved = NameOf(run);
     }

@@ -22,7 +22,8 @@ struct LabelRun {
   std::vector<LabelReleaseRow> releases = {};  // Noise on its labels; empty: the method adds none to them.
   std::optional<AllRunsRow> counted = {};      // By its privacy account.
   std::optional<double> sum_kl = {};           // Of all its releases of one example; nullopt: nothing bounds it.
-  int64_t unproved_answers = 0;                // CountUnprovedAnswers: nothing bounds what they reveal.
+  int64_t unproved_answers = 0;                // CountUnprovedAnswers: nothing bounds what they reveal,
+  bool exact_answers = false;                  // nor those of disclosure ORACLE to scores.
   Released released = Released::kSomething;    // kUnknown: killed after it might, before a step was recorded.
   std::vector<std::string> lost = {};          // Others that its account counted and did not know of any more.
   // When its account counted its releases, and when it said `counted`: later where an interrupted run goes on. RFC

@@ -200,6 +200,15 @@ TEST(AllRunsTest, ARunWithoutABoundLeavesOpenWhatIsKnown) {
   EXPECT_EQ(bound.doubt, "nothing bounds what run first (none) released of the same labels");
 }
 
+// A frozen run sends no gradient, but tells under ORACLE which scores are right.
+TEST(AllRunsTest, NothingBoundsWhatExactAnswersTell) {
+  LabelRun oracle = Marvell(0.3);
+  oracle.exact_answers = true;
+  const std::vector<LabelRun> runs = {oracle, Gaussian("a", 10, 0.5, 0.25)};
+  EXPECT_EQ(BoundOfAllRuns(runs).possible, 1);
+  EXPECT_THAT(BoundOfAllRuns(runs).not_proved, HasSubstr("(marvell)"));
+}
+
 TEST(AllRunsTest, RunsThatReleasedNothingDoNotCount) {
   LabelRun frozen = Gaussian("a", 10, 0.5, 0.25);
   frozen.released = LabelRun::Released::kNothing;
@@ -274,6 +283,10 @@ TEST(AllRunsTest, TellsWhatARunReleasedByItsLedger) {
   EXPECT_EQ(released("", {}, {follows}, {step(v1::FREEZE_BOTTOM)}), Released::kNothing);
   EXPECT_EQ(released("now", noise, {follows}, {step(v1::FREEZE_BOTTOM)}), Released::kSomething);  // A head has learned.
   EXPECT_EQ(released("now", noise, {follows}, {step(v1::HALT)}), Released::kNothing);
+  const EventRow oracle = {"", "disclosure", "attack module reads: ORACLE"},
+                 none = {"", "disclosure", "LABEL_SIDE_ONLY"};
+  EXPECT_EQ(released("now", {}, {oracle, follows}, {step(v1::FREEZE_BOTTOM)}), Released::kSomething);
+  EXPECT_EQ(released("now", {}, {none, follows}, {step(v1::FREEZE_BOTTOM)}), Released::kNothing);
   StepSummaryRow removed;
   removed.gate = v1::RELEASE;
   EXPECT_FALSE(DecisionsOf({}, {removed}).any);  // No protection was recorded with them.
