@@ -232,6 +232,10 @@ LabelRun LabelRunOf(const RunRecord& record, std::vector<LabelReleaseRow> releas
   return run;
 }
 
+int64_t StartsIn(absl::Span<const EventRow> events) {
+  return absl::c_count_if(events, [](const EventRow& event) { return event.kind == kReleasesFollow; });
+}
+
 double SumKlOfGaussianAuc(double auc_bound) {
   const double quantile = NormalQuantile(std::min(auc_bound, 1.0));
   return 2 * quantile * quantile;

@@ -49,6 +49,9 @@ StepDecisions DecisionsOf(absl::Span<const ProtectionRow> steps, absl::Span<cons
 LabelRun LabelRunOf(const RunRecord& record, std::vector<LabelReleaseRow> releases, std::optional<AllRunsRow> counted,
                     absl::Span<const EventRow> events, const StepDecisions& decisions);
 
+// How often the run began or went on: each time its account knew of that before its ledger.
+int64_t StartsIn(absl::Span<const EventRow> events);
+
 // Whether two runs are about the same labels. Those of one table are. Of two tables nobody knows whether the same
 // examples are in both, but where one account has counted both, example by example.
 enum class SameLabels { kNo, kUnknown, kYes };

@@ -131,6 +131,11 @@ absl::Status LedgerDatabase::GoBackTo(const v1::LedgerPosition& position, const 
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement change, connection_->Prepare(sql));
     SPLITVEIL_RETURN_IF_ERROR(change.Run(run.run_id));
   }
+  // From now on it has promised this, too.
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement limit,
+                             connection_->Prepare("UPDATE run SET max_lifetime_auc_bound = "
+                                                  "min(max_lifetime_auc_bound, ?2) WHERE run_id = ?1"));
+  SPLITVEIL_RETURN_IF_ERROR(limit.Run(run.run_id, run.max_lifetime_auc_bound));
   return connection_->Execute("COMMIT");
 }
 

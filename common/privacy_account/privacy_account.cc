@@ -6,6 +6,8 @@
 #include <set>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -20,6 +22,7 @@
 namespace splitveil {
 namespace {
 
+constexpr char kGoesOn[] = " goes on, ";
 constexpr size_t kMaxLabelSet = 1000;
 constexpr absl::string_view kPurpose = "splitveil label set v1";
 // Examples of one transaction. A transaction of its own makes each take six times as long; one for all of tens of
@@ -227,12 +230,22 @@ absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, ab
   }));
 }
 
-absl::StatusOr<double> PrivacyAccount::Remember(absl::string_view run_id, double most_exposed) const {
+std::string PrivacyAccount::NameOfStart(absl::string_view run_id, int64_t continuation) {
+  return continuation == 0 ? std::string(run_id) : absl::StrCat(run_id, kGoesOn, continuation);
+}
+
+int64_t PrivacyAccount::StartsOf(absl::string_view run_id) const {
+  const std::string of_continuations = absl::StrCat(run_id, kGoesOn);
+  return absl::c_count_if(
+      starts_, [&](const std::string& start) { return start == run_id || absl::StartsWith(start, of_continuations); });
+}
+
+absl::StatusOr<double> PrivacyAccount::Remember(absl::string_view start, double most_exposed) const {
   const auto write = [&](SqliteDatabase& database) -> absl::Status {
     SPLITVEIL_RETURN_IF_ERROR(CheckSame(database));
-    // OR IGNORE: a run that continues is counted again.
+    // OR IGNORE: the same start may be counted again, where it failed before.
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement insert, database.Prepare("INSERT OR IGNORE INTO run VALUES (?1)"));
-    SPLITVEIL_RETURN_IF_ERROR(insert.Run(run_id));
+    SPLITVEIL_RETURN_IF_ERROR(insert.Run(start));
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement update,
                                database.Prepare("UPDATE label_set SET most_exposed = max(most_exposed, ?2) "
                                                 "WHERE name = ?1"));
@@ -361,7 +374,7 @@ absl::Status PrivacyAccount::CheckSame(SqliteDatabase& database) const {
   SPLITVEIL_ASSIGN_OR_RETURN(const SecretKey key, ReadNoiseKey(database));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::set<std::string> runs, ReadRuns(database));
   return key.bytes() != key_.bytes() ? another
-         : std::includes(runs.begin(), runs.end(), runs_.begin(), runs_.end())
+         : std::includes(runs.begin(), runs.end(), starts_.begin(), starts_.end())
              ? absl::OkStatus()
              : absl::InternalError(absl::StrCat(
                    kExpected, "found an older copy of it in its place: restore the latest. Nothing has been released"));

@@ -149,19 +149,19 @@ absl::StatusOr<std::vector<std::string>> LostRuns(const std::string& ledger_path
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<RunRecord> records, ledger->Runs());
   for (const RunRecord& record : records) {
     const RunRow& of = record.run;
-    if (of.account != account.id() || account.runs().count(of.run_id) > 0) {
+    if (of.account != account.id()) {
       continue;
     }
-    // On the disk before the run released anything, and after the account knew of it.
+    // Each time on the disk before the run released anything, and after the account knew that it begins or goes on.
     SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger->Events(of.run_id));
-    if (!HasEvent(events, kReleasesFollow)) {
+    if (account.StartsOf(of.run_id) >= StartsIn(events)) {
       continue;
     }
     const bool may_differ = of.label_set == run.label_set && of.data_sha256 != run.data_sha256;
     SPLITVEIL_ASSIGN_OR_RETURN(const bool accepted, new_account ? true : WasAccepted(*ledger, records, of.run_id));
     if (may_differ || !accepted) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "path: this account does not know of run ", of.run_id, ", which it has counted by ", ledger_path,
+          "path: this account does not know all of run ", of.run_id, ", which it has counted by ", ledger_path,
           ", so it is an older copy: put the latest in its place; or, if that is lost, set new_account: true",
           may_differ ? " and another label_set, since this table may have other labels than that run's" : "",
           ", and the runs that this copy does not know of are added up from that ledger alone"));

@@ -150,7 +150,7 @@ absl::Status RunRecords::CheckMayStartNew(const std::string& resumed_from) const
 absl::Status RunRecords::Begin(RunRow row) {
   run_id_ = row.run_id;
   // Checked before anything on the disk changes: a run that must not continue leaves its checkpoints as they were.
-  SPLITVEIL_RETURN_IF_ERROR(KeepReleases());
+  SPLITVEIL_RETURN_IF_ERROR(KeepReleases(row.protection));
   // Later checkpoints of the interrupted run are removed first: it must not be resumed from a future that is not
   // repeated.
   SPLITVEIL_RETURN_IF_ERROR(continues_ ? checkpoints_.GoBackTo(*checkpoint_) : absl::OkStatus());
@@ -165,11 +165,12 @@ absl::Status RunRecords::Begin(RunRow row) {
   return absl::OkStatus();
 }
 
-absl::Status RunRecords::KeepReleases() {
+absl::Status RunRecords::KeepReleases(const std::string& protection) {
   if (!writes_checkpoints()) {
     return absl::OkStatus();
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const v1::LabelReleases releases, LabelReleasesOf(*run_));
+  SPLITVEIL_ASSIGN_OR_RETURN(v1::LabelReleases releases, LabelReleasesOf(*run_));
+  releases.set_protection(protection);
   if (continues_) {
     SPLITVEIL_RETURN_IF_ERROR(CheckSameReleases(checkpoint_->header().label_releases(), releases));
   }
@@ -363,7 +364,7 @@ absl::Status CheckSameReleases(const v1::LabelReleases& begun, const v1::LabelRe
     std::string begun, now;
   };
   // Compared as text, so that the error shows exactly what differs.
-  const std::array<Field, 5> fields = {{
+  const std::array<Field, 6> fields = {{
       {"protection.gaussian_label_dp", NoiseText(begun), NoiseText(now)},
       {"privacy_account.label_set", LabelSetText(begun), LabelSetText(now)},
       {"protection.gaussian_label_dp.likelihood_correction", FlagText(begun.likelihood_correction()),
@@ -371,6 +372,7 @@ absl::Status CheckSameReleases(const v1::LabelReleases& begun, const v1::LabelRe
       {"protection.gaussian_label_dp.release_head_predicts", FlagText(begun.release_head_predicts()),
        FlagText(now.release_head_predicts())},
       {"protection.label_dp.epsilon", absl::StrCat(begun.flip_epsilon()), absl::StrCat(now.flip_epsilon())},
+      {"protection", begun.protection(), now.protection()},
   }};
   for (const Field& field : fields) {
     if (field.begun != field.now) {

@@ -116,7 +116,7 @@ class RunRecords {
   absl::Status CheckMayStartNew(const std::string& resumed_from) const;
   // Writes into every checkpoint what is released of the labels; of a run that is continued, checks that it is as it
   // was.
-  absl::Status KeepReleases();
+  absl::Status KeepReleases(const std::string& protection);
   absl::Status BeginLedger(RunRow row);
   absl::Status BeginJournal();
 

@@ -121,7 +121,7 @@ absl::Status CheckInitialIsCounted(const v1::LabelPartyConfig& config, const Tas
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PrivacyAccount> account,
                              PrivacyAccount::OpenToRead(AccountOptions(config.privacy_account(), task)));
   const bool is_counted = account != nullptr && account->id() == released.privacy_account &&
-                          account->runs().count(initial.run_id()) > 0 &&
+                          account->StartsOf(initial.run_id()) > 0 &&
                           initial.label_releases().label_set() == config.privacy_account().label_set();
   return is_counted ? absl::OkStatus()
                     : absl::InvalidArgumentError(absl::StrCat(

@@ -90,7 +90,8 @@ absl::Status CountTargets(const TrainingInputs& inputs, const TrainingData& data
   }
   const NoisedExamples noised = ExamplesAt(data, data.schedule.positions());
   inputs.data->ReleaseMemory();  // Of the ids.
-  return data.targets->Count(inputs.run_id, noised.rows, noised.labels);
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t before, inputs.ledger->CountEventsOfRun(kReleasesFollow));
+  return data.targets->Count(PrivacyAccount::NameOfStart(inputs.run_id, before), noised.rows, noised.labels);
 }
 
 // Has a head that predicts from noised labels alone begin with what these say of all examples together. From 0, its

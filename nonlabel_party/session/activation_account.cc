@@ -14,6 +14,7 @@
 
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/crypto/sha256.h"
+#include "common/figures/all_runs.h"
 #include "common/ledger/ledger_reader.h"
 #include "common/process/exit_code.h"
 #include "common/status/status_context.h"
@@ -69,13 +70,13 @@ absl::Status CheckNotOlder(const PrivacyAccount& account, const std::string& led
   for (const RunRecord& record : records) {
     const std::string& run_id = record.run.run_id;
     SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<AllRunsRow> counted, ledger->AllRuns(run_id));
-    if (!counted.has_value() || counted->account != account.id() || account.runs().count(run_id) > 0) {
+    if (!counted.has_value() || counted->account != account.id()) {
       continue;
     }
     SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger->Events(run_id));
-    if (HasEvent(events, kReleasesFollow)) {
+    if (account.StartsOf(run_id) < StartsIn(events)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "path: this account does not know of run ", run_id, ", which it has counted by ", ledger_path,
+          "path: this account does not know all of run ", run_id, ", which it has counted by ", ledger_path,
           ", so it is an older copy: put the latest in its place; or, if that is lost, set another path: the new "
           "account knows of nothing that was sent before, and splitveil audit adds up both"));
     }
@@ -87,8 +88,8 @@ absl::Status CheckNotOlder(const PrivacyAccount& account, const std::string& led
 // already was noted in a later state of the journal: what was sent since would be sent again with other noise.
 absl::Status RememberContinuation(const PrivacyAccount& account, const ActivationAccount::Run& run,
                                   ReleaseJournal& journal) {
-  const std::string name = absl::StrCat(run.run_id, " goes on, ", journal.continuations());
-  if (account.runs().count(name) > 0) {
+  const std::string name = PrivacyAccount::NameOfStart(run.run_id, journal.continuations());
+  if (account.starts().count(name) > 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         ReleaseJournal::PathOf(run.checkpoint_path, run.run_id),
         ": an older copy of what this run has sent: the privacy account remembers that it went on since. Restore the "

@@ -133,7 +133,7 @@ TEST_F(CheckTest, RefusesAnOlderCopyOfThePrivacyAccount) {
   }
   const ChildResult result = Check("label_party");
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.err, AllOf(HasSubstr("privacy_account: path: this account does not know of run run-1"),
+  EXPECT_THAT(result.err, AllOf(HasSubstr("privacy_account: path: this account does not know all of run run-1"),
                                 HasSubstr("so it is an older copy")));
 }
 

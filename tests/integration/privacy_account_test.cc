@@ -165,6 +165,27 @@ class OlderCopyTest : public PrivacyAccountRunTest {
   const std::string account_ = run_.label_config.privacy_account().path(), copy_ = run_.files.File("copy");
 };
 
+// The copy was made while the run was interrupted: it has its name, but not what other runs released before it went on.
+TEST_F(OlderCopyTest, IsRefusedWhereARunThatItKnowsHasGoneOnSince) {
+  label_.reset();
+  const std::string table = LedgerValue(path_, "SELECT max(data_sha256) FROM run");
+  EXPECT_THAT(*Lost("small", table, false), ::testing::IsEmpty());
+  RunRow row;
+  row.run_id = LedgerValue(path_, "SELECT run_id FROM run ORDER BY rowid LIMIT 1");
+  {
+    const std::unique_ptr<Ledger> ledger = *Ledger::Continue(path_, row, v1::LedgerPosition());
+    ASSERT_TRUE(ledger->RecordEvent(kReleasesFollow, "234 examples").ok());
+    ASSERT_TRUE(ledger->Commit().ok());
+  }
+  EXPECT_THAT(std::string(Lost("small", table, false).status().message()),
+              ::testing::HasSubstr("does not know all of run " + row.run_id));
+  PrivacyAccountOptions options;
+  options.path = account_;
+  options.label_set = "small";
+  ASSERT_TRUE((*PrivacyAccount::Open(options))->Remember(PrivacyAccount::NameOfStart(row.run_id, 1), 0).ok());
+  EXPECT_THAT(*Lost("small", table, false), ::testing::IsEmpty());
+}
+
 TEST_F(OlderCopyTest, IsRefusedUnlessTheOperatorSaysSo) {
   const std::string table = LedgerValue(path_, "SELECT max(data_sha256) FROM run");
   EXPECT_THAT(*Lost("small", table, false), ::testing::IsEmpty());

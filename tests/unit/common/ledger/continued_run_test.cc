@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "common/ledger/ledger.h"
 #include "common/storage/sqlite_database.h"
@@ -78,6 +79,17 @@ TEST_F(ContinuedRunTest, RowsBeyondTheCheckpointAreRecordedAgain) {
   RecordEpoch(1, *ledger);
   ASSERT_TRUE(ledger->Finish("completed").ok());
   EXPECT_EQ(Rows(), expected);
+}
+
+TEST_F(ContinuedRunTest, TheLeastLimitThatItEverHadHolds) {
+  RunRow run = Run("run-1");
+  run.max_lifetime_auc_bound = 0.7;
+  ASSERT_TRUE((*Ledger::Create(path_, run))->Finish("failed").ok());
+  for (const auto& [limit, expected] : {std::pair(0.65, "0.65"), std::pair(0.8, "0.65"), std::pair(1.0, "0.65")}) {
+    run.max_lifetime_auc_bound = limit;
+    ASSERT_TRUE((*Ledger::Continue(path_, run, v1::LedgerPosition()))->Finish("failed").ok());
+    EXPECT_EQ(Sql("SELECT max_lifetime_auc_bound FROM run"), expected);
+  }
 }
 
 // To read first and then begin to write fails at once where another has written in between.

@@ -15,6 +15,7 @@
 namespace splitveil::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class InterruptedRunTest : public LabelSessionLifeTest {
@@ -278,6 +279,18 @@ TEST_F(InterruptedRunTest, GoesOnWithTheFlipsThatItBeganWithAlone) {
   EXPECT_FALSE(session_->Open(OpenRequest()).ok());
   EXPECT_THAT(std::string(session_->WaitUntilEnded([] { return false; }).message()),
               HasSubstr("protection.label_dp.epsilon: the interrupted run began with 1, and now it is 3"));
+}
+
+// Where none of them has noise on labels, what differs is the protection's name.
+TEST_F(InterruptedRunTest, GoesOnUnderTheProtectionThatItBeganWithAlone) {
+  run_.label_config.mutable_protection()->mutable_marvell()->set_sum_kl(0.1);
+  BreakOff(1);
+  unfinished_ = {run_id_ + "/0"};
+  run_.label_config.mutable_protection()->mutable_none();
+  Create();
+  EXPECT_FALSE(session_->Open(OpenRequest()).ok());
+  EXPECT_THAT(std::string(session_->WaitUntilEnded([] { return false; }).message()),
+              AllOf(HasSubstr("protection: the interrupted run began with marvell("), HasSubstr("now it is none")));
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ TEST_F(ActivationAccountTest, AnOlderCopyIsRefusedWhereTheLedgerNamesARunThatItD
   for (const char* run_id : {"third", "second"}) {
     const absl::Status status = begin(run_id);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("does not know of run second"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("does not know all of run second"));
     EXPECT_EQ(*ReadFile(path_), before);
   }
   config_.mutable_privacy_account()->set_path(folder_.File("another.db"));  // The remedy.
