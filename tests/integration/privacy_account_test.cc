@@ -171,7 +171,7 @@ TEST_F(OlderCopyTest, IsRefusedWhereARunThatItKnowsHasGoneOnSince) {
   const std::string table = LedgerValue(path_, "SELECT max(data_sha256) FROM run");
   EXPECT_THAT(*Lost("small", table, false), ::testing::IsEmpty());
   RunRow row;
-  row.run_id = LedgerValue(path_, "SELECT run_id FROM run ORDER BY rowid LIMIT 1");
+  row.run_id = LedgerValue(path_, "SELECT run_id FROM run ORDER BY started_at LIMIT 1");
   {
     const std::unique_ptr<Ledger> ledger = *Ledger::Continue(path_, row, v1::LedgerPosition());
     ASSERT_TRUE(ledger->RecordEvent(kReleasesFollow, "234 examples").ok());

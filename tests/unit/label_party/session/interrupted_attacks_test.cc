@@ -204,13 +204,13 @@ TEST_F(InterruptedAttacksTest, AHaltIsNotAskedForOtherActivations) {
   EXPECT_THAT(TrainOne(0, 0, -1), StartsWith("refused: activations"));
 }
 
-// Whatever the cause: another machine, another noise key, or as here another protection.
+// Whatever the cause: another machine, another noise key, or as here another clipping.
 TEST_F(InterruptedAttacksTest, AStepThatWasAnsweredGetsNoOtherBytes) {
   run_.label_config.mutable_protection()->mutable_iso()->set_t(1);
   Start();
   const std::string run = run_id_;
   TrainOne(0, 0);
-  run_.label_config.mutable_protection()->mutable_iso()->set_t(2);
+  run_.label_config.set_clip_cut_gradients(1e-6);
   ASSERT_TRUE(GoOnFrom(run + "/0").ok());
   EXPECT_EQ(TrainOne(0, 0), "refused: the label party failed; its own log says why");
   const absl::Status outcome = session_->WaitUntilEnded([] { return false; });
