@@ -1,6 +1,5 @@
 #include "label_party/serving/open_inference.h"
 
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "absl/strings/string_view.h"
 
 #include "common/ledger/ledger.h"
+#include "common/monitoring/version_metrics.h"
 #include "common/process/runtime.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
@@ -213,34 +213,20 @@ absl::Status OpenInference::CountUnproved(const ServedVersion& version, const st
   return absl::UnavailableError("the answers could not be counted: try again later");
 }
 
-ModelDrifts OpenInference::Drifts() const {
-  ModelDrifts drifts;
-  // Ascending: where two versions of a model cannot share a watch, the latest one's is shown.
-  for (const int64_t number : versions_->Numbers()) {
-    if (const std::shared_ptr<ServedVersion> version = versions_->Find(number); version != nullptr) {
-      drifts[version->checkpoint()] = version->drift().Days(DriftWatch::Today());
-    }
-  }
-  return drifts;
-}
-
 absl::StatusOr<std::string> OpenInference::Drift(const Callers::Caller& caller) const {
   return caller.outside ? absl::PermissionDeniedError("drift is shown to the label party's own callers")
-                        : absl::StatusOr<std::string>(DriftTable(Drifts()));
+                        : absl::StatusOr<std::string>(DriftTable(FiguresOf(*versions_)));
 }
 
 absl::StatusOr<std::string> OpenInference::Metrics(const Callers::Caller& caller) const {
   // How often the others ask is no outside caller's business.
-  if (caller.outside) {
-    return absl::PermissionDeniedError("metrics are for the label party's own callers");
-  }
-  std::map<int64_t, int64_t> stored_seconds;
-  for (const int64_t number : versions_->Numbers()) {
-    if (const std::shared_ptr<ServedVersion> version = versions_->Find(number); version != nullptr) {
-      stored_seconds[number] = version->stored_seconds();
-    }
-  }
-  return metrics_->Text(stored_seconds, Drifts()) + (options_.live == nullptr ? "" : options_.live->Text());
+  return caller.outside ? absl::PermissionDeniedError("metrics are for the label party's own callers")
+                        : absl::StatusOr<std::string>(AllMetrics());
+}
+
+std::string OpenInference::AllMetrics() const {
+  return absl::StrCat(metrics_->Text(), VersionMetrics(FiguresOf(*versions_)),
+                      options_.live == nullptr ? "" : options_.live->Text());
 }
 
 }  // namespace splitveil

@@ -67,6 +67,8 @@ class OpenInference {
   // Figures for Prometheus, and drift as a table. Errors: PermissionDenied for an outside caller.
   absl::StatusOr<std::string> Metrics(const Callers::Caller& caller) const;
   absl::StatusOr<std::string> Drift(const Callers::Caller& caller) const;
+  // The same figures, for this party's own page.
+  std::string AllMetrics() const;
 
   // New requests are refused from now on; those under way go on.
   void StopAnswering() { stopping_ = true; }
@@ -76,8 +78,6 @@ class OpenInference {
   absl::StatusOr<std::shared_ptr<ServedVersion>> FindVersion(const std::string& name, const std::string& version) const;
   absl::StatusOr<inference::ModelInferResponse> Infer(const inference::ModelInferRequest& request,
                                                       Callers::Caller& caller, SteadyTime deadline, int64_t& version);
-
-  ModelDrifts Drifts() const;
 
   // Once `rows` answers are there, and before they are sent. Errors: ResourceExhausted; Unavailable where they cannot
   // be counted.

@@ -47,8 +47,13 @@ absl::StatusOr<std::shared_ptr<LiveVersion>> LiveVersion::Open(const Training& t
   SPLITVEIL_RETURN_IF_ERROR(plan.UseData(*data, training.agreement));
   SPLITVEIL_ASSIGN_OR_RETURN(std::vector<uint32_t> rows, RowsNow(stored, *data));
   data->ReleaseMemory();  // Of the ids.
-  std::shared_ptr<LiveVersion> version(new LiveVersion(stored.header, data, std::move(rows)));
-  SPLITVEIL_RETURN_IF_ERROR(version->MakeModel(training, *plan.initial.front()));
+  const Checkpoint& checkpoint = *plan.initial.front();
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      std::shared_ptr<DriftWatch> drift,
+      DriftWatch::Create(*data, AsBytes(data->digest()) == checkpoint.header().dataset_sha256()));
+  drift = training.drifts == nullptr ? drift : training.drifts->Shared(std::move(drift));
+  std::shared_ptr<LiveVersion> version(new LiveVersion(stored, data, std::move(rows), std::move(drift)));
+  SPLITVEIL_RETURN_IF_ERROR(version->MakeModel(training, checkpoint));
   return version;
 }
 
@@ -104,8 +109,11 @@ absl::StatusOr<LiveVersion::Answer> LiveVersion::Activate(absl::Span<const uint3
     return answer;
   }
   const FeatureBatch features = data_->Gather(rows);
-  const absl::MutexLock lock(&mutex_);
-  SPLITVEIL_ASSIGN_OR_RETURN(answer.activations, protected_model_->Predict(features));
+  {
+    const absl::MutexLock lock(&mutex_);
+    SPLITVEIL_ASSIGN_OR_RETURN(answer.activations, protected_model_->Predict(features));
+  }
+  drift_->Count(features, /*scores=*/{}, DriftWatch::Today());
   return answer;
 }
 

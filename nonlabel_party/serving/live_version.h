@@ -18,6 +18,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/version_watch.h"
 #include "common/dataset/dataset.h"
+#include "common/dataset/drift_watch.h"
 #include "common/matrix/matrix.h"
 #include "nonlabel_party/bottom/bottom_model.h"
 #include "nonlabel_party/protection/protected_bottom_model.h"
@@ -40,6 +41,7 @@ class LiveVersion {
   struct Training {
     v1::RunAgreement agreement;
     v1::NonLabelPartyConfig config;
+    std::shared_ptr<DriftWatches> drifts;  // Of this server. Null: each version has its own.
   };
   // Version `number` of `folder`. Errors: those of OpenVersion; InvalidArgument where its parts, or the data, do not
   // fit the training.
@@ -48,6 +50,11 @@ class LiveVersion {
 
   const v1::VersionHeader& header() const { return header_; }
   int64_t rows() const { return static_cast<int64_t>(rows_.size()); }
+  int64_t stored_seconds() const { return stored_seconds_; }  // When, since 1970.
+  // Name of the model's checkpoint: "RUN_ID/EPOCHS".
+  const std::string& checkpoint() const { return header_.checkpoint(); }
+  // Of the rows that were asked for, as this party's data had them.
+  const DriftWatch& drift() const { return *drift_; }
 
   struct Answer {
     Matrix activations;             // [positions that are not missing, cut_width], as they are sent.
@@ -59,15 +66,22 @@ class LiveVersion {
  private:
   static constexpr uint32_t kMissing = std::numeric_limits<uint32_t>::max();
 
-  LiveVersion(v1::VersionHeader header, std::shared_ptr<const Dataset> data, std::vector<uint32_t> rows)
-      : header_(std::move(header)), data_(std::move(data)), rows_(std::move(rows)) {}
+  LiveVersion(const StoredVersion& stored, std::shared_ptr<const Dataset> data, std::vector<uint32_t> rows,
+              std::shared_ptr<DriftWatch> drift)
+      : header_(stored.header),
+        stored_seconds_(stored.stored_seconds),
+        data_(std::move(data)),
+        rows_(std::move(rows)),
+        drift_(std::move(drift)) {}
   // `data`'s row of each shared example; kMissing: none. Errors: InvalidArgument for an id that is there twice.
   static absl::StatusOr<std::vector<uint32_t>> RowsNow(const StoredVersion& stored, const Dataset& data);
   absl::Status MakeModel(const Training& training, const Checkpoint& checkpoint);
 
   const v1::VersionHeader header_;
+  const int64_t stored_seconds_;
   const std::shared_ptr<const Dataset> data_;
   const std::vector<uint32_t> rows_;
+  const std::shared_ptr<DriftWatch> drift_;
   absl::Mutex mutex_;
   std::unique_ptr<BottomModel> model_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<ProtectedBottomModel> protected_model_ ABSL_GUARDED_BY(mutex_);  // Of that.

@@ -11,6 +11,7 @@
 #include "common/config/text_config.h"
 #include "common/model/torch_settings.h"
 #include "common/monitoring/monitoring_server.h"
+#include "common/monitoring/version_metrics.h"
 #include "common/operations/party_program.h"
 #include "common/process/runtime.h"
 #include "common/status/status_context.h"
@@ -50,6 +51,7 @@ absl::StatusOr<LivePlan> PlanLiveServing(const std::string& config_path) {
   if (!plan.config.data_path().empty()) {
     party.mutable_dataset()->set_path(plan.config.data_path());
   }
+  plan.training.drifts = std::make_shared<DriftWatches>();
   // The page of the training is another process's.
   party.clear_monitoring();
   if (plan.config.has_monitoring()) {
@@ -99,8 +101,10 @@ absl::Status ServeLive(const std::string& config_path) {
   status.Update([](v1::GetStatusResponse& message) { message.set_phase("serving"); });
   std::unique_ptr<MonitoringServer> monitoring;
   if (plan.monitoring.has_value()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(monitoring, MonitoringServer::Start(*plan.monitoring, &status, /*actions=*/{},
-                                                                   [&metrics] { return metrics.Text(); }));
+    SPLITVEIL_ASSIGN_OR_RETURN(monitoring,
+                               MonitoringServer::Start(*plan.monitoring, &status, /*actions=*/{}, [&metrics, &versions] {
+                                 return metrics.Text() + VersionMetrics(FiguresOf(versions));
+                               }));
   }
   SPLITVEIL_ASSIGN_OR_RETURN(
       const RunningServer running,

@@ -1,14 +1,12 @@
 // What `label_party serve` says of how the rows that are asked for differ from those of the training.
 #include <cmath>
-#include <fstream>
 #include <gmock/gmock.h>
 #include <numeric>
 #include <optional>
 
 #include "common/dataset/dataset.h"
-#include "common/schedule/train_test_split.h"
+#include "tests/integration/serve/noon_clock.h"
 #include "tests/integration/serve/serve_fixture.h"
-#include "tests/testing/process/environment.h"
 
 namespace splitveil::testing {
 namespace {
@@ -20,15 +18,8 @@ class DriftTest : public ServeTest {
  protected:
   DriftTest() : ServeTest(3000) {}
 
-  // By a clock at noon, so that no day ends in the middle of a test.
   void StartServingAtNoon() {
-    constexpr int64_t kDay = 86400;
-    const std::string clock = run.files.File("clock");
-    std::ofstream(clock) << "set";
-    const Environment preload("LD_PRELOAD", JUMPING_WALL_CLOCK);
-    const Environment file("SPLITVEIL_TEST_CLOCK_FILE", clock);
-    const Environment seconds("SPLITVEIL_TEST_CLOCK_SECONDS",
-                              absl::StrCat(kDay / 2 - absl::ToUnixSeconds(absl::Now()) % kDay));
+    const NoonClock noon(run.files.File("clock"));
     StartServing();
   }
 
@@ -49,18 +40,6 @@ class DriftTest : public ServeTest {
   }
   std::optional<double> Scores() const { return Metric("splitveil_score_drift_psi{day=\"today\""); }
 
-  // Ids of shared rows that the model was trained on.
-  std::vector<std::string> TrainedOn(const Dataset& data) const {
-    const SplitRule rule(data.preprocessing());
-    std::vector<std::string> ids;
-    for (uint32_t row = 0; row < data.rows(); ++row) {
-      const std::string id(data.ids()[row]);
-      if (rule.PartOf(data, row) == SplitPart::kTraining && predicted.count(id) > 0) {
-        ids.push_back(id);
-      }
-    }
-    return ids;
-  }
   void Ask(const std::vector<std::string>& ids) const {
     inference::ModelInferResponse response;
     const grpc::Status status = Infer(Request(ids), &response);

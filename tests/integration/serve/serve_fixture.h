@@ -22,7 +22,9 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
+#include "common/dataset/dataset.h"
 #include "common/process/steady_time.h"
+#include "common/schedule/train_test_split.h"
 #include "tests/testing/process/child_process.h"
 #include "tests/testing/process/running_program.h"
 #include "tests/testing/two_party_run.h"
@@ -167,6 +169,19 @@ class ServeTest : public ::testing::Test {
     std::vector<std::string> ids;
     for (const auto& each : predicted) {
       ids.push_back(each.first);
+    }
+    return ids;
+  }
+
+  // Ids of shared rows that the model was trained on.
+  std::vector<std::string> TrainedOn(const Dataset& data) const {
+    const SplitRule rule(data.preprocessing());
+    std::vector<std::string> ids;
+    for (uint32_t row = 0; row < data.rows(); ++row) {
+      const std::string id(data.ids()[row]);
+      if (rule.PartOf(data, row) == SplitPart::kTraining && predicted.count(id) > 0) {
+        ids.push_back(id);
+      }
     }
     return ids;
   }
