@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <prometheus/counter.h>
+#include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <string>
@@ -15,7 +16,8 @@ namespace splitveil {
 // Counts and times, of both parties alike; never a position. Thread-safe.
 class LiveMetrics {
  public:
-  LiveMetrics();
+  // `fallback`: what answers while the other party does not, as configured; empty: of the other party itself.
+  explicit LiveMetrics(const std::string& fallback = "");
 
   // One request for `rows` examples, by how it ended: "OK", "UNAVAILABLE".
   void Count(absl::StatusCode code, int64_t rows, double seconds);
@@ -26,6 +28,7 @@ class LiveMetrics {
   prometheus::Family<prometheus::Counter>& requests_;
   prometheus::Counter& rows_;
   prometheus::Histogram& seconds_;
+  prometheus::Gauge* falls_back_ = nullptr;  // Of the registry. Null: there is none.
 };
 
 }  // namespace splitveil

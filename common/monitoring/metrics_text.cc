@@ -59,13 +59,20 @@ class Metrics {
   std::vector<MetricFamily> families_;
 };
 
-void AddProgress(const v1::GetStatusResponse& status, Metrics& metrics) {
+void AddProcess(const v1::GetStatusResponse& status, Metrics& metrics) {
   metrics.Gauge("build_info", "Whose process this is, and its version.", 1,
                 {{"role", status.role()}, {"version", status.version()}});
   metrics.Gauge("phase", "1 for what the run does now.", 1, {{"phase", status.phase()}});
   if (!status.run_id().empty()) {
     metrics.Gauge("run_info", "The run's name.", 1, {{"run_id", status.run_id()}});
   }
+  for (const v1::CertificateEnd& end : status.certificates()) {
+    metrics.Gauge("certificate_not_after_seconds", "When it ends, in seconds since 1970.", end.not_after(),
+                  {{"certificate", end.certificate()}});
+  }
+}
+
+void AddProgress(const v1::GetStatusResponse& status, Metrics& metrics) {
   if (!status.ended().empty()) {
     metrics.Gauge("run_ended", "1 once the run has ended, with how.", 1, {{"status", status.ended()}});
   }
@@ -96,10 +103,6 @@ void AddProgress(const v1::GetStatusResponse& status, Metrics& metrics) {
   metrics.Counter("received_bytes_total", "Payload of training messages received.", status.bytes_received());
   metrics.GaugeIfSet("steps_per_second", "Over the latest half a minute of training.", status.steps_per_second());
   metrics.GaugeIfSet("remaining_seconds", "Of training, at that rate.", status.seconds_left());
-  for (const v1::CertificateEnd& end : status.certificates()) {
-    metrics.Gauge("certificate_not_after_seconds", "When it ends, in seconds since 1970.", end.not_after(),
-                  {{"certificate", end.certificate()}});
-  }
   metrics.Counter("interruptions_total", "Connections to the peer that were lost in this run, the first 100.",
                   status.interruptions());
 }
@@ -162,6 +165,10 @@ void AddLabelParty(const v1::GetStatusResponse& status, Metrics& metrics) {
 
 std::string MetricsText(const v1::GetStatusResponse& status) {
   Metrics metrics;
+  AddProcess(status, metrics);
+  if (status.phase() == kServingPhase) {
+    return metrics.Text();
+  }
   AddProgress(status, metrics);
   if (status.has_label_party()) {
     AddLabelParty(status, metrics);

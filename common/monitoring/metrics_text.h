@@ -11,6 +11,9 @@ namespace splitveil {
 // Content-Type of MetricsText: version 0.0.4 of the Prometheus text format.
 inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 
+// The phase of a process that answers with a trained model: it has no run, and so no figures of one.
+inline constexpr char kServingPhase[] = "serving";
+
 // All names begin with "splitveil_"; README.md lists them. Figures that are not known yet are left out. Thread-safe.
 std::string MetricsText(const v1::GetStatusResponse& status);
 

@@ -84,17 +84,17 @@ absl::StatusOr<Digest> ReadToken(const std::string& field, const std::string& pa
 
 namespace {
 
-absl::StatusOr<MonitoringPlan> Plan(const v1::PartyCommon& party) {
-  const v1::Monitoring& config = party.monitoring();
+absl::StatusOr<MonitoringPlan> Plan(const v1::Monitoring& config, const std::string& field) {
   MonitoringPlan plan;
+  plan.field = absl::StrCat(field, ".listen_address");
   plan.listen_address = config.listen_address();
   SPLITVEIL_ASSIGN_OR_RETURN(plan.is_loopback, IsLoopbackAddress(plan.field, config.listen_address()));
   if (!config.token_path().empty()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(plan.token_sha256, ReadToken("party.monitoring.token_path", config.token_path()));
+    SPLITVEIL_ASSIGN_OR_RETURN(plan.token_sha256, ReadToken(absl::StrCat(field, ".token_path"), config.token_path()));
   } else if (!plan.is_loopback) {
     // On loopback the machine's users are trusted to read; any other address needs a token.
     return absl::InvalidArgumentError(
-        absl::StrCat("party.monitoring.token_path: expected a token file for an address that others can reach (",
+        absl::StrCat(field, ".token_path: expected a token file for an address that others can reach (",
                      config.listen_address(), "), found none"));
   }
   return plan;
@@ -104,11 +104,11 @@ absl::StatusOr<MonitoringPlan> Plan(const v1::PartyCommon& party) {
 
 absl::StatusOr<std::optional<MonitoringPlan>> PlanMonitoring(const v1::PartyCommon& party,
                                                              const std::string& config_path,
-                                                             const TlsIdentity& identity) {
+                                                             const TlsIdentity& identity, const std::string& field) {
   if (!party.has_monitoring()) {
     return std::optional<MonitoringPlan>();
   }
-  absl::StatusOr<MonitoringPlan> plan = Plan(party);
+  absl::StatusOr<MonitoringPlan> plan = Plan(party.monitoring(), field);
   SPLITVEIL_RETURN_IF_ERROR(Within(config_path, plan.status()));
   plan->identity = identity;
   return std::optional<MonitoringPlan>(*std::move(plan));

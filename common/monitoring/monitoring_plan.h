@@ -23,7 +23,7 @@ struct HttpPlace {
   TlsIdentity identity;                                   // Of HTTPS, too.
   absl::Duration request_limit = absl::Seconds(5);        // From the connection to the end of the answer.
   int threads = 4;                                        // Requests at a time.
-  bool gives_way = true;                                  // Its threads yield to those of the run.
+  bool gives_way = true;                                  // Its threads yield to those of the run, or of requests.
 };
 
 struct MonitoringPlan : HttpPlace {
@@ -40,10 +40,11 @@ absl::StatusOr<Digest> ReadToken(const std::string& field, const std::string& pa
 
 // nullopt: the party is not monitored. Reads the token. `identity`: the party's. Errors: InvalidArgument, NotFound as
 // one line, after the configuration file and the field: an address that is no loopback without a token, a token that is
-// too short or that others may read.
+// too short or that others may read. `field`: where the file has what is party.monitoring here.
 absl::StatusOr<std::optional<MonitoringPlan>> PlanMonitoring(const v1::PartyCommon& party,
                                                              const std::string& config_path,
-                                                             const TlsIdentity& identity);
+                                                             const TlsIdentity& identity,
+                                                             const std::string& field = "party.monitoring");
 
 }  // namespace splitveil
 

@@ -228,8 +228,7 @@ class MonitoringServer::Routes : private HttpRoutes {
       response.set_header("WWW-Authenticate", "Bearer");
     }
     response.set_content(
-        response.status == kUnauthorized ? "expected the token of party.monitoring.token_path\n" : "refused\n",
-        "text/plain");
+        response.status == kUnauthorized ? "expected the token of monitoring.token_path\n" : "refused\n", "text/plain");
     // A scanner must not fill the disk with log lines.
     if (refusals_.fetch_add(1) < kMaxRefusalsLogged) {
       LogWarning("monitoring: refused a request with ", response.status);
@@ -293,10 +292,20 @@ absl::StatusOr<std::unique_ptr<MonitoringServer>> MonitoringServer::Start(const 
       HttpListener::Start(plan, [serves = routes.get()](HttpConnection& connection) { serves->Serve(connection); }));
   LogInfo("monitoring on ", plan.is_loopback ? "http" : "https", " port ", listener->port(),
           plan.token_sha256.has_value() ? ", with a token"
-                                        : ", read-only; what reveals labels needs party.monitoring.token_path");
+                                        : ", read-only; what reveals labels needs monitoring.token_path");
   return std::unique_ptr<MonitoringServer>(new MonitoringServer(std::move(routes), std::move(listener)));
 }
 
 int MonitoringServer::port() const { return listener_->port(); }
+
+absl::StatusOr<std::unique_ptr<MonitoringServer>> StartServingPage(const std::optional<MonitoringPlan>& plan,
+                                                                   const std::string& name, RunStatus& status,
+                                                                   std::function<std::string()> metrics) {
+  status.Update([&](v1::GetStatusResponse& message) {
+    message.set_phase(kServingPhase);
+    message.set_run_id(name);
+  });
+  return plan.has_value() ? MonitoringServer::Start(*plan, &status, /*actions=*/{}, std::move(metrics)) : nullptr;
+}
 
 }  // namespace splitveil

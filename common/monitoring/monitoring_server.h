@@ -106,6 +106,12 @@ class MonitoringServer {
   const std::unique_ptr<HttpListener> listener_;  // Last: its threads use the routes.
 };
 
+// The page of a server that answers with the model `name`: nothing can be changed there. Null without a plan. `status`:
+// of its role, and `metrics`: not owned; must outlive the page. Errors: see HttpListener::Start.
+absl::StatusOr<std::unique_ptr<MonitoringServer>> StartServingPage(const std::optional<MonitoringPlan>& plan,
+                                                                   const std::string& name, RunStatus& status,
+                                                                   std::function<std::string()> metrics);
+
 }  // namespace splitveil
 
 #endif  // SPLITVEIL_COMMON_MONITORING_MONITORING_SERVER_H_

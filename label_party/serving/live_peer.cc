@@ -30,7 +30,8 @@ LivePeer::LivePeer(const v1::LiveAnswers& config, const v1::RunAgreement& agreem
     : config_(config),
       wire_dtype_(agreement.wire_dtype()),
       cut_width_(agreement.cut_width()),
-      channel_(config.peer_address(), identity, MaxLiveBytes(agreement, max_rows)) {}
+      channel_(config.peer_address(), identity, MaxLiveBytes(agreement, max_rows)),
+      metrics_(v1::LiveAnswers::Fallback_Name(config.fallback())) {}
 
 absl::StatusOr<LivePeer::Answer> LivePeer::Ask(const v1::VersionHeader& version, absl::Span<const uint32_t> positions) {
   const SteadyTime begin = SteadyNow();

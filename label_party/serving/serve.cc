@@ -20,6 +20,7 @@
 #include "common/config/agreement.h"
 #include "common/config/text_config.h"
 #include "common/model/torch_settings.h"
+#include "common/monitoring/monitoring_server.h"
 #include "common/operations/dry_run.h"
 #include "common/operations/operator_server.h"
 #include "common/process/file.h"
@@ -80,6 +81,7 @@ struct Plan {
   ServedVersion::Training training;
   std::unique_ptr<Callers> callers;
   std::optional<HttpPlace> grpc, rest;
+  std::optional<MonitoringPlan> monitoring;
   std::string caller_authority_pem;
 };
 
@@ -116,6 +118,22 @@ absl::Status PlanLive(Plan& plan) {
   return absl::OkStatus();
 }
 
+absl::Status PlanPage(const std::string& config_path, Plan& plan) {
+  if (!plan.config.has_monitoring()) {
+    return absl::OkStatus();
+  }
+  v1::PartyCommon page;
+  *page.mutable_monitoring() = plan.config.monitoring();
+  SPLITVEIL_ASSIGN_OR_RETURN(const TlsIdentity identity, LoadPartyIdentity(plan.training.config.party().identity()));
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.monitoring, PlanMonitoring(page, config_path, identity, "monitoring"));
+  // Else every user of the machine could read how predictions are distributed, and how often each version is asked.
+  return plan.monitoring->token_sha256.has_value()
+             ? absl::OkStatus()
+             : Within(config_path, absl::InvalidArgumentError(
+                                       "monitoring.token_path: expected a token file, found none: the page is for who "
+                                       "may see predictions"));
+}
+
 absl::StatusOr<Plan> PlanServing(const std::string& config_path) {
   Plan plan;
   SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, plan.config));
@@ -131,6 +149,7 @@ absl::StatusOr<Plan> PlanServing(const std::string& config_path) {
     plan.callers = callers.ok() ? *std::move(callers) : nullptr;
   }
   SPLITVEIL_RETURN_IF_ERROR(Within(config_path, status));
+  SPLITVEIL_RETURN_IF_ERROR(PlanPage(config_path, plan));
   return plan;
 }
 
@@ -267,6 +286,10 @@ absl::Status Serve(const std::string& config_path) {
   OpenInference protocol(std::move(options), &versions, queue.get(), plan.callers.get(), &metrics);
   Servers servers;
   SPLITVEIL_RETURN_IF_ERROR(StartServers(plan, &protocol, servers));
+  RunStatus status("label_party");
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<MonitoringServer> page,
+                             StartServingPage(plan.monitoring, plan.training.agreement.run_name(), status,
+                                              [&protocol] { return protocol.AllMetrics(); }));
   if (versions.Numbers().empty()) {
     LogWarning("no version is there yet: splitveil predict --store=", plan.config.versions_path(), " adds one");
   }

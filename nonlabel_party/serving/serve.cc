@@ -58,7 +58,7 @@ absl::StatusOr<LivePlan> PlanLiveServing(const std::string& config_path) {
     *party.mutable_monitoring() = plan.config.monitoring();
   }
   SPLITVEIL_ASSIGN_OR_RETURN(plan.identity, LoadPartyIdentity(party.identity()));
-  SPLITVEIL_ASSIGN_OR_RETURN(plan.monitoring, PlanMonitoring(party, config_path, plan.identity));
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.monitoring, PlanMonitoring(party, config_path, plan.identity, "monitoring"));
   return plan;
 }
 
@@ -98,14 +98,10 @@ absl::Status ServeLive(const std::string& config_path) {
   const LiveVersions versions(VersionsOf(plan));
   LiveService service({plan.config.max_rows(), agreement.wire_dtype()}, &versions, &metrics);
   RunStatus status("nonlabel_party");
-  status.Update([](v1::GetStatusResponse& message) { message.set_phase("serving"); });
-  std::unique_ptr<MonitoringServer> monitoring;
-  if (plan.monitoring.has_value()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(monitoring,
-                               MonitoringServer::Start(*plan.monitoring, &status, /*actions=*/{}, [&metrics, &versions] {
-                                 return metrics.Text() + VersionMetrics(FiguresOf(versions));
-                               }));
-  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<MonitoringServer> page,
+                             StartServingPage(plan.monitoring, agreement.run_name(), status, [&metrics, &versions] {
+                               return metrics.Text() + VersionMetrics(FiguresOf(versions));
+                             }));
   SPLITVEIL_ASSIGN_OR_RETURN(
       const RunningServer running,
       StartServer({plan.config.listen_address(), MaxLiveBytes(agreement, plan.config.max_rows()), {&service}},

@@ -44,7 +44,8 @@ function showHead(status) {
   byId("title").textContent = party;
   document.title = party + (status.run_id ? " · " + status.run_id : "") + " · Splitveil";
   const figures = status.label_party || {};
-  byId("run-words").textContent = [status.run_id ? "Run " + status.run_id : "No run yet", figures.protection,
+  byId("run-words").textContent = [status.phase === "serving" ? "Answers with model " + status.run_id
+    : status.run_id ? "Run " + status.run_id : "No run yet", figures.protection,
     "Splitveil " + status.version].filter(Boolean).join(" · ");
   const phase = byId("phase");
   phase.textContent = (ended || status.phase || "").toUpperCase();
@@ -72,8 +73,7 @@ function showProgress(status) {
     ["sent", bytes(status.bytes_sent)],
     ["received", bytes(status.bytes_received)],
     ["interruptions", whole(status.interruptions)],
-    ...(status.certificates || []).map(({ certificate, not_after }) =>
-      [certificate + " certificate ends", new Date(1000 * figure(not_after)).toISOString().slice(0, 10)]),
+    ...certificateEnds(status),
   ]);
 }
 
@@ -191,11 +191,12 @@ function showControls(status) {
     : "No run is under way.";
 }
 
-function show({ status, history }) {
+function show({ status, history }, metrics) {
   const curves = history.curves || [];
   byId("main").hidden = false;
   byId("token-form").hidden = true;
   showHead(status);
+  if (metrics !== null) return showServing(status, metrics);
   showProgress(status);
   showLeak(status, curves);
   showQuality(status, curves);
@@ -229,7 +230,9 @@ async function ask() {
       return;
     }
     if (!answer.ok) throw new Error("HTTP " + answer.status);
-    show(await answer.json());
+    const asked = await answer.json();
+    show(asked, asked.status.phase === "serving"
+      ? await (await fetch("metrics", { headers: headers(), cache: "no-store" })).text() : null);
     byId("connection").textContent = "Updated " + new Date().toISOString().slice(11, 19) + " UTC";
   } catch (error) {
     byId("connection").textContent = "No answer: the party has ended, or cannot be reached. What is shown is the latest.";

@@ -21,6 +21,10 @@ function bytes(count) {
 const rate = (value) => (value >= 100 ? value.toFixed(0) : value.toPrecision(3));
 const spaced = (name) => capital(name.replaceAll("_", " "));
 
+// As showFigures takes them.
+const certificateEnds = (status) => (status.certificates || []).map(({ certificate, not_after }) =>
+  [certificate + " certificate ends", new Date(1000 * figure(not_after)).toISOString().slice(0, 10)]);
+
 // [name, value, class] as a list of figures.
 function showFigures(list, entries) {
   list.replaceChildren(...entries.filter(Boolean).map(([name, value, kind]) =>

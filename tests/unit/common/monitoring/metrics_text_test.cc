@@ -126,5 +126,18 @@ TEST(MetricsTextTest, TextInALabelIsEscaped) {
   EXPECT_THAT(MetricsText(LabelParty()), HasSubstr("splitveil_run_info{run_id=\"run-\\\"7\\\"\\\\\\n\"} 1"));
 }
 
+// A server has no run: zeros would read as one that does not move.
+TEST(MetricsTextTest, AServerHasNoFiguresOfARun) {
+  v1::GetStatusResponse status = Training("nonlabel_party");
+  status.set_phase(kServingPhase);
+  const std::string text = MetricsText(status);
+  for (const char* name : {"build_info", "phase{phase=\"serving\"} 1", "run_info", "certificate_not_after_seconds"}) {
+    EXPECT_THAT(text, HasSubstr(std::string("\nsplitveil_") + name));
+  }
+  for (const char* name : {"steps", "step_seconds", "interruptions", "bytes", "aligned"}) {
+    EXPECT_THAT(text, Not(HasSubstr(name)));
+  }
+}
+
 }  // namespace
 }  // namespace splitveil
