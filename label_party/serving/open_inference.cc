@@ -185,11 +185,7 @@ absl::StatusOr<ModelInferResponse> OpenInference::Infer(const ModelInferRequest&
     }
   }
   number = version->number();
-  std::shared_ptr<AnswerSource> source = version;
-  if (is_unproved || !terms.replaced.empty()) {
-    source = std::make_shared<AnswersOnTerms>(version, std::move(terms));
-  }
-  absl::StatusOr<Answers> answers = queue_->Ask(std::move(source), tensors.ids, deadline, caller.name);
+  absl::StatusOr<Answers> answers = queue_->Ask(version, {tensors.ids, &terms}, deadline, caller.name);
   if (!answers.ok()) {
     callers_->GiveBack(caller, rows);
     return answers.status();

@@ -29,17 +29,16 @@ RequestQueue::~RequestQueue() {
   }
 }
 
-absl::StatusOr<Answers> RequestQueue::Ask(std::shared_ptr<AnswerSource> version,
-                                          absl::Span<const absl::string_view> ids, SteadyTime deadline,
-                                          const std::string& caller) {
-  const auto rows = static_cast<int64_t>(ids.size());
+absl::StatusOr<Answers> RequestQueue::Ask(std::shared_ptr<AnswerSource> version, const AskedIds& question,
+                                          SteadyTime deadline, const std::string& caller) {
+  const auto rows = static_cast<int64_t>(question.ids.size());
   if (rows < 1 || rows > options_.max_batch_rows) {
     return absl::InvalidArgumentError(
         absl::StrCat("inputs: id: expected 1 to ", options_.max_batch_rows, " ids, found ", rows));
   }
   Request request;
   request.version = std::move(version);
-  request.ids = ids;
+  request.question = question;
   request.deadline = deadline;
   request.caller = caller;
   request.arrived = SteadyNow();
@@ -98,7 +97,7 @@ std::vector<RequestQueue::Request*> RequestQueue::Take() {
   const SteadyTime now = SteadyNow();
   while (!waiting_.empty()) {
     Request& next = *waiting_.front();
-    const auto more = static_cast<int64_t>(next.ids.size());
+    const auto more = static_cast<int64_t>(next.question.ids.size());
     const bool late = next.deadline < now;
     if (!late && !batch.empty() && (next.version != batch.front()->version || rows + more > options_.max_batch_rows)) {
       break;
@@ -137,27 +136,17 @@ void RequestQueue::Run() {
 
 void RequestQueue::Compute(const std::vector<Request*>& batch) {
   const SteadyTime start = SteadyNow();
-  std::vector<absl::string_view> ids;
+  std::vector<AskedIds> questions;
+  int64_t rows = 0;
   for (const Request* request : batch) {
-    ids.insert(ids.end(), request->ids.begin(), request->ids.end());
+    questions.push_back(request->question);
+    rows += static_cast<int64_t>(request->question.ids.size());
   }
-  const absl::StatusOr<Answers> all = batch.front()->version->Answer(ids);
-  metrics_->ObserveBatch(static_cast<int64_t>(ids.size()), SecondsSince(start));
-  const size_t width = all.ok() ? all->values.size() / ids.size() : 0;
-  size_t first = 0;
-  for (Request* request : batch) {
-    const size_t end = first + request->ids.size();
-    if (all.ok()) {
-      const auto part = [](const auto& of, size_t from, size_t to) {
-        return std::decay_t<decltype(of)>(of.begin() + static_cast<int64_t>(from),
-                                          of.begin() + static_cast<int64_t>(to));
-      };
-      request->answers = Answers{part(all->values, first * width, end * width), part(all->found, first, end)};
-    } else {
-      request->answers = all.status();
-    }
-    request->done.Notify();  // Its caller may be gone from here on.
-    first = end;
+  std::vector<absl::StatusOr<Answers>> answers = batch.front()->version->Answer(questions);
+  metrics_->ObserveBatch(rows, SecondsSince(start));
+  for (size_t i = 0; i < batch.size(); ++i) {
+    batch[i]->answers = std::move(answers[i]);
+    batch[i]->done.Notify();  // Its caller may be gone from here on.
   }
 }
 

@@ -23,7 +23,8 @@
 
 namespace splitveil {
 
-// Requests of one version that follow each other are one batch, up to max_batch_rows. Thread-safe.
+// Requests of one version that follow each other are one batch, up to max_batch_rows, on whatever terms each is.
+// Thread-safe.
 class RequestQueue {
  public:
   struct Options {
@@ -40,18 +41,18 @@ class RequestQueue {
   RequestQueue& operator=(const RequestQueue&) = delete;
 
   int64_t max_batch_rows() const { return options_.max_batch_rows; }
-  // Answers of `version` for `ids`, which must live until it returns. Errors: InvalidArgument for no id, or more than
+  // Answers of `version` for the question's ids. Errors: InvalidArgument for no id, or more than
   // max_batch_rows; ResourceExhausted, at once, where more than max_queued_rows would wait, or more than half of them
   // of this `caller`, so that one does not keep out the others; DeadlineExceeded where its turn came after `deadline`,
   // and nothing was computed; those of AnswerSource.
-  absl::StatusOr<Answers> Ask(std::shared_ptr<AnswerSource> version, absl::Span<const absl::string_view> ids,
-                              SteadyTime deadline, const std::string& caller) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Answers> Ask(std::shared_ptr<AnswerSource> version, const AskedIds& question, SteadyTime deadline,
+                              const std::string& caller) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   // Of a caller that waits.
   struct Request {
     std::shared_ptr<AnswerSource> version;
-    absl::Span<const absl::string_view> ids;
+    AskedIds question;
     SteadyTime deadline, arrived;
     std::string caller;
     absl::StatusOr<Answers> answers;

@@ -90,57 +90,106 @@ ServedVersion::ServedVersion(StoredVersion stored, std::unique_ptr<TopModel> mod
   stored_.data->ReleaseMemory();
 }
 
-absl::StatusOr<Answers> ServedVersion::Answer(absl::Span<const absl::string_view> ids, const AnswerTerms& terms) {
-  const auto width = static_cast<size_t>(data().task().outputs());
-  Answers answers;
-  answers.values.assign(ids.size() * width, std::numeric_limits<float>::quiet_NaN());
-  answers.found.resize(ids.size());
+ServedVersion::Known ServedVersion::Find(const AskedIds& question) const {
   Known known;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (const auto found = positions_.find(ids[i]);
-        found != positions_.end() && !(terms.held_out && withheld_.value()[*found])) {
+  for (size_t i = 0; i < question.ids.size(); ++i) {
+    if (const auto found = positions_.find(question.ids[i]);
+        found != positions_.end() && !(question.terms->held_out && withheld_.value()[*found])) {
       known.positions.push_back(*found);
       known.asked.push_back(i);
     }
   }
-  if (known.asked.empty()) {
-    return answers;
+  return known;
+}
+
+std::vector<absl::StatusOr<Answers>> ServedVersion::Answer(absl::Span<const AskedIds> questions) {
+  const auto width = static_cast<size_t>(data().task().outputs());
+  std::vector<absl::StatusOr<Answers>> answers;
+  std::vector<Known> known;
+  for (const AskedIds& question : questions) {
+    const size_t ids = question.ids.size();
+    answers.emplace_back(
+        Answers{std::vector<float>(ids * width, std::numeric_limits<float>::quiet_NaN()), std::vector<bool>(ids)});
+    known.push_back(Find(question));
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(const Matrix activations, Activations(known));
-  std::vector<uint32_t> rows;  // This party's of each.
-  for (const uint32_t position : known.positions) {
-    rows.push_back(stored_.rows[position]);
-  }
-  if (rows.empty()) {
-    return answers;
-  }
-  FeatureBatch own = stored_.data->Gather(rows);
-  terms.replaced.Apply(known.asked, own);
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> outputs, model_->Predict(activations, own));
-  std::vector<float> scores;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const std::vector<double> values = PredictedValues(data(), absl::MakeConstSpan(outputs).subspan(i * width, width));
-    scores.push_back(WatchedScore(data(), values));
-    std::copy(values.begin(), values.end(), answers.values.begin() + static_cast<int64_t>(known.asked[i] * width));
-    answers.found[known.asked[i]] = true;
-  }
-  drift_->Count(own, scores, DriftWatch::Today());
-  if (terms.decimals.has_value()) {
-    const double scale = std::pow(10, *terms.decimals);
-    for (float& value : answers.values) {
-      value = static_cast<float>(std::round(double{value} * scale) / scale);
+  const absl::StatusOr<Matrix> activations = Activations(known);
+  int64_t first = 0;
+  for (size_t begin = 0, end = 0; begin < questions.size(); begin = end) {
+    // Together, but for columns that a request gives: a model that these make fail must not fail the others.
+    int64_t rows = 0;
+    do {
+      rows += static_cast<int64_t>(known[end++].positions.size());
+    } while (end < questions.size() && questions[begin].terms->replaced.empty() &&
+             questions[end].terms->replaced.empty());
+    if (rows == 0) {
+      continue;  // None is known, which needs nobody.
     }
+    const size_t count = end - begin;
+    const absl::Status computed =
+        activations.ok() ? Compute(questions.subspan(begin, count), absl::MakeConstSpan(known).subspan(begin, count),
+                                   activations->block(first, rows), absl::MakeSpan(answers).subspan(begin, count))
+                         : activations.status();
+    for (size_t i = begin; i < end && !computed.ok(); ++i) {
+      if (!known[i].positions.empty()) {
+        answers[i] = computed;
+      }
+    }
+    first += rows;
   }
   return answers;
 }
 
-absl::StatusOr<Matrix> ServedVersion::Activations(Known& known) const {
-  if (live_ != nullptr) {
-    absl::StatusOr<LivePeer::Answer> live = live_->Ask(stored_.header, known.positions);
+absl::Status ServedVersion::Compute(absl::Span<const AskedIds> questions, absl::Span<const Known> known,
+                                    ConstMatrixView activations, absl::Span<absl::StatusOr<Answers>> answers) {
+  const auto width = static_cast<size_t>(data().task().outputs());
+  std::vector<uint32_t> rows;  // This party's of each.
+  for (const Known& each : known) {
+    for (const uint32_t position : each.positions) {
+      rows.push_back(stored_.rows[position]);
+    }
+  }
+  FeatureBatch own = stored_.data->Gather(rows);
+  questions[0].terms->replaced.Apply(known[0].asked, own);
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<float> outputs, model_->Predict(activations, own));
+  std::vector<float> scores;
+  size_t row = 0;
+  for (size_t i = 0; i < questions.size(); ++i) {
+    std::vector<float>& values_of = answers[i]->values;
+    for (const size_t asked : known[i].asked) {
+      const std::vector<double> values =
+          PredictedValues(data(), absl::MakeConstSpan(outputs).subspan(width * row++, width));
+      scores.push_back(WatchedScore(data(), values));
+      std::copy(values.begin(), values.end(), values_of.begin() + static_cast<int64_t>(asked * width));
+      answers[i]->found[asked] = true;
+    }
+    if (const std::optional<int> decimals = questions[i].terms->decimals; decimals.has_value()) {
+      const double scale = std::pow(10, *decimals);
+      for (float& value : values_of) {
+        value = static_cast<float>(std::round(double{value} * scale) / scale);
+      }
+    }
+  }
+  drift_->Count(own, scores, DriftWatch::Today());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Matrix> ServedVersion::Activations(std::vector<Known>& known) const {
+  std::vector<uint32_t> positions;
+  for (const Known& each : known) {
+    positions.insert(positions.end(), each.positions.begin(), each.positions.end());
+  }
+  if (live_ != nullptr && !positions.empty()) {
+    absl::StatusOr<LivePeer::Answer> live = live_->Ask(stored_.header, positions);
     if (live.ok()) {
-      for (auto missing = live->missing.rbegin(); missing != live->missing.rend(); ++missing) {
-        known.asked.erase(known.asked.begin() + *missing);
-        known.positions.erase(known.positions.begin() + *missing);
+      auto missing = live->missing.rbegin();  // Of all positions, from the last one.
+      auto end = static_cast<int64_t>(positions.size());
+      for (auto each = known.rbegin(); each != known.rend() && missing != live->missing.rend(); ++each) {
+        const int64_t begin = end - static_cast<int64_t>(each->positions.size());
+        for (; missing != live->missing.rend() && *missing >= begin; ++missing) {
+          each->asked.erase(each->asked.begin() + (*missing - begin));
+          each->positions.erase(each->positions.begin() + (*missing - begin));
+        }
+        end = begin;
       }
       return std::move(live->activations);
     }
@@ -148,9 +197,9 @@ absl::StatusOr<Matrix> ServedVersion::Activations(Known& known) const {
       return absl::UnavailableError("the other party, whose features are asked for live, does not answer: try again");
     }
   }
-  Matrix activations = Matrix::ToOverwrite(static_cast<int64_t>(known.positions.size()), stored_.activations.cols());
-  for (size_t i = 0; i < known.positions.size(); ++i) {
-    activations.SetBlock(static_cast<int64_t>(i), stored_.activations.block(known.positions[i], 1));
+  Matrix activations = Matrix::ToOverwrite(static_cast<int64_t>(positions.size()), stored_.activations.cols());
+  for (size_t i = 0; i < positions.size(); ++i) {
+    activations.SetBlock(static_cast<int64_t>(i), stored_.activations.block(positions[i], 1));
   }
   return activations;
 }

@@ -42,15 +42,20 @@ struct AnswerTerms {
   ReplacedColumns replaced;     // For these ids.
 };
 
+// One request of those that are answered together. Not owned.
+struct AskedIds {
+  absl::Span<const absl::string_view> ids;  // As the table writes them.
+  const AnswerTerms* terms;
+};
+
 // What answers ids; a test's own, or a ServedVersion.
 class AnswerSource {
  public:
   virtual ~AnswerSource() = default;
 
-  virtual int64_t number() const = 0;  // The version's.
-  // Ids as the table writes them. Errors: Internal from LibTorch; Unavailable where the other party is to answer and
-  // does not. One call at a time.
-  virtual absl::StatusOr<Answers> Answer(absl::Span<const absl::string_view> ids) = 0;
+  // Of each question, whose failure is its own. Errors: Internal from LibTorch; Unavailable where the other party is to
+  // answer and does not. One call at a time.
+  virtual std::vector<absl::StatusOr<Answers>> Answer(absl::Span<const AskedIds> questions) = 0;
 };
 
 class ServedVersion final : public AnswerSource {
@@ -68,11 +73,9 @@ class ServedVersion final : public AnswerSource {
   static absl::StatusOr<std::shared_ptr<ServedVersion>> Open(const Training& training, const std::string& folder,
                                                              int64_t number);
 
-  int64_t number() const override { return stored_.number; }
-  absl::StatusOr<Answers> Answer(absl::Span<const absl::string_view> ids) override {
-    return Answer(ids, AnswerTerms());
-  }
-  absl::StatusOr<Answers> Answer(absl::Span<const absl::string_view> ids, const AnswerTerms& terms);
+  int64_t number() const { return stored_.number; }
+  // The other party is asked for all of them at once: it may take long, and few requests would fill the time of many.
+  std::vector<absl::StatusOr<Answers>> Answer(absl::Span<const AskedIds> questions) override;
   // Values of a request, encoded. Thread-safe. Errors: InvalidArgument, which repeats nothing of the request, where no
   // own column has that name and type.
   absl::StatusOr<ReplacedColumns> Replace(const std::vector<RequestColumn>& columns) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -115,7 +118,7 @@ class ServedVersion final : public AnswerSource {
     }
   };
 
-  // Of the ids of a request: which are known, and where in the alignment each is.
+  // Of the ids of a question: which it is answered for, and where in the alignment each is.
   struct Known {
     std::vector<size_t> asked;
     std::vector<uint32_t> positions;
@@ -123,9 +126,13 @@ class ServedVersion final : public AnswerSource {
 
   ServedVersion(StoredVersion stored, std::unique_ptr<TopModel> model, std::string trained_by,
                 bool has_learned_from_noised_labels, std::shared_ptr<LivePeer> live, std::shared_ptr<DriftWatch> drift);
-  // The activations of those, [known, cut_width], live or stored; takes from `known` what the other party has no
-  // longer.
-  absl::StatusOr<Matrix> Activations(Known& known) const;
+  Known Find(const AskedIds& question) const;
+  // The activations of all of those, one after another, [positions, cut_width], live or stored; takes from `known` what
+  // the other party has no longer.
+  absl::StatusOr<Matrix> Activations(std::vector<Known>& known) const;
+  // Fills in what is `known`, with its `activations`. One question alone where it replaces columns.
+  absl::Status Compute(absl::Span<const AskedIds> questions, absl::Span<const Known> known, ConstMatrixView activations,
+                       absl::Span<absl::StatusOr<Answers>> answers);
 
   const StoredVersion stored_;
   const std::shared_ptr<LivePeer> live_;
@@ -142,22 +149,6 @@ class ServedVersion final : public AnswerSource {
 using ServedVersions = VersionWatch<ServedVersion>;
 // Those of `folder`. With a live peer, a new one is used once that has its half, too.
 ServedVersions::Options VersionsIn(const ServedVersion::Training& training, const std::string& folder);
-
-// A version on the terms of one request.
-class AnswersOnTerms final : public AnswerSource {
- public:
-  AnswersOnTerms(std::shared_ptr<ServedVersion> version, AnswerTerms terms)
-      : version_(std::move(version)), terms_(std::move(terms)) {}
-
-  int64_t number() const override { return version_->number(); }
-  absl::StatusOr<Answers> Answer(absl::Span<const absl::string_view> ids) override {
-    return version_->Answer(ids, terms_);
-  }
-
- private:
-  const std::shared_ptr<ServedVersion> version_;
-  const AnswerTerms terms_;
-};
 
 }  // namespace splitveil
 

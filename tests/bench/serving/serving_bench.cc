@@ -113,13 +113,15 @@ TEST_F(ServingBench, LiveAndStoredBesideTheForwardPassAlone) {
       ASSERT_TRUE(server.ModelInfer(&context, Request(ids), &response).ok());
     };
     std::vector<Measured> each;
+    const AnswerTerms terms = {};
+    const std::vector<AskedIds> question = {{views, &terms}};
     each.push_back({"live", [&] { ask(*live); }});
     each.push_back({"both halves alone", [&] {
                       ASSERT_TRUE(bottom->Activate(positions).ok());
-                      ASSERT_TRUE(top->Answer(views).ok());
+                      ASSERT_TRUE(top->Answer(question)[0].ok());
                     }});
     each.push_back({"stored", [&] { ask(*stored); }});
-    each.push_back({"head alone", [&] { ASSERT_TRUE(top->Answer(views).ok()); }});
+    each.push_back({"head alone", [&] { ASSERT_TRUE(top->Answer(question)[0].ok()); }});
     for (int turn = 0; turn < kTurns; ++turn) {
       for (Measured& measured : each) {
         measured.once();

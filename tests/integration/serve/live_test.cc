@@ -8,6 +8,8 @@
 #include <set>
 #include <thread>
 
+#include "absl/synchronization/notification.h"
+
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/stored_version.h"
 #include "common/storage/section_file.h"
@@ -18,7 +20,9 @@ namespace splitveil::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::NanSensitiveFloatNear;
 using ::testing::Not;
+using ::testing::Pointwise;
 
 TEST_F(LiveTest, AnswersAreThoseThatPredictWritesOnTheDataOfTheMoment) {
   TrainAndPublish();
@@ -423,6 +427,67 @@ TEST_F(RecordedLiveTest, OutsideCallersOfAnUnprovedModelMakeThePeerKnowNoTrained
   v1::ActivateRequest asked;
   ASSERT_TRUE(asked.ParseFromString(recorder_->asked[0]));
   EXPECT_EQ(std::set<uint32_t>(asked.positions().begin(), asked.positions().end()), answered);
+}
+
+// A peer that is slow, if not too slow, makes what waits no longer wait for itself alone.
+TEST_F(RecordedLiveTest, WhatWaitsIsOneRequestToThePeerOnWhateverTermsEachIs) {
+  constexpr char kShop[] = "fedcba9876543210";
+  TrainAndPublish();
+  StartRecorder();
+  WriteToken("shop", kShop);
+  StartLive("REFUSE",
+            "unproved_answers { daily: 100000 decimals: 2 } callers { name: 'shop' token_path: 'shop' outside: true }",
+            recorder_port_);
+  const std::vector<std::string> ids = Ids();
+  const auto data = *Dataset::Open(run.files.File("label_party.data"));
+  std::vector<std::pair<inference::ModelInferRequest, std::string>> asked;
+  for (size_t i = 0; i < 12; ++i) {  // In turn: with a column, from outside, plain.
+    asked.emplace_back(
+        Request({ids.begin() + static_cast<int64_t>(20 * i), ids.begin() + static_cast<int64_t>(20 * i + 9)}),
+        i % 3 == 1 ? kShop : kToken);
+    if (i % 3 == 0) {
+      auto& column = *asked.back().first.add_inputs();
+      column.set_name(data->preprocessing().numeric(0).name());
+      column.set_datatype("FP64");
+      column.add_shape(9);
+      column.mutable_contents()->mutable_fp64_contents()->Resize(9, static_cast<double>(3 * i));
+    }
+  }
+  const auto answer_of = [&](size_t i) {
+    inference::ModelInferResponse response;
+    const grpc::Status status = Infer(asked[i].first, &response, asked[i].second);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    const auto& values = response.outputs(0).contents().fp32_contents();
+    return std::vector<float>(values.begin(), values.end());
+  };
+  std::vector<std::vector<float>> alone, together(asked.size());
+  for (size_t i = 0; i < asked.size(); ++i) {
+    alone.push_back(answer_of(i));
+  }
+  recorder_->asked.clear();
+  absl::Notification held, open;
+  recorder_->change = [&](v1::ActivateResponse& /*response*/) {
+    if (!held.HasBeenNotified()) {
+      held.Notify();
+      open.WaitForNotification();
+    }
+  };
+  std::vector<std::thread> clients;
+  clients.emplace_back([&] { (void)CodeOf(ids[0]); });
+  held.WaitForNotification();
+  for (size_t i = 0; i < asked.size(); ++i) {
+    clients.emplace_back([&, i] { together[i] = answer_of(i); });
+  }
+  EXPECT_TRUE(Becomes([&] { return Metric("splitveil_waiting_rows") == 12 * 9; }));
+  open.Notify();
+  for (std::thread& client : clients) {
+    client.join();
+  }
+  for (size_t i = 0; i < asked.size(); ++i) {
+    const bool outside = asked[i].second == kShop;  // Rounded to two places.
+    EXPECT_THAT(together[i], Pointwise(NanSensitiveFloatNear(outside ? 0.0101F : 1e-6F), alone[i])) << i;
+  }
+  EXPECT_EQ(recorder_->asked.size(), 2);
 }
 
 TEST_F(RecordedLiveTest, APeerWithAnotherHalfOrAWrongAnswerIsNotBelieved) {

@@ -22,22 +22,24 @@ class Lengths final : public AnswerSource {
  public:
   explicit Lengths(int64_t number = 1) : number_(number) {}
 
-  int64_t number() const override { return number_; }
-  absl::StatusOr<Answers> Answer(absl::Span<const absl::string_view> ids) override {
-    {
-      const absl::MutexLock lock(&mutex_);
-      batches_.push_back(static_cast<int64_t>(ids.size()));
-      mutex_.Await(absl::Condition(&open_));
+  int64_t number() const { return number_; }
+  std::vector<absl::StatusOr<Answers>> Answer(absl::Span<const AskedIds> questions) override {
+    int64_t rows = 0;
+    std::vector<absl::StatusOr<Answers>> answers;
+    for (const AskedIds& question : questions) {
+      Answers answer;
+      for (const absl::string_view id : question.ids) {
+        answer.values.push_back(static_cast<float>(id.size()));
+        answer.values.push_back(static_cast<float>(number_));
+        answer.found.push_back(!id.empty());
+      }
+      rows += static_cast<int64_t>(question.ids.size());
+      answers.push_back(question.ids[0] == "bad" ? absl::StatusOr<Answers>(absl::InternalError("the model failed"))
+                                                 : std::move(answer));
     }
-    if (ids[0] == "bad") {
-      return absl::InternalError("the model failed");
-    }
-    Answers answers;
-    for (const absl::string_view id : ids) {
-      answers.values.push_back(static_cast<float>(id.size()));
-      answers.values.push_back(static_cast<float>(number_));
-      answers.found.push_back(!id.empty());
-    }
+    const absl::MutexLock lock(&mutex_);
+    batches_.push_back(rows);
+    mutex_.Await(absl::Condition(&open_));
     return answers;
   }
 
@@ -68,12 +70,12 @@ class RequestQueueTest : public ::testing::Test {
 
   absl::StatusOr<Answers> Ask(const std::vector<absl::string_view>& ids, const std::shared_ptr<AnswerSource>& version,
                               absl::Duration limit = absl::Minutes(1), const std::string& caller = "one") {
-    return queue_->Ask(version, ids, SteadyAfter(limit), caller);
+    return queue_->Ask(version, {ids, &terms_}, SteadyAfter(limit), caller);
   }
 
   // By the gauge that an operator sees; -1: there is none.
   int64_t WaitingRows() const {
-    const std::string text = metrics_.Text({}), gauge = "\nsplitveil_waiting_rows ";
+    const std::string text = metrics_.Text(), gauge = "\nsplitveil_waiting_rows ";
     const size_t at = text.find(gauge);
     return at == std::string::npos ? -1 : std::stoll(text.substr(at + gauge.size()));
   }
@@ -104,6 +106,7 @@ class RequestQueueTest : public ::testing::Test {
     threads_.clear();
   }
 
+  const AnswerTerms terms_ = {};
   ServingMetrics metrics_;
   const std::shared_ptr<Lengths> version_ = std::make_shared<Lengths>();
   std::vector<std::thread> threads_;
@@ -204,10 +207,20 @@ TEST_F(RequestQueueTest, WhatIsPastItsDeadlineIsNotComputed) {
   EXPECT_THAT(version_->Batches(), ElementsAre(1));
 }
 
-TEST_F(RequestQueueTest, AFailureIsThatOfItsBatchAlone) {
+TEST_F(RequestQueueTest, AFailureIsThatOfItsRequestAlone) {
   Start({100, absl::ZeroDuration(), 100});
-  EXPECT_EQ(Ask({"bad"}, version_).status().code(), absl::StatusCode::kInternal);
-  EXPECT_TRUE(Ask({"good"}, version_).ok());
+  version_->SetOpen(false);
+  AskBeside({"a"}, version_);
+  version_->AwaitBatches(1);
+  std::thread bad([this] { EXPECT_EQ(Ask({"bad"}, version_).status().code(), absl::StatusCode::kInternal); });
+  while (WaitingRows() < 1) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  AskBeside({"good"}, version_);
+  version_->SetOpen(true);
+  bad.join();
+  Join();
+  EXPECT_THAT(version_->Batches(), ElementsAre(1, 2));
 }
 
 TEST_F(RequestQueueTest, ItsEndComputesWhatWaits) {
