@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
       },
       &splitveil::DryRunLabelParty,
       "Answer requests with a trained model, by the Open Inference Protocol, until SIGTERM.",
+      "serving.textproto",
       &splitveil::Serve};
   return splitveil::RunPartyProgram(program, argc, argv);
 }

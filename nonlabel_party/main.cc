@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
       },
       &splitveil::DryRunNonLabelParty,
       "Answer the label party's live requests with activations of this party's data as they are now, until SIGTERM.",
+      "live.textproto",
       &splitveil::ServeLive};
   return splitveil::RunPartyProgram(program, argc, argv);
 }

@@ -117,7 +117,7 @@ void PrepareToRun() {
 int RunServeProgram(const PartyProgram& program, int argc, char** argv) {
   std::string config;
   const std::string name = absl::StrCat(program.name, " serve");
-  CommandLine line({name, program.serve_summary, name + " --config=serving.textproto"},
+  CommandLine line({name, program.serve_summary, absl::StrCat(name, " --config=", program.serve_config)},
                    [&]() -> absl::StatusOr<ExitCode> {
                      PrepareToRun();
                      SPLITVEIL_RETURN_IF_ERROR(program.serve(config));

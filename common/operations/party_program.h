@@ -31,8 +31,10 @@ struct PartyProgram {
       run;
   // All that can be checked without the peer, check by check.
   std::function<DryRun(const std::string& agreement_path, const std::string& config_path)> dry_run;
-  // `PROGRAM serve --config=...`: serves until SIGTERM or SIGINT. `serve_summary`: one sentence, for its --help.
+  // `PROGRAM serve --config=...`: serves until SIGTERM or SIGINT. For its --help, `serve_summary`: one sentence;
+  // `serve_config`: a file's name, as the documents have it.
   const char* serve_summary;
+  const char* serve_config;
   std::function<absl::Status(const std::string& config_path)> serve;
 };
 

@@ -98,7 +98,7 @@ absl::StatusOr<std::shared_ptr<ServedVersion>> OpenInference::FindVersion(const 
     return found;
   }
   return version.empty()
-             ? absl::UnavailableError("no version of the model has been stored yet: try again later")
+             ? absl::UnavailableError("no version of the model can be used yet: try again later")
              : absl::NotFoundError(absl::StrCat("version: there is no such version: ask for one of [",
                                                 absl::StrJoin(versions_->Numbers(), ", "), "], or name none"));
 }

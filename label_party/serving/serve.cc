@@ -291,7 +291,8 @@ absl::Status Serve(const std::string& config_path) {
                              StartServingPage(plan.monitoring, plan.training.agreement.run_name(), status,
                                               [&protocol] { return protocol.AllMetrics(); }));
   if (versions.Numbers().empty()) {
-    LogWarning("no version is there yet: splitveil predict --store=", plan.config.versions_path(), " adds one");
+    LogWarning("no version can be used yet: splitveil predict --store=", plan.config.versions_path(),
+               " adds one; one that does not fit is named above");
   }
   while (!StopRequested()) {
     servers.SayReady(protocol.ServerReady());

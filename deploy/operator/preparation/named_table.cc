@@ -18,6 +18,7 @@ absl::StatusOr<NamedTable> NamedTable::Open(const std::string& path, const std::
   if (!found) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": expected a header line, found an empty file"));
   }
+  std::vector<std::string> lacking = columns;  // With the separator that gives most of them.
   for (const char separator : {'\t', ',', ';'}) {
     CellSplitter splitter(separator, /*quotes=*/true, /*trim=*/true);
     std::vector<absl::string_view> names;
@@ -25,10 +26,13 @@ absl::StatusOr<NamedTable> NamedTable::Open(const std::string& path, const std::
       continue;
     }
     std::vector<size_t> places;
+    std::vector<std::string> others;
     for (const std::string& name : columns) {
       const auto column = std::find(names.begin(), names.end(), name);
       if (column != names.end() && std::find(column + 1, names.end(), name) == names.end()) {
         places.push_back(static_cast<size_t>(column - names.begin()));
+      } else {
+        others.push_back(name);
       }
     }
     if (places.size() == columns.size()) {
@@ -38,10 +42,15 @@ absl::StatusOr<NamedTable> NamedTable::Open(const std::string& path, const std::
       table.places_ = std::move(places);
       return table;
     }
+    if (others.size() < lacking.size()) {
+      lacking = std::move(others);
+    }
   }
-  return absl::InvalidArgumentError(absl::StrCat(path, ":1: expected a header line that names each ", what, " once (",
-                                                 absl::StrJoin(columns, ", "),
-                                                 "), with tabs, commas or semicolons between the names"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ":1: expected a header line that names each ", what, " once (", absl::StrJoin(columns, ", "),
+                   "), with tabs, commas or semicolons between the names, found none, or more "
+                   "than one, of ",
+                   absl::StrJoin(lacking, ", ")));
 }
 
 absl::StatusOr<bool> NamedTable::Next() {

@@ -3,28 +3,20 @@
 #include <cstdint>
 #include <cstdio>
 #include <limits>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/time/time.h"
 #include "deploy/operator/commands.h"
-#include "deploy/operator/preparation/cell_form.h"
-#include "deploy/operator/preparation/named_table.h"
 #include "deploy/operator/records/figure_cells.h"
+#include "deploy/operator/score/outcomes.h"
 
-#include "common/config/id_pattern.h"
-#include "common/config/row_time.h"
 #include "common/dataset/task.h"
 #include "common/evaluation/evaluation.h"
 #include "common/leakage/leak_figures.h"
@@ -41,185 +33,12 @@ using Kind = Task::Kind;
 constexpr double kNone = Evaluation::kNone;
 // Nine digits, as predictions are written, cannot tell a probability nearer to 1.
 constexpr double kLeastDistance = 5e-10;
-constexpr size_t kBins = 10, kMostClasses = 256;
+constexpr size_t kBins = 10;
 constexpr char kBeginning[] = "{\n  \"of\": \"splitveil score\",";
 
 struct ScoreFlags {
-  std::string predictions, labels, id = "id", label = "label", date, out;
-  std::vector<std::string> positive = {"1"}, negative = {"0"};
-};
-
-// A table of predictions (label_party/session/run_prediction.h).
-struct PredictionTable {
-  Kind kind = Kind::kBinary;
-  std::vector<std::string> classes;               // Of several classes: their texts.
-  absl::flat_hash_map<std::string, size_t> rows;  // By id.
-  std::vector<double> values;                     // [rows, width]
-  size_t width = 1;
-};
-
-// Predictions with what came true, of a day or of all.
-struct Outcomes {
-  std::vector<double> values;   // [rows, width]
-  std::vector<uint8_t> labels;  // Of classes,
-  std::vector<double> targets;  // and of numbers.
-
-  size_t rows() const { return labels.size() + targets.size(); }
-};
-
-absl::StatusOr<PredictionTable> ReadPredictions(const std::string& path) {
-  SPLITVEIL_ASSIGN_OR_RETURN(NamedTable table, NamedTable::Open(path, {"id"}, "column of predictions"));
-  const std::vector<std::string> names(table.names().begin() + 1, table.names().end());
-  PredictionTable predictions;
-  predictions.width = names.size();
-  predictions.kind = names == std::vector<std::string>{"prediction"} ? Kind::kRegression
-                     : names.size() > 2                              ? Kind::kMultiClass
-                                                                     : Kind::kBinary;
-  if (table.names()[0] != "id" || names.size() > kMostClasses ||
-      (predictions.kind == Kind::kBinary && names != std::vector<std::string>{"probability"})) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path,
-        ":1: expected predictions as `splitveil predict --out` writes them (id,probability; id,prediction; or id "
-        "and a column for each class), found other columns"));
-  }
-  predictions.classes = predictions.kind == Kind::kMultiClass ? names : std::vector<std::string>();
-  FaultyRows unreadable, repeated;
-  while (true) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const bool more, table.Next());
-    if (!more) {
-      break;
-    }
-    bool readable = true;
-    for (const absl::string_view cell : table.cells().subspan(1)) {
-      double value = kNone;
-      const bool is_number = ReadNumber(cell, NumberFormat(), value);
-      readable = readable && is_number && (predictions.kind == Kind::kRegression || (value >= 0 && value <= 1));
-      predictions.values.push_back(value);
-    }
-    const bool is_new = predictions.rows.emplace(table.cells()[0], predictions.rows.size()).second;
-    if (!readable || !is_new) {
-      (readable ? repeated : unreadable).Add(table.line());
-    }
-  }
-  if (unreadable.any()) {
-    return unreadable.Error(path, predictions.kind == Kind::kRegression
-                                      ? "without a finite number"
-                                      : "with a cell that is no probability from 0 to 1");
-  }
-  return repeated.any() ? repeated.Error(path, "with an id that an earlier row has: remove them")
-                        : absl::StatusOr<PredictionTable>(std::move(predictions));
-}
-
-// By day, "" without dates; and how many labels there were.
-struct JoinedOutcomes {
-  std::map<std::string, Outcomes> days;
-  int64_t labels = 0, joined = 0;
-};
-
-class LabelJoiner {
- public:
-  LabelJoiner(const ScoreFlags& flags, const PredictionTable& predictions)
-      : flags_(flags), predictions_(predictions), taken_(predictions.rows.size()) {
-    const std::vector<std::string>& classes = predictions.classes;
-    for (size_t i = 0; i < classes.size(); ++i) {
-      labels_.emplace(classes[i], static_cast<uint8_t>(i));
-    }
-    if (predictions.kind == Kind::kBinary) {
-      for (const auto& [texts, label] : {std::pair(&flags.positive, 1), {&flags.negative, 0}}) {
-        for (const std::string& text : *texts) {
-          labels_.emplace(text, static_cast<uint8_t>(label));
-        }
-      }
-    }
-  }
-
-  absl::StatusOr<JoinedOutcomes> Join() {
-    std::vector<std::string> columns = {flags_.id, flags_.label};
-    if (!flags_.date.empty()) {
-      columns.push_back(flags_.date);
-    }
-    SPLITVEIL_ASSIGN_OR_RETURN(NamedTable table, NamedTable::Open(flags_.labels, columns, "column"));
-    while (true) {
-      SPLITVEIL_ASSIGN_OR_RETURN(const bool more, table.Next());
-      if (!more) {
-        break;
-      }
-      Add(table);
-    }
-    SPLITVEIL_RETURN_IF_ERROR(Check());
-    return std::move(joined_);
-  }
-
- private:
-  void Add(const NamedTable& table) {
-    ++joined_.labels;
-    const auto found = predictions_.rows.find(table.cell(0));
-    if (found == predictions_.rows.end()) {
-      return;
-    }
-    const size_t row = found->second;
-    if (taken_[row]) {
-      repeated_.Add(table.line());
-      return;
-    }
-    taken_[row] = true;
-    std::string day;
-    if (!flags_.date.empty()) {
-      const std::optional<RowTime> time = ParseRowTime(table.cell(2));
-      if (!time.has_value() || !time->is_date) {
-        undated_.Add(table.line());
-        return;
-      }
-      day = absl::FormatTime("%Y-%m-%d", absl::FromUnixSeconds(static_cast<int64_t>(std::floor(time->value))),
-                             absl::UTCTimeZone());
-    }
-    Outcomes& outcomes = joined_.days[day];
-    double target = 0;
-    const auto label = labels_.find(table.cell(1));
-    if (predictions_.kind == Kind::kRegression ? !ReadNumber(table.cell(1), NumberFormat(), target)
-                                               : label == labels_.end()) {
-      unlabelled_.Add(table.line());
-      return;
-    }
-    if (predictions_.kind == Kind::kRegression) {
-      outcomes.targets.push_back(target);
-    } else {
-      outcomes.labels.push_back(label->second);
-    }
-    const auto first = predictions_.values.begin() + static_cast<int64_t>(row * predictions_.width);
-    outcomes.values.insert(outcomes.values.end(), first, first + static_cast<int64_t>(predictions_.width));
-    ++joined_.joined;
-  }
-
-  absl::Status Check() const {
-    if (repeated_.any()) {
-      return repeated_.Error(flags_.labels, "with an id that an earlier row has: remove them");
-    }
-    if (undated_.any()) {
-      return undated_.Error(flags_.labels, absl::StrCat("without a date such as 2024-06-01 in ", flags_.date));
-    }
-    if (unlabelled_.any()) {
-      return unlabelled_.Error(
-          flags_.labels,
-          predictions_.kind == Kind::kRegression ? absl::StrCat("without a finite number in ", flags_.label)
-          : predictions_.kind == Kind::kMultiClass
-              ? absl::StrCat("whose ", flags_.label, " is no class of the predictions")
-              : absl::StrCat("whose ", flags_.label, " is neither ", absl::StrJoin(flags_.positive, ", "),
-                             " (--positive) nor ", absl::StrJoin(flags_.negative, ", "), " (--negative)"));
-    }
-    return joined_.joined > 0
-               ? absl::OkStatus()
-               : absl::InvalidArgumentError(absl::StrCat(flags_.labels, ": expected ids of ", flags_.predictions,
-                                                         " in column ", flags_.id, ", found ", joined_.labels,
-                                                         " rows and none of them: see whether both write ids alike"));
-  }
-
-  const ScoreFlags& flags_;
-  const PredictionTable& predictions_;
-  std::vector<bool> taken_;
-  absl::flat_hash_map<std::string, uint8_t> labels_;  // By their texts.
-  JoinedOutcomes joined_;
-  FaultyRows repeated_, undated_, unlabelled_;
+  std::string predictions, out;
+  LabelTable labels;
 };
 
 // The place of each value among all, equal ones sharing theirs: an AUC asks for no more, and a float of the value
@@ -344,15 +163,9 @@ std::string TableOf(const std::vector<Json>& objects) {
 }
 
 absl::StatusOr<ExitCode> Score(const ScoreFlags& flags) {
-  for (const std::string& text : flags.positive) {
-    if (std::find(flags.negative.begin(), flags.negative.end(), text) != flags.negative.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("\"", text, "\" is both --positive and --negative: give --negative as well"));
-    }
-  }
   SPLITVEIL_RETURN_IF_ERROR(flags.out.empty() ? absl::OkStatus() : CheckOwnTable(flags.out, kBeginning));
   SPLITVEIL_ASSIGN_OR_RETURN(const PredictionTable predictions, ReadPredictions(flags.predictions));
-  SPLITVEIL_ASSIGN_OR_RETURN(const JoinedOutcomes joined, LabelJoiner(flags, predictions).Join());
+  SPLITVEIL_ASSIGN_OR_RETURN(const JoinedOutcomes joined, JoinLabels(flags.labels, predictions, flags.predictions));
   const auto without_label = static_cast<int64_t>(predictions.rows.size()) - joined.joined;
   const int64_t without_prediction = joined.labels - joined.joined;
   std::printf("%lld predictions with a label; %lld without one; %lld labels without a prediction\n",
@@ -402,18 +215,19 @@ void AddScoreCommand(CommandLine& line) {
       [flags] { return Score(*flags); });
   AddValue(command, "--predictions=FILE", flags->predictions, "Predictions, as splitveil predict --out writes them.")
       ->required();
-  AddValue(command, "--labels=FILE", flags->labels,
+  AddValue(command, "--labels=FILE", flags->labels.path,
            "Table of ids and labels with a header line, plain or packed; other columns are not read.")
       ->required();
-  AddValue(command, "--id=COLUMN", flags->id, "Its column of ids, written as in the predictions.")
+  AddValue(command, "--id=COLUMN", flags->labels.id, "Its column of ids, written as in the predictions.")
       ->capture_default_str();
-  AddValue(command, "--label=COLUMN", flags->label, "Its column of labels: classes, or numbers in the table's unit.")
+  AddValue(command, "--label=COLUMN", flags->labels.label,
+           "Its column of labels: classes, or numbers in the table's unit.")
       ->capture_default_str();
-  AddValue(command, "--date=COLUMN", flags->date, "Its column of dates, to compare day by day (UTC).")
+  AddValue(command, "--date=COLUMN", flags->labels.date, "Its column of dates, to compare day by day (UTC).")
       ->default_str("none: all rows together");
-  AddValue(command, "--positive=TEXT", flags->positive,
+  AddValue(command, "--positive=TEXT", flags->labels.positive,
            "Of two classes: label that the probability is of; 1 unless given.");
-  AddValue(command, "--negative=TEXT", flags->negative, "Of two classes: the other label; 0 unless given.");
+  AddValue(command, "--negative=TEXT", flags->labels.negative, "Of two classes: the other label; 0 unless given.");
   AddValue(command, "--out=FILE", flags->out,
            "JSON file for the figures, readable only by its owner. Overwrites only earlier ones.")
       ->default_str("none");

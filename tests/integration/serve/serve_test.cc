@@ -540,7 +540,7 @@ TEST_F(ServeTest, StrangersTakeNoCallersPlace) {
   }
   inference::ModelInferResponse response;
   EXPECT_EQ(Infer(Request({"a"}), &response).error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_THAT(Infer(Request({"a"}), &response).error_message(), HasSubstr("no version of the model has been stored"));
+  EXPECT_THAT(Infer(Request({"a"}), &response).error_message(), HasSubstr("no version of the model can be used"));
 }
 
 // Of a certificate of the authority: the caller's name decides. Without one: a token, over TLS too.

@@ -152,7 +152,9 @@ TEST_F(ScoreTest, SaysWhatItCannotRead) {
               HasSubstr("\"0\" is both --positive and --negative"));
   const std::string predictions = "id,probability\na,0.9\nb,0.8\n", labels = "id,label\na,1\nb,0\n";
   EXPECT_THAT(Error(predictions, "id,paid\na,1\n"),
-              HasSubstr("labels.csv:1: expected a header line that names each column once (id, label)"));
+              AllOf(HasSubstr("labels.csv:1: expected a header line that names each column once (id, label)"),
+                    HasSubstr("found none, or more than one, of label\n")));
+  EXPECT_THAT(Error(predictions, "label;id;id\n1;a;a\n"), HasSubstr("found none, or more than one, of id\n"));
   EXPECT_THAT(Error(predictions, labels, {"--date=day"}), HasSubstr("(id, label, day)"));
   EXPECT_THAT(Error(predictions, "id,label\na,1\nb,planted\n"),
               HasSubstr("labels.csv: 1 row whose label is neither 1 (--positive) nor 0 (--negative) (line 3)"));
@@ -173,6 +175,8 @@ TEST_F(ScoreTest, SaysWhatItCannotRead) {
   EXPECT_THAT(Error("id,prediction\na,1\nb,2\n", "id,label\na,1\nb,nan\n"),
               HasSubstr("without a finite number in label"));
   EXPECT_THAT(Error("id,x,y,z\na,0.1,0.2,0.7\n", "id,label\na,planted\n"), HasSubstr("is no class of the predictions"));
+  EXPECT_THAT(Error("id,planted,planted,x\na,0.1,0.2,0.7\n", labels),
+              HasSubstr("predictions.csv:1: expected each class once, found one in two columns"));
   for (const char* const header : {"id,planted", "x,id", "id", "id,a,b"}) {
     EXPECT_THAT(Error(absl::StrCat(header, "\na,0.5\n"), labels), HasSubstr("predictions.csv:1: expected predictions"))
         << header;
