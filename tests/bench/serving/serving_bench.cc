@@ -1,11 +1,16 @@
 // What an answer over gRPC takes, live and stored, beside the computation alone in one process: both halves' forward
 // pass, or the head's. Live: a caller to `label_party serve` over the loopback device, that to `nonlabel_party serve`
 // by mutual TLS. Turns of all of them alternate.
+// And what becomes of four times the requests that a server can answer.
+#include <sched.h>
+
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <functional>
 #include <iostream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +28,9 @@ namespace {
 constexpr int kRows = 20'000;
 constexpr double kSecondsATurn = 1;
 constexpr int kTurns = 5;
+// Of the overload: callers, each with a connection of its own, and what their requests are.
+constexpr int kCallers = 4, kThreadsOfACaller = 16, kIdsOfARequest = 256;
+constexpr double kOverload = 4, kOverloadSeconds = 20, kDeadlineSeconds = 0.5;
 
 class ServingBench : public ServeTest {
  protected:
@@ -60,6 +68,15 @@ class ServingBench : public ServeTest {
         grpc::CreateChannel(absl::StrCat("127.0.0.1:", at), grpc::InsecureChannelCredentials()));
   }
 
+  // With the peer's server running.
+  std::string StartPeer() {
+    std::ofstream(run.files.File("live.textproto"))
+        << "agreement_path: 'nonlabel_run.textproto' config_path: 'nonlabel_party.textproto' "
+        << "versions_path: 'peer_versions' listen_address: '127.0.0.1:0'";
+    const int peer_port = StartAt("nonlabel_party", "live.textproto", "live on port ", peer_);
+    return absl::StrCat("live { peer_address: '127.0.0.1:", peer_port, "' fallback: REFUSE }");
+  }
+
   std::unique_ptr<RunningProgram> peer_, live_server_, stored_server_;
 };
 
@@ -84,11 +101,7 @@ struct Measured {
 
 TEST_F(ServingBench, LiveAndStoredBesideTheForwardPassAlone) {
   TrainAndPublish();
-  std::ofstream(run.files.File("live.textproto"))
-      << "agreement_path: 'nonlabel_run.textproto' config_path: 'nonlabel_party.textproto' "
-      << "versions_path: 'peer_versions' listen_address: '127.0.0.1:0'";
-  const int peer_port = StartAt("nonlabel_party", "live.textproto", "live on port ", peer_);
-  const auto live = Serve(absl::StrCat("live { peer_address: '127.0.0.1:", peer_port, "' fallback: REFUSE }"));
+  const auto live = Serve(StartPeer());
   const auto stored = Serve("");
 
   ServedVersion::Training training;
@@ -141,6 +154,125 @@ TEST_F(ServingBench, LiveAndStoredBesideTheForwardPassAlone) {
     }
     std::cout << absl::StreamFormat("%5d ids, ratio of medians: live %.2f (asked at 1,024: <= 3), stored %.2f (<= 2)\n",
                                     rows, medians[0] / medians[1], medians[2] / medians[3]);
+  }
+}
+
+// Of requests sent for a while, by how they ended: what each took, in seconds.
+struct Sent {
+  std::vector<double> answered, refused;
+  std::vector<double> overslept;  // By how much a thread woke up later than it asked for: the machine's own delay.
+  int64_t late = 0, other = 0;
+
+  void Add(const Sent& more) {
+    answered.insert(answered.end(), more.answered.begin(), more.answered.end());
+    refused.insert(refused.end(), more.refused.begin(), more.refused.end());
+    overslept.insert(overslept.end(), more.overslept.begin(), more.overslept.end());
+    late += more.late;
+    other += more.other;
+  }
+};
+
+// This thread, and what it starts from here on, on one half of the processors: 0 or 1.
+void UseHalf(size_t half) {
+  const size_t processors = std::max<size_t>(2, std::thread::hardware_concurrency());
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (size_t i = half * (processors / 2); i < (half == 0 ? processors / 2 : processors); ++i) {
+    CPU_SET(i, &set);
+  }
+  (void)sched_setaffinity(0, sizeof(set), &set);
+}
+
+double Quantile(std::vector<double>& values, double share) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
+class OverloadBench : public ServingBench {
+ protected:
+  OverloadBench() {
+    for (int i = 0; i < kCallers; ++i) {
+      WriteToken(absl::StrCat("token", i), absl::StrCat(kToken, i));
+    }
+  }
+
+  // From each of these threads of each caller, one request after another; `interval`: from one's begin to the next's
+  // where it is not late already.
+  Sent Send(int at, int threads, double interval, double seconds) const {
+    const std::vector<std::string> all = Ids();
+    const inference::ModelInferRequest request = Request({all.begin(), all.begin() + kIdsOfARequest});
+    std::vector<Sent> sent(size_t{kCallers} * static_cast<size_t>(threads));
+    std::vector<std::thread> running;
+    for (int caller = 0; caller < kCallers; ++caller) {
+      grpc::ChannelArguments own;
+      own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+      const std::shared_ptr<inference::GRPCInferenceService::Stub> stub = inference::GRPCInferenceService::NewStub(
+          grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", at), grpc::InsecureChannelCredentials(), own));
+      for (int i = 0; i < threads; ++i) {
+        running.emplace_back([=, &request, to = &sent[running.size()]] {
+          const SteadyTime begin = SteadyNow();
+          for (double next = interval * i / threads; SecondsSince(begin) < seconds; next += interval) {
+            if (const double wait = next - SecondsSince(begin); wait > 0) {
+              absl::SleepFor(absl::Seconds(wait));
+              to->overslept.push_back(SecondsSince(begin) - next);
+            }
+            const SteadyTime start = SteadyNow();
+            grpc::ClientContext context;
+            context.AddMetadata("authorization", absl::StrCat("Bearer ", kToken, caller));
+            context.set_deadline(std::chrono::system_clock::now() +
+                                 std::chrono::milliseconds(static_cast<int>(1e3 * kDeadlineSeconds)));
+            inference::ModelInferResponse response;
+            const grpc::StatusCode code = stub->ModelInfer(&context, request, &response).error_code();
+            const double took = SecondsSince(start);
+            if (code == grpc::StatusCode::OK) {
+              to->answered.push_back(took);
+            } else if (code == grpc::StatusCode::RESOURCE_EXHAUSTED) {
+              to->refused.push_back(took);
+            } else {
+              ++(code == grpc::StatusCode::DEADLINE_EXCEEDED ? to->late : to->other);
+            }
+          }
+        });
+      }
+    }
+    Sent together;
+    for (size_t i = 0; i < running.size(); ++i) {
+      running[i].join();
+      together.Add(sent[i]);
+    }
+    return together;
+  }
+};
+
+// Callers have one half of the processors, the servers the other: what is refused fast must not be held up by its own
+// caller's next.
+TEST_F(OverloadBench, FourTimesTheCapacityIsAnsweredInTimeOrRefusedAtOnce) {
+  TrainAndPublish();
+  UseHalf(1);
+  for (const std::string& live : {std::string(), StartPeer()}) {
+    UseHalf(1);
+    std::string callers;
+    for (int i = 0; i < kCallers; ++i) {
+      absl::StrAppend(&callers, " callers { name: 'caller ", i, "' token_path: 'token", i, "' }");
+    }
+    WriteServing(absl::StrCat("listen_address: '127.0.0.1:0' max_queued_rows: 4096", callers, live));
+    std::unique_ptr<RunningProgram> started;
+    const int at = StartAt("label_party", "serving.textproto", "by gRPC on port ", started);
+    UseHalf(0);
+    Send(at, 2, 0, 1);
+    const double capacity = static_cast<double>(Send(at, 2, 0, 5).answered.size()) / 5;
+    Sent sent = Send(at, kThreadsOfACaller, kCallers * kThreadsOfACaller / (kOverload * capacity), kOverloadSeconds);
+    const double offered = static_cast<double>(sent.answered.size() + sent.refused.size()) + sent.late + sent.other;
+    std::cout << absl::StreamFormat(
+        "%s, %d ids: capacity %.0f requests/s; offered %.1f times that for %.0f s: %.0f/s answered, p50 %.1f ms, p99 "
+        "%.1f ms; %d refused, p50 %.2f ms, p99 %.2f ms, p99.9 %.2f ms, max %.1f ms; %d past %.0f ms; %d otherwise; "
+        "a sleeping thread woke up late by p50 %.2f ms, p99 %.2f ms\n",
+        live.empty() ? "stored" : "live", kIdsOfARequest, capacity, offered / kOverloadSeconds / capacity,
+        kOverloadSeconds, static_cast<double>(sent.answered.size()) / kOverloadSeconds,
+        1e3 * Quantile(sent.answered, 0.5), 1e3 * Quantile(sent.answered, 0.99), sent.refused.size(),
+        1e3 * Quantile(sent.refused, 0.5), 1e3 * Quantile(sent.refused, 0.99), 1e3 * Quantile(sent.refused, 0.999),
+        1e3 * Quantile(sent.refused, 1), sent.late, 1e3 * kDeadlineSeconds, sent.other,
+        1e3 * Quantile(sent.overslept, 0.5), 1e3 * Quantile(sent.overslept, 0.99));
   }
 }
 
