@@ -386,6 +386,9 @@ absl::Status ConnectionListener::CheckAccepts(absl::Duration limit) {
   PortIn(own) = 0;
   // The name is taken before it connects, so that the accepting side knows it.
   const Descriptor check(socket(target.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (target.ss_family == AF_INET6) {
+    SetOption(check.number(), IPPROTO_IPV6, IPV6_V6ONLY, 0);  // As the listening socket has it.
+  }
   if (check.number() < 0 || bind(check.number(), reinterpret_cast<const sockaddr*>(&own), size) != 0 ||
       getsockname(check.number(), reinterpret_cast<sockaddr*>(&own), &size) != 0) {
     return failed();

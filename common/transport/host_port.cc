@@ -161,7 +161,8 @@ void OfThisMachine(sockaddr_storage& address) {
     auto& v4 = reinterpret_cast<sockaddr_in&>(address);
     v4.sin_addr.s_addr = v4.sin_addr.s_addr == htonl(INADDR_ANY) ? htonl(INADDR_LOOPBACK) : v4.sin_addr.s_addr;
   } else if (auto& v6 = reinterpret_cast<sockaddr_in6&>(address); IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr)) {
-    v6.sin6_addr = in6addr_loopback;
+    // By IPv4, which such a socket takes, too: containers often have IPv6 without an address of its own.
+    inet_pton(AF_INET6, "::ffff:127.0.0.1", &v6.sin6_addr);
   }
 }
 

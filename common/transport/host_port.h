@@ -69,7 +69,8 @@ void SetOption(int descriptor, int level, int option, int value);
 int PortOf(const Descriptor& socket_owner);
 // The port in an IPv4 or IPv6 address, in network order.
 in_port_t& PortIn(sockaddr_storage& address);
-// Turns "every address" (0.0.0.0, ::) into loopback, so that it can be connected to. Other addresses stay.
+// Turns "every address" (0.0.0.0, ::) into IPv4's loopback, over IPv6 where it is a socket of both, so that it can be
+// connected to. Other addresses stay.
 void OfThisMachine(sockaddr_storage& address);
 
 // Sockets that listen at `address`, host:port: one, or one for each address that a host name has. Errors:

@@ -59,6 +59,24 @@ TEST(HostPortTest, RefusesEverythingElseNamingTheField) {
   }
 }
 
+// Also where IPv6 has no address: a container's loopback device often has none.
+TEST(OfThisMachineTest, EveryAddressIsReachedByIpv4sLoopback) {
+  const auto name_of = [](sockaddr_storage address) {
+    PortIn(address) = htons(80);
+    OfThisMachine(address);
+    return NameOfPeer(address);
+  };
+  sockaddr_storage v4 = {}, v6 = {};
+  v4.ss_family = AF_INET;
+  v6.ss_family = AF_INET6;
+  EXPECT_EQ(name_of(v4), "ipv4:127.0.0.1:80");
+  EXPECT_EQ(name_of(v6), "ipv4:127.0.0.1:80");
+  reinterpret_cast<sockaddr_in6&>(v6).sin6_addr = in6addr_loopback;
+  EXPECT_EQ(name_of(v6), "ipv6:::1:80");
+  reinterpret_cast<sockaddr_in&>(v4).sin_addr.s_addr = htonl(0x0A000001);
+  EXPECT_EQ(name_of(v4), "ipv4:10.0.0.1:80");
+}
+
 TEST(CheckFreeTest, AcceptsAFreePortAndGivesItBack) {
   std::string address;
   {
