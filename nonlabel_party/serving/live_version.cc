@@ -39,7 +39,14 @@ absl::StatusOr<std::shared_ptr<LiveVersion>> LiveVersion::Open(const Training& t
                                                    plan.initial.front()->name()));
   }
   // Of the training, whatever the configuration says now.
-  SPLITVEIL_RETURN_IF_ERROR(CheckAnswersLive(plan.initial.front()->header().activation_protection()));
+  const v1::CheckpointHeader& trained = plan.initial.front()->header();
+  if (!trained.has_activation_protection()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(folder, "/", number,
+                     ": its checkpoint does not say under which protection its activations were trained, so an "
+                     "earlier version of this program wrote it: train again to answer live"));
+  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckAnswersLive(trained.activation_protection()));
   SPLITVEIL_ASSIGN_OR_RETURN(
       const std::shared_ptr<const Dataset> data,
       Dataset::Open(party.dataset().path(), Dataset::kMaxResidentBytes, Dataset::Check::kRemembered));
