@@ -255,4 +255,42 @@ void AssignAttributes(const Module& from, Module& to) {
   }
 }
 
+UnchangedModule::UnchangedModule(Module module) : module_(std::move(module)), as_made_(AttributesOf(module_)) {}
+
+bool UnchangedModule::IsAsMade() const {
+  if (!as_made_.complete) {
+    return false;
+  }
+  const Attributes now = AttributesOf(module_);
+  return std::equal(now.all.begin(), now.all.end(), as_made_.all.begin(), as_made_.all.end(),
+                    [](const Attribute& a, const Attribute& b) {
+                      return a.writes == b.writes && a.value.isTensor() == b.value.isTensor() &&
+                             (a.value.isTensor() ? a.value.is(b.value) : a.value == b.value);
+                    });
+}
+
+UnchangedModule::Attributes UnchangedModule::AttributesOf(const Module& module) {
+  Attributes attributes;
+  for (const Module& owner : module.modules()) {
+    const c10::ClassTypePtr type = owner.type();
+    for (size_t slot = 0; slot < type->numAttributes(); ++slot) {
+      const c10::IValue value = owner._ivalue()->getSlot(slot);
+      if (type->getAttribute(slot)->is_module()) {
+        continue;
+      }
+      if (value.isTensor()) {
+        attributes.all.push_back({value, value.toTensor().defined() ? value.toTensor()._version() : 0});
+        continue;
+      }
+      value.visit([&](const c10::IValue& part) {
+        attributes.complete = attributes.complete && !part.isTensor() && !part.isObject();
+        return false;  // Look inside, too.
+      });
+      // A copy: a list of numbers may be written in place.
+      attributes.all.push_back({value.deepcopy()});
+    }
+  }
+  return attributes;
+}
+
 }  // namespace splitveil

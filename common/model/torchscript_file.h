@@ -3,6 +3,8 @@
 #define SPLITVEIL_COMMON_MODEL_TORCHSCRIPT_FILE_H_
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <cstdint>
 #include <string>
 #include <torch/csrc/jit/api/module.h>
 #include <utility>
@@ -35,6 +37,32 @@ torch::jit::Module CopyModule(const torch::jit::Module& module, bool train);
 
 // Gives `to` the buffers and attributes of `from`, a copy of it: everything but parameters.
 void AssignAttributes(const torch::jit::Module& from, torch::jit::Module& to);
+
+// A module for runs that must leave it as it is, and whether one did not. Not thread-safe.
+class UnchangedModule {
+ public:
+  explicit UnchangedModule(torch::jit::Module module);
+
+  const torch::jit::Module& module() const { return module_; }
+  // Whether parameters, buffers and attributes are as at construction: tensors by the number of writes that LibTorch
+  // counts (it counts none through `.data`), everything else by its value. False if an attribute holds tensors in a
+  // list or an object, whose writes are not looked for.
+  bool IsAsMade() const;
+
+ private:
+  struct Attribute {
+    c10::IValue value;
+    int64_t writes = 0;  // Of a tensor.
+  };
+  struct Attributes {
+    std::vector<Attribute> all;  // Of the module and its submodules.
+    bool complete = true;        // None of them holds tensors elsewhere.
+  };
+  static Attributes AttributesOf(const torch::jit::Module& module);
+
+  torch::jit::Module module_;
+  Attributes as_made_;
+};
 
 }  // namespace splitveil
 

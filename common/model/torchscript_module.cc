@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <torch/csrc/autograd/variable.h>
 #include <utility>
 
@@ -73,6 +74,8 @@ struct TorchScriptModule::State {
   Draws draws;
   int64_t steps = 0;
   bool has_gradient = false;
+  // ScriptToPredict, kept from one Predict to the next while neither the module nor that copy changes.
+  std::optional<UnchangedModule> predicting;
   // Shared with every pass that lives, and with those whose parameters are the module's.
   std::shared_ptr<const char> living = std::make_shared<char>(), sharing = std::make_shared<char>();
 
@@ -92,6 +95,7 @@ struct TorchScriptModule::State {
 
   // Before the parameters change: a pass that shares them keeps them as they are, and the module gets copies.
   void LeaveParametersToPasses() {
+    predicting.reset();  // It has the parameters as they were.
     // With one batch in flight, as most runs have, nothing is copied.
     if (sharing.use_count() == 1) {
       return;
@@ -231,6 +235,7 @@ TorchScriptModule::~TorchScriptModule() = default;
 
 absl::StatusOr<TorchScriptPass> TorchScriptModule::Forward(const TorchScriptInput& input) {
   SPLITVEIL_RETURN_IF_ERROR(state_->CheckInput(input));
+  state_->predicting.reset();  // It has the buffers as they were.
   return CatchTorchErrors<absl::StatusOr<TorchScriptPass>>("forward", [&]() -> absl::StatusOr<TorchScriptPass> {
     // Beside other batches in flight a copy: each is differentiated with the parameters and buffers that it was
     // computed with. A batch by itself runs on the module, which Update changes after it.
@@ -259,8 +264,17 @@ absl::StatusOr<Matrix> TorchScriptModule::Predict(const TorchScriptInput& input)
   SPLITVEIL_RETURN_IF_ERROR(state_->CheckInput(input));
   return CatchTorchErrors<absl::StatusOr<Matrix>>("predict", [&]() -> absl::StatusOr<Matrix> {
     const at::NoGradGuard no_grad;
+    if (!state_->predicting.has_value()) {
+      state_->predicting.emplace(ScriptToPredict());
+    }
+    // Taken out first: after an error the copy may be half changed.
+    UnchangedModule predicting = *std::exchange(state_->predicting, std::nullopt);
     SPLITVEIL_ASSIGN_OR_RETURN(const TorchScriptRun run,
-                               RunTorchScript(state_->options, *state_->forward, ScriptToPredict(), input));
+                               RunTorchScript(state_->options, *state_->forward, predicting.module(), input));
+    // A forward may count its calls: the next Predict must not see that.
+    if (predicting.IsAsMade()) {
+      state_->predicting = std::move(predicting);
+    }
     return CopyToMatrix(run.output);
   });
 }

@@ -54,9 +54,10 @@ struct TorchScriptGradients {
 // Trained in place: Forward runs in train mode and then keeps what the module changed of itself (running statistics,
 // counters), also of a pass that fails. It copies the module only if an earlier pass still lives, and Update only if
 // one does that shares its parameters: with one batch in flight, neither. Predict runs in eval mode, with the averages
-// of the trained parameters where there are any, and keeps nothing; Update moves the parameters that the file marks as
-// trained. The n-th Forward, from 0, draws (Dropout) as after torch.manual_seed(seed + n). float32 on the CPU. Errors
-// of the module while it runs come back as Internal. Not thread-safe.
+// of the trained parameters where there are any, and keeps nothing of what the module changed of itself: it runs on one
+// copy until the next Forward, Update or SetValues, or until a run has changed that copy. Update moves the parameters
+// that the file marks as trained. The n-th Forward, from 0, draws (Dropout) as after torch.manual_seed(seed + n).
+// float32 on the CPU. Errors of the module while it runs come back as Internal. Not thread-safe.
 class TorchScriptModule {
  public:
   using Numbers = TorchScriptNumbers;
