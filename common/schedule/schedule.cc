@@ -116,10 +116,29 @@ SeededStream EpochStream(const JointSeed& seed, uint32_t epoch) {
   return SeededStream(Sha256(absl::StrCat(kEpochTag, AsBytes(seed), epoch)));
 }
 
+std::vector<uint32_t> PositionsIn(const std::vector<bool>& trains, int64_t examples) {
+  std::vector<uint32_t> positions;
+  positions.reserve(static_cast<size_t>(examples));
+  for (size_t position = 0; position < trains.size(); ++position) {
+    if (trains[position]) {
+      positions.push_back(static_cast<uint32_t>(position));
+    }
+  }
+  return positions;
+}
+
+// Fisher-Yates over an unbiased stream: std::shuffle differs between standard libraries, and the parties must agree.
+std::vector<uint32_t> Permuted(std::vector<uint32_t> positions, SeededStream stream) {
+  for (size_t i = positions.size(); i > 1; --i) {
+    std::swap(positions[i - 1], positions[stream.UniformBelow(static_cast<uint32_t>(i))]);
+  }
+  return positions;
+}
+
 }  // namespace
 
 ScheduleOptions AgreedSchedule(const v1::RunAgreement& agreement) {
-  return {agreement.batch_size(), agreement.minimum_batch_size()};
+  return {agreement.batch_size(), agreement.minimum_batch_size(), agreement.epochs()};
 }
 
 int64_t BatchesPerEpoch(int64_t examples, const ScheduleOptions& options) {
@@ -148,27 +167,15 @@ absl::StatusOr<Schedule> Schedule::Create(const JointSeed& seed, absl::Span<cons
 }
 
 Schedule::Schedule(const JointSeed& seed, absl::Span<const uint32_t> train, const ScheduleOptions& options)
-    : seed_(seed), trains_(size_t{train.back()} + 1), examples_(static_cast<int64_t>(train.size())), options_(options) {
+    : seed_(seed), examples_(static_cast<int64_t>(train.size())), options_(options) {
+  std::vector<bool> trains(size_t{train.back()} + 1);
   for (const uint32_t position : train) {
-    trains_[position] = true;
+    trains[position] = true;
   }
+  trains_ = std::make_shared<const std::vector<bool>>(std::move(trains));
 }
 
-std::vector<uint32_t> Schedule::positions() const {
-  std::vector<uint32_t> positions;
-  CopyPositions(positions);
-  return positions;
-}
-
-void Schedule::CopyPositions(std::vector<uint32_t>& positions) const {
-  positions.clear();
-  positions.reserve(static_cast<size_t>(examples_));
-  for (size_t position = 0; position < trains_.size(); ++position) {
-    if (trains_[position]) {
-      positions.push_back(static_cast<uint32_t>(position));
-    }
-  }
-}
+std::vector<uint32_t> Schedule::positions() const { return PositionsIn(*trains_, examples_); }
 
 int64_t Schedule::batches_per_epoch() const { return BatchesPerEpoch(examples_, options_); }
 
@@ -181,21 +188,37 @@ int64_t Schedule::batch_rows(int64_t batch) const {
 }
 
 absl::Span<const uint32_t> Schedule::BatchRows(uint32_t epoch, int64_t batch) {
-  const int64_t rows = batch_rows(batch);
-  if (cached_epoch_ != int64_t{epoch}) {
-    Permute(epoch);
+  CheckInvariant(batch >= 0 && batch < batches_per_epoch(), "Schedule: 0 <= batch < batches_per_epoch");
+  if (latest_.epoch != int64_t{epoch}) {
+    Order order = DrawAhead(epoch);
+    latest_ = {int64_t{epoch}, std::move(order)};
+    ahead_ = {};
   }
-  return absl::MakeConstSpan(permutation_).subspan(batch * options_.batch_size, rows);
+  constexpr int64_t kLastShare = 16;
+  // Late, as it takes memory until then; in time, as a step costs more than what it takes to draw its rows.
+  const int64_t left = batches_per_epoch() - batch;
+  if (int64_t{epoch} + 1 < options_.epochs && left * kLastShare <= std::max(batches_per_epoch(), kLastShare)) {
+    (void)DrawAhead(epoch + 1);
+  }
+  return RowsIn(latest_.order, batch);
 }
 
-void Schedule::Permute(uint32_t epoch) {
-  SeededStream stream = EpochStream(seed_, epoch);
-  CopyPositions(permutation_);  // In place: a second copy would leave a hole of its size in the heap.
-  // Fisher-Yates over an unbiased stream: std::shuffle differs between standard libraries, and the parties must agree.
-  for (size_t i = permutation_.size(); i > 1; --i) {
-    std::swap(permutation_[i - 1], permutation_[stream.UniformBelow(static_cast<uint32_t>(i))]);
+Schedule::Order Schedule::DrawAhead(uint32_t epoch) {
+  if (latest_.epoch == int64_t{epoch}) {
+    return latest_.order;
   }
-  cached_epoch_ = epoch;
+  if (ahead_.epoch != int64_t{epoch}) {
+    // By value: the schedule may be moved meanwhile. Without a thread to be had, it is drawn when it is asked for.
+    const auto draw = [trains = trains_, examples = examples_, seed = seed_, epoch] {
+      return Permuted(PositionsIn(*trains, examples), EpochStream(seed, epoch));
+    };
+    ahead_ = {int64_t{epoch}, std::async(draw).share()};
+  }
+  return ahead_.order;
+}
+
+absl::Span<const uint32_t> Schedule::RowsIn(const Order& order, int64_t batch) const {
+  return absl::MakeConstSpan(order.get()).subspan(batch * options_.batch_size, batch_rows(batch));
 }
 
 int64_t BatchBytes(int64_t examples, int64_t cut_width, v1::DataType wire_dtype) {

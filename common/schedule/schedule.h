@@ -4,6 +4,8 @@
 #define SPLITVEIL_COMMON_SCHEDULE_SCHEDULE_H_
 
 #include <cstdint>
+#include <future>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,6 +84,8 @@ struct ScheduleOptions {
   int64_t batch_size = 1024;
   // A last batch smaller than this joins the one before it: a small batch hides its labels badly. >= 1.
   int64_t minimum_batch_size = 16;
+  // Of the run: no order is drawn ahead of the last one's.
+  int64_t epochs = 1;
 };
 
 // The agreed ones. `agreement`: valid.
@@ -95,10 +99,14 @@ inline bool IsCheckpointStep(int64_t steps, int64_t every) { return every > 0 &&
 int64_t BatchesPerEpoch(int64_t examples, const ScheduleOptions& options);
 
 // Batches of one run. An epoch's order is a Fisher-Yates permutation of the training positions, drawn without bias from
-// the SeededStream under SHA-256(domain tag, seed, epoch); batch b is its b-th slice. Memory: 4 bytes a training
-// position and a bit for each aligned one. Not thread-safe: BatchRows caches the latest epoch's permutation.
+// the SeededStream under SHA-256(domain tag, seed, epoch); batch b is its b-th slice. The next epoch's is drawn on a
+// thread of its own while the last sixteenth of an epoch is asked for, so that no step waits for it. Memory: 4 bytes a
+// training position, 8 from then on until the next epoch, and a bit for each aligned one. Not thread-safe.
 class Schedule {
  public:
+  // The order of an epoch, once it is drawn.
+  using Order = std::shared_future<std::vector<uint32_t>>;
+
   // `train`: positions in the aligned order, strictly ascending, as SplitRule gives them. Errors: InvalidArgument
   // where fewer than minimum_batch_size are given, where they do not ascend, or for options out of range.
   static absl::StatusOr<Schedule> Create(const JointSeed& seed, absl::Span<const uint32_t> train,
@@ -108,24 +116,31 @@ class Schedule {
   int64_t examples() const { return examples_; }
   std::vector<uint32_t> positions() const;
   int64_t batches_per_epoch() const;
+  // Of the run.
+  int64_t epochs() const { return options_.epochs; }
   // Rows of batch `batch`. Aborts unless 0 <= batch < batches_per_epoch(): what a peer asks for is checked before.
   int64_t batch_rows(int64_t batch) const;
   // The batch's positions in the aligned order. Every training position occurs in exactly one batch of an epoch. The
   // span is valid until another epoch is asked for. Aborts as batch_rows does.
   absl::Span<const uint32_t> BatchRows(uint32_t epoch, int64_t batch);
+  // Begins to draw the order of `epoch`, unless that is done or under way.
+  Order DrawAhead(uint32_t epoch);
+  // The positions of a batch in its epoch's order; waits for that. Aborts as batch_rows does. Thread-safe.
+  absl::Span<const uint32_t> RowsIn(const Order& order, int64_t batch) const;
 
  private:
+  struct EpochOrder {
+    int64_t epoch = -1;
+    Order order;
+  };
+
   Schedule(const JointSeed& seed, absl::Span<const uint32_t> train, const ScheduleOptions& options);
 
-  void CopyPositions(std::vector<uint32_t>& positions) const;
-  void Permute(uint32_t epoch);
-
   JointSeed seed_;
-  std::vector<bool> trains_;  // By aligned position.
+  std::shared_ptr<const std::vector<bool>> trains_;  // By aligned position. Shared with the threads that draw.
   int64_t examples_;
   ScheduleOptions options_;
-  int64_t cached_epoch_ = -1;
-  std::vector<uint32_t> permutation_;
+  EpochOrder latest_, ahead_;
 };
 
 struct LinkFigures {

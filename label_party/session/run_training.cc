@@ -66,7 +66,11 @@ RunTraining::RunTraining(Run* run, std::unique_ptr<LeakAuditor> auditor, Trainin
   ShowDisclosure();
 }
 
-absl::Status RunTraining::Begin() { return run_->end.EndUnlessOk(WriteDueCheckpoint()); }
+absl::Status RunTraining::Begin() {
+  // After a continued run has restored where it goes on: its rows and their order are there when the batch comes.
+  training_.source->GatherAhead(training_.order->epoch(), training_.order->batch());
+  return run_->end.EndUnlessOk(WriteDueCheckpoint());
+}
 
 absl::StatusOr<SharedGradients> RunTraining::Train(v1::CutActivations request) {
   // 1. A slice that was answered gets the same bytes: a second draw could be averaged with the first (rule 2).

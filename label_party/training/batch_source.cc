@@ -101,15 +101,19 @@ LocalBatch BatchSource::Take(uint32_t epoch, uint32_t batch) {
   (void)Gathered(epoch, batch);
   LocalBatch own = *std::move(gathered_);
   gathered_.reset();
-  // Not across epochs: the next one may not come at all. Without a thread to be had, it is gathered when it is asked
-  // for.
-  if (const uint32_t next = batch + 1; next < batches_per_epoch()) {
-    const absl::Span<const uint32_t> rows = PositionsOf(epoch, next);
-    ahead_ = {epoch, next, std::async([this, epoch, next, positions = std::vector<uint32_t>(rows.begin(), rows.end())] {
-                return Gather(epoch, next, positions);
-              })};
-  }
+  const bool ends_epoch = int64_t{batch} + 1 == batches_per_epoch();
+  GatherAhead(epoch + (ends_epoch ? 1 : 0), ends_epoch ? 0 : batch + 1);
   return own;
+}
+
+void BatchSource::GatherAhead(uint32_t epoch, uint32_t batch) {
+  if (int64_t{epoch} >= data_.schedule.epochs()) {
+    return;
+  }
+  // Without a thread to be had, it is gathered when it is asked for.
+  ahead_ = {epoch, batch, std::async([this, epoch, batch, order = data_.schedule.DrawAhead(epoch)] {
+              return Gather(epoch, batch, data_.schedule.RowsIn(order, batch));
+            })};
 }
 
 int64_t BatchSource::test_rows(uint32_t batch) const {

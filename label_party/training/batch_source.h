@@ -31,8 +31,7 @@ struct LocalBatch {
 };
 
 // Gathers the rows of batches and draws their targets, those of the next batch on a thread of its own while the one
-// before is trained on: neither reading nor drawing waits for a whole epoch. The first batch of an epoch is gathered
-// when it comes. Not thread-safe.
+// before is trained on: neither reading nor drawing waits for a whole epoch. Not thread-safe.
 class BatchSource {
  public:
   struct Options {
@@ -47,8 +46,10 @@ class BatchSource {
 
   // The rows of batch (epoch, batch), which the schedule has; the source's until it is asked for another one.
   const LocalBatch& Gathered(uint32_t epoch, uint32_t batch);
-  // The same, to keep; begins to gather the next one of the epoch. Each batch once, in order.
+  // The same, to keep; begins to gather the next one of the run. Each batch once, in order.
   LocalBatch Take(uint32_t epoch, uint32_t batch);
+  // Begins to gather the batch, unless the run has no such epoch.
+  void GatherAhead(uint32_t epoch, uint32_t batch);
 
   // Aligned positions of the rows of batch (epoch, batch), which the schedule has; valid until another epoch is asked
   // for.

@@ -177,6 +177,9 @@ absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
   ReturnFreeMemory();
   // After all parts are made: a resumed run loads its progress into each of them.
   SPLITVEIL_ASSIGN_OR_RETURN(const std::shared_ptr<const Checkpoint> continued, lifecycle_.Resume(*model_));
+  if (lifecycle_.first_epoch() < agreement.epochs()) {
+    (void)schedule_->DrawAhead(lifecycle_.first_epoch());  // Beside what follows.
+  }
   if (continued != nullptr) {
     SPLITVEIL_RETURN_IF_ERROR(kept_model_.Resume(*continued, *model_));
     SPLITVEIL_RETURN_IF_ERROR(LoadProgress(continued->progress(), stopped_early_, *attacks_, *recorder_, *step_,

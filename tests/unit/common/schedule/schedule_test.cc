@@ -97,6 +97,24 @@ TEST(ScheduleTest, PartiesAgreeWhateverTheyAskedForBefore) {
   EXPECT_THAT(label.BatchRows(2, 3), ElementsAreArray(rows.begin(), rows.end()));
 }
 
+TEST(ScheduleTest, AnOrderThatIsDrawnAheadIsTheSame) {
+  const int64_t kEpochs = 3;
+  Schedule alone = MakeSchedule(1000, 10, 1);
+  Schedule made = *Schedule::Create(Seed(), Iota(1000), {10, 1, kEpochs});
+  const Schedule::Order first = made.DrawAhead(0);
+  Schedule schedule = std::move(made);  // While it is drawn.
+  for (uint32_t epoch = 0; epoch < kEpochs; ++epoch) {
+    const Schedule::Order order = schedule.DrawAhead(epoch);
+    EXPECT_EQ(order.get(), EpochRows(alone, epoch));
+    EXPECT_EQ(EpochRows(schedule, epoch), order.get()) << "asks for the next one at its end";
+    // Not drawn a second time.
+    EXPECT_EQ(schedule.BatchRows(epoch, 7).data(), order.get().data() + 70);
+    EXPECT_EQ(schedule.RowsIn(order, 7).data(), schedule.BatchRows(epoch, 7).data());
+  }
+  EXPECT_EQ(first.get(), EpochRows(alone, 0));
+  EXPECT_EQ(schedule.epochs(), kEpochs);
+}
+
 TEST(ScheduleTest, DependsOnTheSeed) {
   Schedule schedule = MakeSchedule(1000, 64, 16);
   Schedule other = *Schedule::Create(Seed(1), Iota(1000), {64, 16});

@@ -19,6 +19,7 @@ namespace {
 
 constexpr uint32_t kRows = 400;
 constexpr int64_t kBatch = 20;
+constexpr int64_t kEpochs = 2;
 
 // Counts what is drawn.
 class CountedTargets final : public LabelTargets {
@@ -56,7 +57,7 @@ class BatchSourceTest : public ::testing::Test {
                       Task(),
                       AuditedSide(),
                       std::move(targets),
-                      *Schedule::Create(JointSeed{3}, train, {kBatch, 10}),
+                      *Schedule::Create(JointSeed{3}, train, {kBatch, 10, kEpochs}),
                       {},
                       0};
     BatchSource::Options options;
@@ -104,6 +105,26 @@ TEST_F(BatchSourceTest, NoBatchWaitsForTheDrawsOfAnEpoch) {
     }
   }
   EXPECT_EQ(targets->drawn_examples, taken) << "none twice, none that no batch has";
+}
+
+TEST_F(BatchSourceTest, TheFirstBatchOfARunAndOfAnEpochIsDrawnBeforeItIsAskedFor) {
+  const auto targets = std::make_shared<CountedTargets>();
+  {
+    const std::unique_ptr<BatchSource> source = Source(targets);
+    source->GatherAhead(0, 0);
+  }  // Waits for the thread.
+  EXPECT_EQ(targets->drawn_examples, kBatch);
+  {
+    const std::unique_ptr<BatchSource> source = Source(targets);
+    (void)source->Take(0, static_cast<uint32_t>(source->batches_per_epoch() - 1));
+  }
+  const int64_t last_of_epoch = (kRows - 10) % kBatch;
+  EXPECT_EQ(targets->drawn_examples, kBatch + last_of_epoch + kBatch);
+  {
+    const std::unique_ptr<BatchSource> source = Source(targets);
+    source->GatherAhead(kEpochs, 0);
+  }
+  EXPECT_EQ(targets->drawn_examples, kBatch + last_of_epoch + kBatch) << "the run has no such epoch";
 }
 
 TEST_F(BatchSourceTest, ABatchThatIsAskedForInsteadOfTheNextOneIsTheSame) {
