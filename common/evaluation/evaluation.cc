@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 
 #include "common/leakage/summary.h"
 #include "common/matrix/matrix.h"
+#include "common/process/parallel_for.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -197,15 +199,24 @@ double RankedAuc(const ClassScores& rows) {
 }
 
 double MacroAuc(const std::vector<LogSoftmax>& rows, absl::Span<const uint8_t> labels, int64_t classes) {
-  ClassScores scores(rows.size());
+  constexpr size_t kWorthThreads = size_t{1} << 18;  // Scores.
+  const auto count = static_cast<size_t>(classes);
+  const size_t threads = rows.size() * count < kWorthThreads ? 1 : std::max(1U, std::thread::hardware_concurrency());
+  std::vector<double> aucs(count);
+  ParallelFor(threads, threads, [&](size_t share) {
+    ClassScores scores(rows.size());
+    for (size_t label = count * share / threads; label < count * (share + 1) / threads; ++label) {
+      for (size_t i = 0; i < rows.size(); ++i) {
+        scores[i] = {rows[i].at(label), labels[i] == label};
+      }
+      aucs[label] = RankedAuc(scores);
+    }
+  });
   double sum = 0;
   int64_t counted = 0;
-  for (int64_t label = 0; label < classes; ++label) {
-    for (size_t i = 0; i < rows.size(); ++i) {
-      scores[i] = {rows[i].at(static_cast<size_t>(label)), labels[i] == label};
-    }
+  for (const double auc : aucs) {
     // A class that the examples lack, or that is all of them, has no AUC and is left out of the mean.
-    if (const double auc = RankedAuc(scores); !std::isnan(auc)) {
+    if (!std::isnan(auc)) {
       sum += auc;
       ++counted;
     }

@@ -99,7 +99,7 @@ SPLITVEIL_VECTOR_VARIANTS void AddRows(const float* rows, const double* weights,
 
 // Of each row with one of `others`.
 template <typename Term>
-inline __attribute__((always_inline)) void FillSums(const float* rows, FloatRows others, size_t count, size_t cols,
+inline __attribute__((always_inline)) void FillSums(const float* rows, RowsAt<float> others, size_t count, size_t cols,
                                                     const Term& term, double* sums) {
   constexpr size_t kRowsAtOnce = 4;
   size_t j = 0;
@@ -126,6 +126,37 @@ SPLITVEIL_VECTOR_VARIANTS void FillPairwiseProducts(const float* rows, const flo
 SPLITVEIL_VECTOR_VARIANTS void FillSquaredDistances(const float* rows, const float* others, size_t count, size_t cols,
                                                     double* distances) {
   FillSums(rows, {others, cols}, count, cols, kSquaredDifference, distances);
+}
+
+// Row i of Cholesky's factor in place of the matrix's row; those before it are done. The pivot, which may be below
+// `least_pivot`. Four elements at a time, whose sums over the columns before them do not wait for one another.
+SPLITVEIL_VECTOR_VARIANTS double FactorRow(double* factor, size_t size, size_t i, double least_pivot) {
+  constexpr size_t kAtOnce = 4;
+  double* const own = factor + i * size;
+  double pivot = 0;
+  for (size_t first = 0; first <= i; first += kAtOnce) {
+    const size_t count = std::min(kAtOnce, i + 1 - first);
+    double sums[kAtOnce];
+    if (count == kAtOnce) {
+      SumsOverPairs<kAtOnce, double>({own}, {factor + first * size, size}, first, kProduct, sums);
+    } else {
+      for (size_t r = 0; r < count; ++r) {
+        SumsOverPairs<1, double>({own}, {factor + (first + r) * size}, first, kProduct, &sums[r]);
+      }
+    }
+    for (size_t r = 0; r < count; ++r) {
+      const double* const other = factor + (first + r) * size;
+      double rest = own[first + r] - sums[r];
+      for (size_t s = first; s < first + r; ++s) {
+        rest -= own[s] * other[s];
+      }
+      const bool is_pivot = first + r == i;
+      pivot = is_pivot ? rest : pivot;
+      // The least pivot keeps a nearly singular matrix from blowing rounding up.
+      own[first + r] = is_pivot ? std::sqrt(std::max(rest, least_pivot)) : rest / other[first + r];
+    }
+  }
+  return pivot;
 }
 
 SPLITVEIL_VECTOR_VARIANTS void FillSquaredDistancesTo(const float* rows, const float* point, size_t count, size_t cols,
@@ -189,15 +220,24 @@ std::vector<double> SquaredDistancesTo(ConstMatrixView rows, absl::Span<const fl
 PositiveSystem::PositiveSystem(std::vector<double> matrix, int64_t size, double least_pivot)
     : factor_(std::move(matrix)), size_(size) {
   for (int64_t i = 0; i < size_; ++i) {
-    for (int64_t j = 0; j <= i; ++j) {
-      double rest = factor_[i * size_ + j];
-      for (int64_t k = 0; k < j; ++k) {
-        rest -= factor_[i * size_ + k] * factor_[j * size_ + k];
-      }
-      // Cholesky. The least pivot keeps a nearly singular matrix from blowing rounding up.
-      factor_[i * size_ + j] = i == j ? std::sqrt(std::max(rest, least_pivot)) : rest / factor_[j * size_ + j];
+    (void)FactorRow(factor_.data(), static_cast<size_t>(size_), static_cast<size_t>(i), least_pivot);
+  }
+}
+
+std::optional<PositiveSystem> PositiveSystem::OfProducts(ConstMatrixView rows, double ridge, double least_pivot) {
+  const auto size = static_cast<size_t>(rows.rows()), cols = static_cast<size_t>(rows.cols());
+  PositiveSystem system;
+  system.size_ = rows.rows();
+  system.factor_.resize(size * size);
+  for (size_t i = 0; i < size; ++i) {
+    double* const own = &system.factor_[i * size];
+    FillProducts(rows.data(), rows.data() + i * cols, i + 1, cols, own);
+    own[i] += ridge;
+    if (!(FactorRow(system.factor_.data(), size, i, least_pivot) >= least_pivot)) {
+      return std::nullopt;
     }
   }
+  return system;
 }
 
 double PositiveSystem::SmallestPivot() const {
@@ -227,10 +267,10 @@ void PositiveSystem::Solve(std::vector<double>& right, int64_t columns) const {
     divide(i);
   }
   for (int64_t i = size_; i-- > 0;) {
-    for (int64_t k = i + 1; k < size_; ++k) {
-      subtract(i, k, factor_[k * size_ + i]);
-    }
     divide(i);
+    for (int64_t k = 0; k < i; ++k) {
+      subtract(k, i, factor_[i * size_ + k]);  // Along the factor's row, as it lies in memory.
+    }
   }
 }
 

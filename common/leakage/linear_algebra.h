@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -18,26 +20,28 @@
 
 namespace splitveil {
 
-// Rows in memory, `stride` floats from one to the next; 0: the same row again.
-struct FloatRows {
-  const float* first = nullptr;
+// Rows of floats or doubles in memory, `stride` numbers from one to the next; 0: the same row again.
+template <typename T>
+struct RowsAt {
+  const T* first = nullptr;
   size_t stride = 0;
 };
 
 // Sums over kRows pairs of rows at once, whose additions need not wait for one another; a pair's sum has the same bits
 // whatever kRows. `term` of the components of a and b as vectors of doubles or doubles.
-template <size_t kRows, typename Term>
-inline __attribute__((always_inline)) void SumsOverPairs(FloatRows a, FloatRows b, size_t cols, const Term& term,
+template <size_t kRows, typename T = float, typename Term>
+inline __attribute__((always_inline)) void SumsOverPairs(RowsAt<T> a, RowsAt<T> b, size_t cols, const Term& term,
                                                          double* sums) {
   constexpr size_t kLanes = 8;  // Partial sums in a vector, which GCC and Clang map to whatever the processor has.
   using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
   using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
+  using Elements = std::conditional_t<std::is_same_v<T, float>, Floats, Doubles>;
   Doubles partial[kRows] = {};
   size_t i = 0;
   for (; i + kLanes <= cols; i += kLanes) {
     for (size_t row = 0; row < kRows; ++row) {
-      Floats left;
-      Floats right;
+      Elements left;
+      Elements right;
       std::memcpy(&left, a.first + row * a.stride + i, sizeof left);
       std::memcpy(&right, b.first + row * b.stride + i, sizeof right);
       const Doubles left_doubles = __builtin_convertvector(left, Doubles);
@@ -123,6 +127,9 @@ class PositiveSystem {
   // `matrix` [size, size] by rows, of which the lower triangle is read. Pivots below `least_pivot` > 0, which rounding
   // may leave of a matrix that is nearly singular, count as that.
   PositiveSystem(std::vector<double> matrix, int64_t size, double least_pivot);
+  // Of the matrix of the rows' inner products, with `ridge` on its diagonal. None if a pivot is below `least_pivot` >
+  // 0: found at the first row that depends on those before it, the rest is not looked at.
+  static std::optional<PositiveSystem> OfProducts(ConstMatrixView rows, double ridge, double least_pivot);
 
   // x with matrix x = right, in place: [size, columns] by rows.
   void Solve(std::vector<double>& right, int64_t columns) const;

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <limits>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +14,7 @@
 #include "common/crypto/mixed_bits.h"
 #include "common/leakage/conditional_likelihood.h"
 #include "common/leakage/linear_algebra.h"
+#include "common/process/parallel_for.h"
 #include "common/status/status_macros.h"
 
 namespace splitveil {
@@ -50,62 +54,47 @@ absl::Status CheckShapes(const ReleasedBatch& batch, const ReleaseEvidence& evid
 constexpr double kRidge = 1e-6;             // Share of the trace: two equal directions still give a solution.
 constexpr double kIndependentPivot = 1e-4;  // Share of the mean diagonal element.
 
-// Residuals [K] of one row, from its gradient.
-struct RowResiduals {
-  std::vector<double> values;
-  bool known = false;  // The label moves something.
-  bool exact = false;  // The outputs' directions are independent.
-  // At most by so much of a change of the row does a residual change: the least pivot is that of the direction that
-  // the others explain best.
-  double sensitivity = 0;
-};
-
-// r with (G + ridge) r = `right`. G [K, K] row by row, symmetric, positive semidefinite.
-RowResiduals Solve(std::vector<double> gram, std::vector<double> right) {
-  const size_t k = right.size();
-  double trace = 0;
-  for (size_t i = 0; i < k; ++i) {
-    trace += gram[i * k + i];
-  }
-  RowResiduals residuals;
-  // No direction at all: the label moves nothing that was released.
-  if (!(trace > 0) || !std::isfinite(trace)) {
-    return residuals;
-  }
-  const double ridge = kRidge * trace;
-  for (size_t i = 0; i < k; ++i) {
-    gram[i * k + i] += ridge;
-  }
-  const PositiveSystem system(std::move(gram), static_cast<int64_t>(k), std::numeric_limits<double>::min());
-  system.Solve(right, /*columns=*/1);
-  residuals.known = true;
-  // A pivot that small is the ridge's: two directions are the same up to rounding.
-  residuals.exact = system.SmallestPivot() - ridge >= kIndependentPivot * trace / static_cast<double>(k);
-  residuals.values = std::move(right);
-  residuals.sensitivity = std::sqrt(static_cast<double>(k) / system.SmallestPivot());
-  return residuals;
-}
-
-// The residuals of a row: released = sum_k residual_k direction_k.
-RowResiduals ResidualsOf(absl::Span<const float> released, absl::Span<const float> directions) {
-  const size_t d = released.size();
-  const size_t k = directions.size() / d;
-  std::vector<double> gram(k * k), right(k);
-  for (size_t i = 0; i < k; ++i) {
-    const absl::Span<const float> own = directions.subspan(i * d, d);
-    right[i] = InnerProduct(released, own);
-    for (size_t j = 0; j <= i; ++j) {
-      gram[i * k + j] = gram[j * k + i] = InnerProduct(own, directions.subspan(j * d, d));
+// The equations by which a gradient gives the residuals of its row: released = sum_k residual_k direction_k. Least
+// squares, (G + ridge) r = products of the row with each direction.
+class ResidualEquations {
+ public:
+  // `directions` [K, d] of the row; not kept.
+  explicit ResidualEquations(ConstMatrixView directions) {
+    const int64_t k = directions.rows();
+    double trace = 0;
+    for (int64_t i = 0; i < k; ++i) {
+      trace += SquaredNorm(directions.row(i));
+    }
+    if (!(trace > 0) || !std::isfinite(trace)) {
+      return;  // No direction at all: the label moves nothing that was released.
+    }
+    // One direction alone needs no ridge.
+    const double ridge = k == 1 ? 0 : kRidge * trace;
+    // A pivot that small is the ridge's: two directions are the same up to rounding. Behind a layer narrower than the
+    // classes that is so from that row on, which spares the cube of the classes.
+    const double least_pivot = ridge + kIndependentPivot * trace / static_cast<double>(k);
+    system_ = PositiveSystem::OfProducts(directions, ridge, least_pivot);
+    if (system_.has_value()) {
+      sensitivity_ = std::sqrt(static_cast<double>(k) / system_->SmallestPivot());
     }
   }
-  if (k == 1) {  // Without a ridge.
-    RowResiduals only;
-    only.known = only.exact = gram[0] > 0;
-    only.values = {only.known ? right[0] / gram[0] : 0};
-    return only;
+
+  // Whether the directions are independent: if not, there is no solution to trust.
+  bool exact() const { return system_.has_value(); }
+  // At most by so much of a change of the row does a residual change: the least pivot is that of the direction that
+  // the others explain best.
+  double sensitivity() const { return sensitivity_; }
+  // [K]. Where exact.
+  std::vector<double> Solve(ConstMatrixView directions, absl::Span<const float> released) const {
+    std::vector<double> residuals = InnerProducts(directions, released);
+    system_->Solve(residuals, /*columns=*/1);
+    return residuals;
   }
-  return Solve(std::move(gram), std::move(right));
-}
+
+ private:
+  std::optional<PositiveSystem> system_;
+  double sensitivity_ = 0;
+};
 
 // Of a release without noise of several classes: sum_k label_k direction_k on the line from one candidate's direction
 // to the other's. NaN if the two are one.
@@ -116,15 +105,21 @@ float PlaceOnLine(const CandidateEvidence& evidence, int64_t row, const LabelCan
   const absl::Span<const float> high = directions.subspan(static_cast<size_t>(between.high) * d, d);
   // residual_k = p_k - label_k, so sum_k label_k v_k = sum_k p_k v_k - released. From candidate `low`: subtract v_low,
   // project on v_high - v_low.
+  std::vector<double> from_low(d);
+  for (size_t i = 0; i < d; ++i) {
+    from_low[i] = -static_cast<double>(released[i]) - low[i];
+  }
+  // Direction by direction, as they lie in memory: there may be hundreds.
+  for (size_t k = 0; k < outputs; ++k) {
+    const auto prediction = static_cast<double>(evidence.predictions[static_cast<size_t>(row) * outputs + k]);
+    for (size_t i = 0; i < d; ++i) {
+      from_low[i] += prediction * directions[k * d + i];
+    }
+  }
   double along = 0, length = 0;
   for (size_t i = 0; i < d; ++i) {
-    double from_low = -static_cast<double>(released[i]) - low[i];
-    for (size_t k = 0; k < outputs; ++k) {
-      from_low +=
-          static_cast<double>(evidence.predictions[static_cast<size_t>(row) * outputs + k]) * directions[k * d + i];
-    }
     const double step = static_cast<double>(high[i]) - low[i];
-    along += from_low * step;
+    along += from_low[i] * step;
     length += step * step;
   }
   return length > 0 ? static_cast<float>(along / length) : std::numeric_limits<float>::quiet_NaN();
@@ -293,65 +288,111 @@ LabelCandidates CandidatesOf(const Task& task, float label, uint32_t position) {
   return {};
 }
 
+namespace {
+
+// Places of rows, one after the other.
+class PlaceFinder {
+ public:
+  // Both borrowed; `found` has an entry for each row.
+  PlaceFinder(const CandidateEvidence& evidence, CandidatePlaces* found) : evidence_(evidence), found_(found) {}
+
+  void Find(size_t j, const LabelCandidates& between) {
+    const size_t outputs = evidence_.predictions.size() / found_->places.size();
+    if (outputs == 1) {
+      found_->separations[j] = between.high - between.low;
+    }
+    const auto row = static_cast<int64_t>(j);
+    const absl::Span<const float> released = evidence_.released.row(row),
+                                  directions = evidence_.output_directions.row(row);
+    const double length = SquaredNorm(directions);
+    if (!(length > 0) || !std::isfinite(length)) {
+      return;  // The label moves nothing that was released.
+    }
+    // Without noise the residuals hold the label itself; what is asked is which of the two directions was taken.
+    if (outputs > 1 && evidence_.label_mu == 0) {
+      found_->places[j] = PlaceOnLine(evidence_, row, between);
+      found_->exact[j] = 1;
+      return;
+    }
+    // More outputs than numbers in a gradient cannot be told apart.
+    if (outputs > released.size()) {
+      return;
+    }
+    const ResidualEquations& equations = EquationsOf(directions, outputs);
+    if (!equations.exact()) {
+      return;
+    }
+    found_->exact[j] = 1;
+    const absl::Span<const float> predictions = evidence_.predictions.subspan(j * outputs, outputs);
+    const std::vector<double> residuals = equations.Solve(MatrixOf(directions, outputs), released);
+    if (outputs == 1) {
+      // One output: prediction - residual is the (noised) label, rescaled so that the candidates lie at 0 and 1.
+      found_->places[j] = static_cast<float>((predictions[0] - residuals[0] - between.low) / found_->separations[j]);
+      found_->margins[j] = static_cast<float>(CoefficientMargin(evidence_.rounding, residuals[0], predictions[0],
+                                                                std::sqrt(length), evidence_.released.cols()) /
+                                              found_->separations[j]);
+      return;
+    }
+    // Of a target, from what the whole row is off by.
+    const double margin =
+        CoefficientMargin(evidence_.rounding, std::sqrt(SquaredNorm(released)), 1, 1, evidence_.released.cols()) *
+        equations.sensitivity();
+    PlaceClasses(j, {predictions, residuals, static_cast<size_t>(between.low), static_cast<size_t>(between.high)},
+                 margin);
+  }
+
+ private:
+  ConstMatrixView MatrixOf(absl::Span<const float> directions, size_t outputs) const {
+    return {directions.data(), static_cast<int64_t>(outputs), evidence_.released.cols()};
+  }
+
+  // A head that is linear in the activations has the same directions for every row.
+  const ResidualEquations& EquationsOf(absl::Span<const float> directions, size_t outputs) {
+    if (!latest_.has_value() ||
+        std::memcmp(latest_directions_.data(), directions.data(), directions.size() * sizeof(float)) != 0) {
+      latest_.emplace(MatrixOf(directions, outputs));
+      latest_directions_ = directions;
+    }
+    return *latest_;
+  }
+
+  void PlaceClasses(size_t j, const ClassRow& classes, double margin) const {
+    if (evidence_.releases_posterior && evidence_.label_mu > 0) {
+      found_->places[j] = static_cast<float>(classes.PlaceOfPosterior(evidence_.label_mu));
+      found_->margins[j] = static_cast<float>(classes.MarginOfPosterior(evidence_.label_mu, margin));
+      found_->exact[j] = classes.KeepsPosterior() ? 1 : 0;
+    } else {
+      found_->places[j] = static_cast<float>(classes.Place());
+      found_->margins[j] = static_cast<float>(margin);
+    }
+  }
+
+  const CandidateEvidence& evidence_;
+  CandidatePlaces* const found_;
+  absl::Span<const float> latest_directions_;
+  std::optional<ResidualEquations> latest_;  // Of those.
+};
+
+}  // namespace
+
 CandidatePlaces PlacesBetween(absl::Span<const LabelCandidates> candidates, const CandidateEvidence& evidence) {
   const size_t rows = candidates.size();
-  const size_t outputs = rows == 0 ? 0 : evidence.predictions.size() / rows;
   CandidatePlaces found;
   found.places.assign(rows, std::numeric_limits<float>::quiet_NaN());
   found.separations.assign(rows, 1);
   found.exact.assign(rows, 0);
   found.margins.assign(rows, 0);
-  for (size_t j = 0; j < rows; ++j) {
-    const LabelCandidates& between = candidates[j];
-    if (outputs == 1) {
-      found.separations[j] = between.high - between.low;
+  // Threads pay from a million numbers on, of which each row may take a hundred operations a piece.
+  constexpr int64_t kNumbersAThread = 1 << 20;
+  const auto cores = static_cast<int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+  const auto threads =
+      static_cast<size_t>(std::clamp<int64_t>(evidence.output_directions.size() / kNumbersAThread, 1, cores));
+  ParallelFor(threads, threads, [&](size_t share) {
+    PlaceFinder finder(evidence, &found);
+    for (size_t j = rows * share / threads; j < rows * (share + 1) / threads; ++j) {
+      finder.Find(j, candidates[j]);
     }
-    const auto row = static_cast<int64_t>(j);
-    const absl::Span<const float> released = evidence.released.row(row),
-                                  directions = evidence.output_directions.row(row);
-    const double length = InnerProduct(directions, directions);
-    if (!(length > 0) || !std::isfinite(length)) {
-      continue;  // The label moves nothing that was released.
-    }
-    // Without noise the residuals hold the label itself; what is asked is which of the two directions was taken.
-    if (outputs > 1 && evidence.label_mu == 0) {
-      found.places[j] = PlaceOnLine(evidence, row, between);
-      found.exact[j] = 1;
-      continue;
-    }
-    // More outputs than numbers in a gradient cannot be told apart, and solving for them would take the longest.
-    if (outputs > released.size()) {
-      continue;
-    }
-    const RowResiduals residuals = ResidualsOf(released, directions);
-    if (!residuals.known) {
-      continue;
-    }
-    const absl::Span<const float> predictions = evidence.predictions.subspan(j * outputs, outputs);
-    found.exact[j] = residuals.exact ? 1 : 0;
-    if (outputs == 1) {
-      // One output: prediction - residual is the (noised) label, rescaled so that the candidates lie at 0 and 1.
-      found.places[j] = static_cast<float>((predictions[0] - residuals.values[0] - between.low) / found.separations[j]);
-      found.margins[j] = static_cast<float>(CoefficientMargin(evidence.rounding, residuals.values[0], predictions[0],
-                                                              std::sqrt(length), evidence.released.cols()) /
-                                            found.separations[j]);
-      continue;
-    }
-    // Of a target, from what the whole row is off by.
-    const double margin = CoefficientMargin(evidence.rounding, std::sqrt(InnerProduct(released, released)), 1, 1,
-                                            evidence.released.cols()) *
-                          residuals.sensitivity;
-    const ClassRow classes = {predictions, residuals.values, static_cast<size_t>(between.low),
-                              static_cast<size_t>(between.high)};
-    if (evidence.releases_posterior && evidence.label_mu > 0) {
-      found.places[j] = static_cast<float>(classes.PlaceOfPosterior(evidence.label_mu));
-      found.margins[j] = static_cast<float>(classes.MarginOfPosterior(evidence.label_mu, margin));
-      found.exact[j] = residuals.exact && classes.KeepsPosterior() ? 1 : 0;
-    } else {
-      found.places[j] = static_cast<float>(classes.Place());
-      found.margins[j] = static_cast<float>(margin);
-    }
-  }
+  });
   return found;
 }
 

@@ -47,7 +47,7 @@ struct CandidateEvidence {
 // Where each release lies between what its two candidates would send without noise. [batch] each.
 struct CandidatePlaces {
   // 0 at the lower one, 1 at the higher; of labels with noise, N(0 or 1, 1 / (mu separation)^2). NaN if the label
-  // moves nothing.
+  // moves nothing, or directions are dependent.
   std::vector<float> places;
   std::vector<float> separations;  // Distance of the two as a share of the largest that two labels can have.
   // Whether the place follows the law above. It does not if directions of outputs are dependent, nor if rounding has
@@ -58,8 +58,8 @@ struct CandidatePlaces {
 
 // With noise on labels: least squares along the directions of the outputs (normal equations with a ridge of 1e-6 of
 // their trace). If those are independent, this gives back each output's residual, and with the predictions the noised
-// label. If they are not, for instance with more classes than numbers in a gradient, places are not exact. Without
-// noise: the place on the line between what the two labels would send. Thread-safe.
+// label. If they are not, for instance with more classes than numbers in a gradient or in a layer behind it, there is
+// no place. Without noise: the place on the line between what the two labels would send. On all cores. Thread-safe.
 CandidatePlaces PlacesBetween(absl::Span<const LabelCandidates> candidates, const CandidateEvidence& evidence);
 
 // A batch whose gradients are sent: what is needed to judge scores of it, and no gradient.

@@ -150,5 +150,50 @@ TEST(PositiveSystemTest, ASingularMatrixStillGivesNumbers) {
   EXPECT_NEAR(right[0] + right[1], 1, 1e-6);
 }
 
+// Sizes beside and above what is summed at once.
+TEST(PositiveSystemTest, OfProductsSolvesTheEquationsOfThePlainProducts) {
+  std::mt19937 random(8);
+  for (const int64_t size : {1, 3, 4, 5, 8, 13, 40, 131}) {
+    const Matrix rows = Random(size, size + 9, random);
+    constexpr double kRidge = 0.25;
+    std::vector<double> matrix(size * size), right(size);
+    for (int64_t i = 0; i < size; ++i) {
+      right[i] = static_cast<double>(i % 5) - 1;
+      for (int64_t j = 0; j < size; ++j) {
+        matrix[i * size + j] = i == j ? kRidge : 0;
+        for (int64_t k = 0; k < rows.cols(); ++k) {
+          matrix[i * size + j] += static_cast<double>(rows.row(i)[k]) * rows.row(j)[k];
+        }
+      }
+    }
+    const auto system = PositiveSystem::OfProducts(rows, kRidge, 1e-9);
+    ASSERT_TRUE(system.has_value()) << size;
+    std::vector<double> solved = right, of_matrix = right;
+    system->Solve(solved, 1);
+    PositiveSystem(matrix, size, 1e-9).Solve(of_matrix, 1);
+    for (int64_t i = 0; i < size; ++i) {
+      double left = 0, left_of_matrix = 0;
+      for (int64_t j = 0; j < size; ++j) {
+        left += matrix[i * size + j] * solved[j];
+        left_of_matrix += matrix[i * size + j] * of_matrix[j];
+      }
+      EXPECT_NEAR(left, right[i], 1e-9) << size << ", " << i;
+      EXPECT_NEAR(left_of_matrix, right[i], 1e-9) << size << ", " << i;
+    }
+  }
+}
+
+TEST(PositiveSystemTest, OfProductsFindsRowsThatDependOnEachOther) {
+  std::mt19937 random(9);
+  Matrix rows = Random(20, 30, random);
+  EXPECT_TRUE(PositiveSystem::OfProducts(rows, 1e-6, 1e-3).has_value());
+  for (size_t k = 0; k < 30; ++k) {
+    rows.row(11)[k] = 2 * rows.row(3)[k] - rows.row(7)[k];
+  }
+  EXPECT_FALSE(PositiveSystem::OfProducts(rows, 1e-6, 1e-3).has_value());
+  rows.row(11)[0] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_FALSE(PositiveSystem::OfProducts(rows, 1e-6, 1e-3).has_value());
+}
+
 }  // namespace
 }  // namespace splitveil

@@ -185,8 +185,66 @@ TEST(LabelCandidatesTest, DirectionsThatDependOnEachOtherAreNotExact) {
   head.Release(head.targets);
   const CandidatePlaces found = PlacesBetween(head.Candidates({Task::Kind::kMultiClass, 3}), head.Evidence());
   EXPECT_THAT(found.exact, Each(0));
-  for (const float place : found.places) {
-    EXPECT_TRUE(std::isfinite(place));
+}
+
+// The targets of one row by Gauss's elimination on the normal equations.
+std::vector<double> PlainTargets(const CandidateEvidence& evidence, int64_t row, size_t outputs) {
+  const absl::Span<const float> released = evidence.released.row(row), v = evidence.output_directions.row(row);
+  const size_t d = released.size();
+  std::vector<std::vector<double>> rows(outputs, std::vector<double>(outputs + 1));
+  double trace = 0;
+  for (size_t i = 0; i < outputs; ++i) {
+    for (size_t c = 0; c < d; ++c) {
+      rows[i][outputs] += static_cast<double>(v[i * d + c]) * released[c];
+      for (size_t j = 0; j < outputs; ++j) {
+        rows[i][j] += static_cast<double>(v[i * d + c]) * v[j * d + c];
+      }
+    }
+    trace += rows[i][i];
+  }
+  for (size_t i = 0; i < outputs; ++i) {
+    rows[i][i] += 1e-6 * trace;
+  }
+  for (size_t i = 0; i < outputs; ++i) {
+    for (size_t j = 0; j < outputs; ++j) {
+      const double factor = rows[j][i] / rows[i][i];
+      for (size_t c = i; j != i && c <= outputs; ++c) {
+        rows[j][c] -= factor * rows[i][c];
+      }
+    }
+  }
+  std::vector<double> targets(outputs);
+  for (size_t i = 0; i < outputs; ++i) {
+    targets[i] = evidence.predictions[static_cast<size_t>(row) * outputs + i] - rows[i][outputs] / rows[i][i];
+  }
+  return targets;
+}
+
+// So many rows that they are shared out among threads; some with the directions of the row before.
+TEST(LabelCandidatesTest, PlacesOfManyClassesAreThoseOfThePlainEquations) {
+  constexpr size_t kMany = 1100, kClasses = 24, kNumbers = 90;
+  std::mt19937 random(10);
+  std::normal_distribution<float> normal;
+  Matrix released(kMany, kNumbers), directions(kMany, kClasses * kNumbers);
+  ASSERT_GT(directions.size(), 2 << 20);
+  std::vector<float> predictions(kMany * kClasses, 1.0F / kClasses);
+  std::vector<LabelCandidates> candidates;
+  for (int64_t j = 0; j < static_cast<int64_t>(kMany); ++j) {
+    std::generate(released.row(j).begin(), released.row(j).end(), [&] { return normal(random); });
+    if (j % 3 == 2) {
+      directions.SetBlock(j, ConstMatrixView(directions.row(j - 1).data(), 1, kClasses * kNumbers));
+    } else {
+      std::generate(directions.row(j).begin(), directions.row(j).end(), [&] { return normal(random); });
+    }
+    candidates.push_back({static_cast<float>(j % 5), static_cast<float>(5 + j % 19)});
+  }
+  const CandidateEvidence evidence = {released, directions, predictions, /*label_mu=*/1};
+  const CandidatePlaces found = PlacesBetween(candidates, evidence);
+  for (size_t j = 0; j < kMany; ++j) {
+    const std::vector<double> targets = PlainTargets(evidence, static_cast<int64_t>(j), kClasses);
+    const auto low = static_cast<size_t>(candidates[j].low), high = static_cast<size_t>(candidates[j].high);
+    ASSERT_EQ(found.exact[j], 1) << j;
+    EXPECT_NEAR(found.places[j], 0.5 + (targets[high] - targets[low]) / 2, 1e-5) << j;
   }
 }
 
