@@ -231,6 +231,9 @@ class LayeredTopModel final : public TopModel {
       rows += part.rows();
       parts.push_back(std::move(part));
     }
+    if (parts.size() == 1) {
+      return std::move(parts.front());  // Of hundreds of classes the largest matrix of a step.
+    }
     Matrix directions = Matrix::ToOverwrite(rows, parts.front().cols());
     int64_t first = 0;
     // Passes of single slices, but directions of the whole batch: planner and audit look at batches.

@@ -336,13 +336,13 @@ absl::StatusOr<bool> TrainingStep::Learn() {
   return status.ok() ? absl::StatusOr<bool>(true) : status;
 }
 
-Matrix TrainingStep::LabelDirections(const AnsweredBatch& batch) const {
+Matrix TrainingStep::LabelDirections(AnsweredBatch& batch) const {
   // With the regulariser a row is no multiple of its residual: there is no direction to state.
   if (options_.distance_correlation_weight > 0) {
     return {};
   }
   if (batch.head.directions.size() > 0) {
-    return Matrix(batch.head.directions);
+    return std::move(batch.head.directions);
   }
   const ConstMatrixView clean = batch.head.unclipped.size() > 0 ? batch.head.unclipped : batch.clean;
   Matrix directions(clean);
@@ -355,7 +355,7 @@ Matrix TrainingStep::LabelDirections(const AnsweredBatch& batch) const {
   return directions;
 }
 
-absl::Status TrainingStep::Audit(const AnsweredBatch& batch) {
+absl::Status TrainingStep::Audit(AnsweredBatch& batch) {
   Matrix left;
   Matrix label_directions;
   if (auditor_->Reads(batch.record.row.step)) {

@@ -132,9 +132,10 @@ class TrainingStep {
   absl::Status Encode(ConstMatrixView gradients, int64_t end, InboundBatch& batch) const;
   void EncodeFrozen(InboundBatch& batch) const;
   static AnsweredBatch Answered(InboundBatch batch, ProtectionRow protection);
-  absl::Status Audit(const AnsweredBatch& batch);
-  // v of each row (see ReleasingHead), [batch, outputs * cut_width]; empty where a regulariser's gradients were added.
-  Matrix LabelDirections(const AnsweredBatch& batch) const;
+  absl::Status Audit(AnsweredBatch& batch);
+  // v of each row (see ReleasingHead), [batch, outputs * cut_width], which the batch then lacks; empty where a
+  // regulariser's gradients were added.
+  Matrix LabelDirections(AnsweredBatch& batch) const;
 
   const TrainingStepOptions options_;
   BatchSource* const source_;
