@@ -213,6 +213,16 @@ void DriftWatch::Count(const FeatureBatch& rows, absl::Span<const float> scores,
                     : column.BucketOf(rows.categories[static_cast<size_t>(row) * categories + column.input])];
     }
   }
+  // Not at each request: how the indices move would tell the values of one row.
+  if (counts.rows / kLeastRows > counts.indexed_rows / kLeastRows) {
+    counts.indexed_rows = counts.rows;
+    counts.indices.clear();
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      counts.indices.push_back(IndexOf(columns_[i], counts.columns[i]));
+    }
+  }
+  // A clock that was ahead has counted days to come; one of them may be a request at midnight.
+  days_.erase(days_.upper_bound(day + 1), days_.end());
   while (days_.size() > 2) {
     days_.erase(days_.begin());
   }
@@ -234,11 +244,13 @@ std::vector<DriftWatch::Day> DriftWatch::Days(int64_t today) const {
     }
     Day& day = days.emplace_back();
     day.days_ago = days_ago;
-    day.rows = found->second.rows;
+    const Counts& counts = found->second;
+    day.rows = counts.rows;
+    constexpr double kTooFew = std::numeric_limits<double>::quiet_NaN();
     for (size_t i = 0; i + 1 < columns_.size(); ++i) {
-      day.columns.emplace_back(columns_[i].name, IndexOf(columns_[i], found->second.columns[i]));
+      day.columns.emplace_back(columns_[i].name, counts.indices.empty() ? kTooFew : counts.indices[i]);
     }
-    day.scores = IndexOf(columns_.back(), found->second.columns.back());
+    day.scores = counts.indices.empty() ? kTooFew : counts.indices.back();
   }
   return days;
 }
@@ -248,16 +260,22 @@ int64_t DriftWatch::Today() {
   return seconds / kSecondsOfDay;
 }
 
-std::shared_ptr<DriftWatch> DriftWatches::Shared(std::shared_ptr<DriftWatch> created) {
+std::shared_ptr<DriftWatch> DriftWatches::Shared(const std::string& model, std::shared_ptr<DriftWatch> created) {
   const absl::MutexLock lock(&mutex_);
-  for (const std::weak_ptr<DriftWatch>& each : used_) {
-    if (std::shared_ptr<DriftWatch> used = each.lock(); used != nullptr && used->SameTraining(*created)) {
-      return used;
-    }
+  const auto found = std::find_if(used_.begin(), used_.end(), [&](const auto& used) {
+    return used.first == model && used.second->SameTraining(*created);
+  });
+  // The latest used last.
+  std::pair<std::string, std::shared_ptr<DriftWatch>> latest = {model, std::move(created)};
+  if (found != used_.end()) {
+    latest = std::move(*found);
+    used_.erase(found);
   }
-  used_.erase(std::remove_if(used_.begin(), used_.end(), [](const auto& each) { return each.expired(); }), used_.end());
-  used_.push_back(created);
-  return created;
+  used_.push_back(std::move(latest));
+  if (used_.size() > kKept) {
+    used_.erase(used_.begin());
+  }
+  return used_.back().second;
 }
 
 }  // namespace splitveil

@@ -64,7 +64,7 @@ class DriftWatch {
   bool SameTraining(const DriftWatch& other) const;
   // `scores`: of each row, or none. `day`: since 1970.
   void Count(const FeatureBatch& rows, absl::Span<const float> scores, int64_t day) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of `today`, since 1970, and the day before, as far as rows have come. At midnight a day is complete.
+  // Of `today`, since 1970, and the day before, as far as rows have come; the indices anew with each kLeastRows more.
   std::vector<Day> Days(int64_t today) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The day of now.
@@ -89,6 +89,8 @@ class DriftWatch {
   struct Counts {
     int64_t rows = 0;
     std::vector<std::vector<int64_t>> columns;  // By bucket; the last one is of the scores.
+    std::vector<double> indices;                // Of these columns when there were `indexed_rows`.
+    int64_t indexed_rows = 0;
   };
 
   static void AddNumbers(const Dataset& data, bool trained_on_data, std::vector<Column>& columns);
@@ -105,12 +107,16 @@ class DriftWatch {
 // Those of the versions of a server. Thread-safe.
 class DriftWatches {
  public:
-  // `created`, or the one in use that compares with the same training: a new version goes on counting its day.
-  std::shared_ptr<DriftWatch> Shared(std::shared_ptr<DriftWatch> created) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `created`, or the one that was in use of late for the same model (its checkpoint's name) and training: a new
+  // version goes on counting its day, also after a moment without any.
+  std::shared_ptr<DriftWatch> Shared(const std::string& model, std::shared_ptr<DriftWatch> created)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  static constexpr size_t kKept = 2;  // As many as there are versions that can be asked for.
+
   absl::Mutex mutex_;
-  std::vector<std::weak_ptr<DriftWatch>> used_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<std::string, std::shared_ptr<DriftWatch>>> used_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace splitveil

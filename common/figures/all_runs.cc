@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "common/figures/json_number.h"
 #include "common/figures/run_figures.h"
 #include "common/privacy/gaussian_privacy.h"
 #include "common/privacy/label_privacy.h"
@@ -21,6 +22,7 @@
 namespace splitveil {
 namespace {
 
+constexpr char kCountedAs[] = ", counted as ";
 constexpr double kRounding = 1e-6;  // Between a sum and what is read back from its AUC, as a share.
 
 bool IsMore(double sum_kl, double than) { return sum_kl > (1 + kRounding) * than; }
@@ -177,18 +179,31 @@ std::string DoubtAbout(const LabelRun& run, SameLabels same) {
              : absl::StrCat("nothing bounds what ", name, " released of the same labels");
 }
 
-// Noised labels count once a head has learned from them, be its gradients kept back; so do exact answers. A run that
+v1::DisclosureLevel AgreedDisclosure(const RunRow& run) {
+  const Json config = Json::parse(run.config_json, nullptr, /*allow_exceptions=*/false);
+  const Json::json_pointer place("/agreement/audit/disclosure");
+  v1::DisclosureLevel level = v1::LABEL_SIDE_ONLY;
+  return config.is_object() && config.contains(place) && config[place].is_string() &&
+                 v1::DisclosureLevel_Parse(config[place].get<std::string>(), &level)
+             ? level
+             : v1::LABEL_SIDE_ONLY;
+}
+
+// Noised labels count once a head has learned from them, be its gradients kept back. A run that
 // ended before its first answer released nothing, whatever it had planned. One that was killed may have released all of
 // it in the second before: its last rows are lost, but not that it had come so far.
 LabelRun::Released ReleasedOf(const RunRecord& record, const LabelRun& run, absl::Span<const EventRow> events,
                               const StepDecisions& decisions) {
   const bool has_ended = !record.finished_at.empty() && record.status != "running";
-  const bool has_learned = decisions.learned && (!run.releases.empty() || run.exact_answers);
-  if (decisions.released || has_learned || run.unproved_answers > 0 || HasEvent(events, kFirstSliceSent)) {
+  const bool has_learned = decisions.learned && !run.releases.empty();
+  // The steps whose scores were answered may be gone: a run that goes on from its checkpoint records them again.
+  const bool may_have_answered = run.exact_answers && HasEvent(events, kReleasesFollow);
+  if (decisions.released || has_learned || may_have_answered || run.unproved_answers > 0 ||
+      HasEvent(events, kFirstSliceSent)) {
     return LabelRun::Released::kSomething;
   }
-  return decisions.any || has_ended || !HasEvent(events, kReleasesFollow) ? LabelRun::Released::kNothing
-                                                                          : LabelRun::Released::kUnknown;
+  const bool is_certain = !MayHaveReleasedBefore(events) && (decisions.any || has_ended);
+  return is_certain || !HasEvent(events, kReleasesFollow) ? LabelRun::Released::kNothing : LabelRun::Released::kUnknown;
 }
 
 }  // namespace
@@ -196,6 +211,17 @@ LabelRun::Released ReleasedOf(const RunRecord& record, const LabelRun& run, absl
 bool IsReleased(const ProtectionRow& row) { return row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT; }
 bool IsReleased(const StepSummaryRow& row) {
   return !row.method.empty() && row.gate != v1::FREEZE_BOTTOM && row.gate != v1::HALT;
+}
+
+bool MayHaveReleasedBefore(absl::Span<const EventRow> events) {
+  bool follows = false;
+  for (const EventRow& event : events) {
+    follows = follows || event.kind == kReleasesFollow;
+    if (follows && event.kind == "continued") {
+      return true;
+    }
+  }
+  return false;
 }
 
 StepDecisions DecisionsOf(absl::Span<const ProtectionRow> steps, absl::Span<const StepSummaryRow> removed) {
@@ -218,11 +244,10 @@ LabelRun LabelRunOf(const RunRecord& record, std::vector<LabelReleaseRow> releas
                     absl::Span<const EventRow> events, const StepDecisions& decisions) {
   LabelRun run = {record.run, std::move(releases), std::move(counted)};
   run.unproved_answers = CountUnprovedAnswers(events);
+  run.exact_answers = HasEvent(events, "disclosed") || AgreedDisclosure(record.run) == v1::ORACLE;
   for (const EventRow& event : events) {
     if (event.kind == kLostByAccount) {
       run.lost.push_back(event.detail);
-    } else if (event.kind == "disclosure") {
-      run.exact_answers = absl::StrContains(event.detail, v1::DisclosureLevel_Name(v1::ORACLE));
     } else if (event.kind == kReleasesFollow) {
       run.released_at = run.released_at.empty() ? event.at : std::min(run.released_at, event.at);
       run.counted_at = std::max(run.counted_at, event.at);
@@ -232,8 +257,18 @@ LabelRun LabelRunOf(const RunRecord& record, std::vector<LabelReleaseRow> releas
   return run;
 }
 
-int64_t StartsIn(absl::Span<const EventRow> events) {
-  return absl::c_count_if(events, [](const EventRow& event) { return event.kind == kReleasesFollow; });
+std::string ReleasesFollow(int64_t examples, absl::string_view start) {
+  return absl::StrCat(examples, " examples", start.empty() ? "" : kCountedAs, start);
+}
+
+std::vector<std::string> StartsIn(absl::Span<const EventRow> events) {
+  std::vector<std::string> starts;
+  for (const EventRow& event : events) {
+    if (const size_t at = event.detail.find(kCountedAs); event.kind == kReleasesFollow && at != std::string::npos) {
+      starts.push_back(event.detail.substr(at + std::strlen(kCountedAs)));
+    }
+  }
+  return starts;
 }
 
 double SumKlOfGaussianAuc(double auc_bound) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 #include "common/ledger/ledger_reader.h"
@@ -44,13 +45,20 @@ struct StepDecisions {
 };
 StepDecisions DecisionsOf(absl::Span<const ProtectionRow> steps, absl::Span<const StepSummaryRow> removed);
 
+// Whether the run went on after it might release something: it may have been killed then, and the rows of its steps
+// were removed when it went back to its checkpoint.
+bool MayHaveReleasedBefore(absl::Span<const EventRow> events);
+
 // What the ledger of a label party shows of one of its runs, but for sum_kl. `counted`, `releases`, `events`: its rows;
 // `decisions`: not needed where the events have kFirstSliceSent.
 LabelRun LabelRunOf(const RunRecord& record, std::vector<LabelReleaseRow> releases, std::optional<AllRunsRow> counted,
                     absl::Span<const EventRow> events, const StepDecisions& decisions);
 
-// How often the run began or went on: each time its account knew of that before its ledger.
-int64_t StartsIn(absl::Span<const EventRow> events);
+// Detail of the event kReleasesFollow, of that many examples. `start`: as which their account has counted them
+// (PrivacyAccount::NewStart); empty: none has.
+std::string ReleasesFollow(int64_t examples, absl::string_view start);
+// The starts that these events name. The account knew of each before.
+std::vector<std::string> StartsIn(absl::Span<const EventRow> events);
 
 // Whether two runs are about the same labels. Those of one table are. Of two tables nobody knows whether the same
 // examples are in both, but where one account has counted both, example by example.

@@ -192,8 +192,8 @@ const AttackFigure* RunFigures::baseline() const {
 }
 
 bool RunFigures::released_nothing() const {
-  return only_predicts || ended_unanswered ||
-         (!gate.empty() && std::all_of(gate.begin(), gate.end(), [](const auto& decision) {
+  return only_predicts || (ended_unanswered && !gave_labels) ||
+         (!gave_labels && !gate.empty() && std::all_of(gate.begin(), gate.end(), [](const auto& decision) {
            return decision.first == v1::FREEZE_BOTTOM || decision.first == v1::HALT;
          }));
 }

@@ -134,6 +134,7 @@ struct RunFigures {
   bool of_label_party = false;  // Whether the label party's own records, which alone state bounds, are in it.
   bool only_predicts = false;
   bool ended_unanswered = false;  // It ended before the first answer was sent.
+  bool gave_labels = false;       // It handed out labels (audit.auxiliary_labels).
   // Quality on the test part of a model of the label party's own features alone; nullopt: it has none.
   std::optional<double> own_features;
   int64_t aligned_examples = 0;

@@ -1,18 +1,22 @@
 #include "common/privacy_account/privacy_account.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <map>
 #include <numeric>
 #include <set>
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
+#include "common/crypto/secure_random.h"
 #include "common/crypto/sha256.h"
 #include "common/privacy_account/account_file.h"
 #include "common/process/exit_code.h"
@@ -22,8 +26,8 @@
 namespace splitveil {
 namespace {
 
-constexpr char kGoesOn[] = " goes on, ";
 constexpr size_t kMaxLabelSet = 1000;
+constexpr size_t kStartBytes = 8;  // Random, of a start's name.
 constexpr absl::string_view kPurpose = "splitveil label set v1";
 // Examples of one transaction. A transaction of its own makes each take six times as long; one for all of tens of
 // millions would keep other runs on the account from counting theirs for longer than they wait.
@@ -230,20 +234,24 @@ absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, ab
   }));
 }
 
-std::string PrivacyAccount::NameOfStart(absl::string_view run_id, int64_t continuation) {
-  return continuation == 0 ? std::string(run_id) : absl::StrCat(run_id, kGoesOn, continuation);
+std::string PrivacyAccount::NewStart(absl::string_view run_id) {
+  std::array<uint8_t, kStartBytes> random;
+  FillSecureRandom(absl::MakeSpan(random));
+  return absl::StrCat(run_id, " ",
+                      absl::BytesToHexString({reinterpret_cast<const char*>(random.data()), random.size()}));
 }
 
-int64_t PrivacyAccount::StartsOf(absl::string_view run_id) const {
-  const std::string of_continuations = absl::StrCat(run_id, kGoesOn);
-  return absl::c_count_if(
-      starts_, [&](const std::string& start) { return start == run_id || absl::StartsWith(start, of_continuations); });
+bool PrivacyAccount::Knows(absl::string_view run_id) const {
+  const std::string prefix = absl::StrCat(run_id, " ");
+  return absl::c_any_of(starts_, [&](const std::string& start) {
+    return start.size() == prefix.size() + 2 * kStartBytes && absl::StartsWith(start, prefix);
+  });
 }
 
 absl::StatusOr<double> PrivacyAccount::Remember(absl::string_view start, double most_exposed) const {
   const auto write = [&](SqliteDatabase& database) -> absl::Status {
     SPLITVEIL_RETURN_IF_ERROR(CheckSame(database));
-    // OR IGNORE: the same start may be counted again, where it failed before.
+    // OR IGNORE: an account of activations remembers more than starts, and that again.
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement insert, database.Prepare("INSERT OR IGNORE INTO run VALUES (?1)"));
     SPLITVEIL_RETURN_IF_ERROR(insert.Run(start));
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement update,

@@ -78,16 +78,16 @@ class PrivacyAccount {
   // [n]: LabelNumber of each. Error: InvalidArgument, also where the label set is of another kind.
   absl::Status CheckLabels(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels);
 
-  // Keeps the name of a start (NameOfStart) that Debit has counted, and what it returned as mu^2, on the disk when it
-  // returns: before a ledger says so, or anything is released. Returns the largest mu^2 that was remembered of the
-  // label set: examples that are not in this run may be more exposed than those that are. Errors: as Debit.
+  // Keeps the name of a start (NewStart) that Debit has counted, and what it returned as mu^2, on the disk when it
+  // returns: before a ledger names that start, or anything is released. Returns the largest mu^2 that was remembered of
+  // the label set: examples that are not in this run may be more exposed than those that are. Errors: as Debit.
   absl::StatusOr<double> Remember(absl::string_view start, double most_exposed) const;
-  // Of the run when it begins, and when it goes on for the `continuation`-th time, if that is above 0.
-  static std::string NameOfStart(absl::string_view run_id, int64_t continuation);
-  // The starts that it remembered when it was opened, and how many of them are this run's. An older copy of the file
-  // lacks those that came after it.
+  // Names this time that the run begins or goes on, and no other one.
+  static std::string NewStart(absl::string_view run_id);
+  // What it remembered when it was opened, and whether a start of this run is among it. An older copy of the file lacks
+  // those that came after it.
   const std::set<std::string>& starts() const { return starts_; }
-  int64_t StartsOf(absl::string_view run_id) const;
+  bool Knows(absl::string_view run_id) const;
 
   // What Debit would count of these examples with all of these together; of a strength that is there twice, the larger
   // number of draws. Changes nothing. Errors: as SqliteDatabase; InvalidArgument for a strength of 0, or where the

@@ -30,6 +30,7 @@ int64_t LabelComponent(const Task& task, float label, int64_t component);
 // What a privacy account says of the examples of a run.
 struct AccountedReleases {
   std::string account_id;
+  std::string start;  // As which the account knows it (PrivacyAccount::NewStart).
   // Largest divergence, in nats, of all that was released of one example of the label set, less what this run may.
   double earlier_sum_kl = 0;
   // Of all that this run may release.
@@ -44,9 +45,9 @@ class LabelTargets {
   virtual ~LabelTargets() = default;
 
   // Counts all that the run may release of its `examples`, by which the noise of each is found again, and their
-  // `labels` [examples]: 0 or 1, a class, or a number in [0, 1], as those of this start of it
-  // (PrivacyAccount::NameOfStart). Once, before the first batch. Errors: of a privacy account where one counts.
-  virtual absl::Status Count(absl::string_view start, absl::Span<const NoiseRow> examples,
+  // `labels` [examples]: 0 or 1, a class, or a number in [0, 1], as those of the run `run_id`. Once,
+  // before the first batch. Errors: of a privacy account where one counts.
+  virtual absl::Status Count(absl::string_view run_id, absl::Span<const NoiseRow> examples,
                              absl::Span<const float> labels) = 0;
   // What to train on in `epoch` instead of `labels`: [examples * outputs of the task]. `examples`: any that were
   // counted, in any order; each with its label gets the same in every call. On all cores. Error: FailedPrecondition

@@ -47,7 +47,7 @@ class NoisedLabels final : public LabelTargets {
                                                               const Task& task,
                                                               std::unique_ptr<PrivacyAccount> account);
 
-  absl::Status Count(absl::string_view start, absl::Span<const NoiseRow> examples,
+  absl::Status Count(absl::string_view run_id, absl::Span<const NoiseRow> examples,
                      absl::Span<const float> labels) override;
   absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,
                                                      absl::Span<const float> labels, uint32_t epoch) override;
@@ -124,9 +124,9 @@ class LabelRandomizer final : public LabelTargets {
   static absl::StatusOr<std::shared_ptr<LabelRandomizer>> Create(double epsilon,
                                                                  std::unique_ptr<PrivacyAccount> account);
 
-  absl::Status Count(absl::string_view start, absl::Span<const NoiseRow> examples,
+  absl::Status Count(absl::string_view run_id, absl::Span<const NoiseRow> examples,
                      absl::Span<const float> labels) override {
-    return noised_->Count(start, examples, labels);
+    return noised_->Count(run_id, examples, labels);
   }
   // The flips are the same in all epochs.
   absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -63,6 +64,11 @@ absl::StatusOr<std::unique_ptr<Callers>> Callers::Create(const v1::ServingConfig
     return absl::InvalidArgumentError("unproved_answers: no caller is outside: remove it, or mark one");
   }
   return std::unique_ptr<Callers>(new Callers(std::move(entries), std::move(clock)));
+}
+
+bool Callers::IsOutsideToken(const Digest& token_sha256) const {
+  return absl::c_any_of(
+      entries_, [&](const Entry& entry) { return entry.config.outside() && entry.token_sha256 == token_sha256; });
 }
 
 std::optional<size_t> Callers::Find(const CallerProof& proof) const {

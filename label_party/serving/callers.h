@@ -59,6 +59,8 @@ class Callers {
   // this caller are under way.
   absl::StatusOr<Caller> Admit(const CallerProof& proof) const;
   bool Knows(const CallerProof& proof) const { return Find(proof).has_value(); }
+  // Whether an outside caller shows this token, given by its SHA-256.
+  bool IsOutsideToken(const Digest& token_sha256) const;
   // Counts `rows` more answers. Errors: ResourceExhausted, and nothing is counted.
   absl::Status Charge(Caller& caller, int64_t rows) ABSL_LOCKS_EXCLUDED(mutex_);
   // The rows of the latest Charge, whose request got no answers.

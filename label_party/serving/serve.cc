@@ -127,11 +127,14 @@ absl::Status PlanPage(const std::string& config_path, Plan& plan) {
   SPLITVEIL_ASSIGN_OR_RETURN(const TlsIdentity identity, LoadPartyIdentity(plan.training.config.party().identity()));
   SPLITVEIL_ASSIGN_OR_RETURN(plan.monitoring, PlanMonitoring(page, config_path, identity, "monitoring"));
   // Else every user of the machine could read how predictions are distributed, and how often each version is asked.
-  return plan.monitoring->token_sha256.has_value()
-             ? absl::OkStatus()
-             : Within(config_path, absl::InvalidArgumentError(
-                                       "monitoring.token_path: expected a token file, found none: the page is for who "
-                                       "may see predictions"));
+  const std::optional<Digest>& token = plan.monitoring->token_sha256;
+  if (token.has_value() && !plan.callers->IsOutsideToken(*token)) {
+    return absl::OkStatus();
+  }
+  return Within(config_path, absl::InvalidArgumentError(absl::StrCat(
+                                 "monitoring.token_path: expected a token file", token.has_value() ? " of its own" : "",
+                                 ", found ", token.has_value() ? "an outside caller's token" : "none",
+                                 ": the page is for who may see predictions")));
 }
 
 absl::StatusOr<Plan> PlanServing(const std::string& config_path) {

@@ -56,7 +56,7 @@ absl::StatusOr<std::shared_ptr<ServedVersion>> ServedVersion::Open(const Trainin
       std::shared_ptr<DriftWatch> drift,
       DriftWatch::Create(*stored.data, AsBytes(stored.data->digest()) == checkpoint.header().dataset_sha256(),
                          stored.scores));
-  drift = training.drifts == nullptr ? drift : training.drifts->Shared(std::move(drift));
+  drift = training.drifts == nullptr ? drift : training.drifts->Shared(checkpoint.name(), std::move(drift));
   std::shared_ptr<ServedVersion> version(new ServedVersion(
       std::move(stored), std::move(model), checkpoint.header().run_id(), noised, training.live, std::move(drift)));
   if (training.answers_unproved && !noised) {

@@ -274,6 +274,7 @@ RunFigures FiguresOf(const RunResult& result, const LeakAuditor& auditor) {
   figures.train_log_loss = Finite(result.train_log_loss);
   figures.several_classes = result.task.kind == Task::Kind::kMultiClass;
   figures.gate = result.gate;
+  figures.gave_labels = result.gave_labels;
   figures.ended_unanswered = result.steps == 0 && !result.first_slice_sent;
   figures.frozen_after_epoch = result.frozen_after_epoch;
   AddModel(result, figures);

@@ -254,6 +254,7 @@ absl::StatusOr<v1::AuxiliaryLabelsResponse> RunTraining::AuxiliaryLabels() {
 absl::Status RunTraining::RecordDisclosed(int labels) {
   const absl::StatusOr<int64_t> before = run_->records.ledger()->CountEventsOfRun("disclosed");
   SPLITVEIL_RETURN_IF_ERROR(run_->end.EndUnlessOk(before.status()));
+  training_.recorder->result().gave_labels = true;
   return *before > 0 ? absl::OkStatus()
                      : RecordAtOnce("disclosed", absl::StrCat(labels, " auxiliary labels to the attack module"));
 }

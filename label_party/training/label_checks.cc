@@ -120,15 +120,14 @@ absl::Status CheckInitialIsCounted(const v1::LabelPartyConfig& config, const Tas
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PrivacyAccount> account,
                              PrivacyAccount::OpenToRead(AccountOptions(config.privacy_account(), task)));
-  const bool is_counted = account != nullptr && account->id() == released.privacy_account &&
-                          account->StartsOf(initial.run_id()) > 0 &&
-                          initial.label_releases().label_set() == config.privacy_account().label_set();
+  const bool is_counted =
+      account != nullptr && account->id() == released.privacy_account && account->Knows(initial.run_id());
   return is_counted ? absl::OkStatus()
                     : absl::InvalidArgumentError(absl::StrCat(
                           "party.initial_checkpoint: its run ", initial.run_id(),
-                          " released labels that privacy_account has not counted under this label_set: it is another "
-                          "account, an older copy, or another label set, and its limit would leave them out. Put the "
-                          "account and label set of that run in place, or start without a checkpoint"));
+                          " released labels that privacy_account has not counted: it is another account, or an older "
+                          "copy, and its limit would leave them out. Put the account of that run in place, or start "
+                          "without a checkpoint"));
 }
 
 }  // namespace splitveil

@@ -37,10 +37,10 @@ absl::Status CheckLabelsDiffer(const v1::RunAgreement& agreement, const Dataset&
 // (SplitHeads). Error: InvalidArgument, with what to start from instead.
 absl::Status CheckInitialHead(const v1::LabelPartyConfig& config, const v1::LabelReleases& learned);
 
-// Whether the privacy account of `config`, where it counts what this run releases, has counted under its label set what
-// led to the weights of `initial`, from which this run starts. Of another account or label set, or of an older copy
-// that has forgotten that run, neither its limit nor a sum over ledgers would include that. `released`: of `initial`'s
-// run and those before it. Errors: InvalidArgument, with what to start from instead; see PrivacyAccount.
+// Whether the privacy account of `config`, where it counts what this run releases, has counted the run of `initial`,
+// from whose weights this run starts. Of another account, or of an older copy that has forgotten that run, neither its
+// limit nor a sum over ledgers would include that. `released`: of `initial`'s run and those before it. Errors:
+// InvalidArgument, with what to start from instead; see PrivacyAccount.
 absl::Status CheckInitialIsCounted(const v1::LabelPartyConfig& config, const Task& task,
                                    const v1::CheckpointHeader& initial, const LabelState& released);
 

@@ -68,7 +68,8 @@ struct RunResult {
 
   KeptEpoch kept;  // Which of them.
 
-  bool first_slice_sent = false;  // StepRecorder::RecordFirstSlice; not kept in checkpoints, but in the ledger.
+  // Not kept in checkpoints, but in the ledger: StepRecorder::RecordFirstSlice, and whether labels were handed out.
+  bool first_slice_sent = false, gave_labels = false;
 
   // By what epochs are chosen: the validation part, or without one the test part, which then flatters the choice.
   const std::vector<TestMetrics>& choosing() const { return validations.empty() ? tests : validations; }

@@ -90,8 +90,7 @@ absl::Status CountTargets(const TrainingInputs& inputs, const TrainingData& data
   }
   const NoisedExamples noised = ExamplesAt(data, data.schedule.positions());
   inputs.data->ReleaseMemory();  // Of the ids.
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t before, inputs.ledger->CountEventsOfRun(kReleasesFollow));
-  return data.targets->Count(PrivacyAccount::NameOfStart(inputs.run_id, before), noised.rows, noised.labels);
+  return data.targets->Count(inputs.run_id, noised.rows, noised.labels);
 }
 
 // Has a head that predicts from noised labels alone begin with what these say of all examples together. From 0, its
@@ -137,8 +136,8 @@ LabelState EarlierReleases(const LabelState& earlier, const std::optional<Accoun
 
 // On the disk before anything is released: by the account's row a later run tells an older copy of it, and of a run
 // that was killed the event says whether it had come so far.
-absl::Status RecordWhatFollows(const TrainingInputs& inputs, int64_t examples) {
-  SPLITVEIL_RETURN_IF_ERROR(inputs.ledger->RecordEvent(kReleasesFollow, absl::StrCat(examples, " examples")));
+absl::Status RecordWhatFollows(const TrainingInputs& inputs, absl::string_view start, int64_t examples) {
+  SPLITVEIL_RETURN_IF_ERROR(inputs.ledger->RecordEvent(kReleasesFollow, ReleasesFollow(examples, start)));
   if (!inputs.planned.counted) {
     return inputs.ledger->Commit();
   }
@@ -160,6 +159,8 @@ absl::Status BoundAllRuns(const std::optional<AccountedReleases>& accounted, int
   // Before it was interrupted, if this run goes on.
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t slices, inputs.ledger->CountEventsOfRun(kFirstSliceSent));
   result.first_slice_sent = slices > 0;
+  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t disclosures, inputs.ledger->CountEventsOfRun("disclosed"));
+  result.gave_labels = disclosures > 0;
   // Once more: another run may have ended, and a copy of the account been put in its place, since this run was opened.
   const std::string& ledger_path = inputs.ledger->path();
   SPLITVEIL_ASSIGN_OR_RETURN(std::vector<std::string> lost,
@@ -171,7 +172,7 @@ absl::Status BoundAllRuns(const std::optional<AccountedReleases>& accounted, int
   }
   inputs.planned.lost = std::move(lost);
   // First this run's own, then those of others: of two that begin at once, one sees the other.
-  SPLITVEIL_RETURN_IF_ERROR(RecordWhatFollows(inputs, examples));
+  SPLITVEIL_RETURN_IF_ERROR(RecordWhatFollows(inputs, accounted ? accounted->start : "", examples));
   LabelRun own = inputs.planned;
   SPLITVEIL_ASSIGN_OR_RETURN(const AllRunsBound with_ledger, BoundWithLedger(ledger_path, own));
   result.ledger_auc_bound = with_ledger.possible;
@@ -310,7 +311,7 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   Training training;
   SPLITVEIL_ASSIGN_OR_RETURN(training.model, MakeModel(inputs));
   SPLITVEIL_ASSIGN_OR_RETURN(LabelState earlier, EarlierState(inputs));
-  if (inputs.resumed != nullptr) {
+  if (inputs.resumed != nullptr && !inputs.is_continued) {  // One that goes on is counted as it was.
     SPLITVEIL_RETURN_IF_ERROR(
         CheckInitialIsCounted(inputs.config, inputs.data->task(), inputs.resumed->header(), earlier));
   }

@@ -38,15 +38,16 @@ absl::StatusOr<std::shared_ptr<LiveVersion>> LiveVersion::Open(const Training& t
                                                    stored.header.checkpoint(), ", found ",
                                                    plan.initial.front()->name()));
   }
-  // Of the training, whatever the configuration says now.
+  // Of the training, and of the activations that are stored, whatever the configuration says now.
   const v1::CheckpointHeader& trained = plan.initial.front()->header();
-  if (!trained.has_activation_protection()) {
+  if (!trained.has_activation_protection() || !stored.header.has_activation_protection()) {
     return absl::InvalidArgumentError(
         absl::StrCat(folder, "/", number,
-                     ": its checkpoint does not say under which protection its activations were trained, so an "
-                     "earlier version of this program wrote it: train again to answer live"));
+                     ": does not say under which protection its activations were trained and stored, so an earlier "
+                     "version of this program wrote it: train and store again to answer live"));
   }
   SPLITVEIL_RETURN_IF_ERROR(CheckAnswersLive(trained.activation_protection()));
+  SPLITVEIL_RETURN_IF_ERROR(CheckAnswersLive(stored.header.activation_protection()));
   SPLITVEIL_ASSIGN_OR_RETURN(
       const std::shared_ptr<const Dataset> data,
       Dataset::Open(party.dataset().path(), Dataset::kMaxResidentBytes, Dataset::Check::kRemembered));
@@ -58,7 +59,7 @@ absl::StatusOr<std::shared_ptr<LiveVersion>> LiveVersion::Open(const Training& t
   SPLITVEIL_ASSIGN_OR_RETURN(
       std::shared_ptr<DriftWatch> drift,
       DriftWatch::Create(*data, AsBytes(data->digest()) == checkpoint.header().dataset_sha256()));
-  drift = training.drifts == nullptr ? drift : training.drifts->Shared(std::move(drift));
+  drift = training.drifts == nullptr ? drift : training.drifts->Shared(checkpoint.name(), std::move(drift));
   std::shared_ptr<LiveVersion> version(new LiveVersion(stored, data, std::move(rows), std::move(drift)));
   SPLITVEIL_RETURN_IF_ERROR(version->MakeModel(training, checkpoint));
   return version;
@@ -93,7 +94,7 @@ absl::Status LiveVersion::MakeModel(const Training& training, const Checkpoint& 
   SPLITVEIL_RETURN_IF_ERROR(model_->SetTrainingState(state));
   // Without attributes: what a method does in training is in the weights, and what remains is to clip.
   SPLITVEIL_ASSIGN_OR_RETURN(protected_model_,
-                             ProtectedBottomModel::Create(model_.get(), training.config.protection(),
+                             ProtectedBottomModel::Create(model_.get(), checkpoint.header().activation_protection(),
                                                           /*attributes=*/{}, bottom.cut_width, bottom.seed));
   return absl::OkStatus();
 }

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -74,7 +75,8 @@ absl::Status CheckNotOlder(const PrivacyAccount& account, const std::string& led
       continue;
     }
     SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger->Events(run_id));
-    if (account.StartsOf(run_id) < StartsIn(events)) {
+    const std::vector<std::string> starts = StartsIn(events);
+    if (absl::c_any_of(starts, [&](const std::string& start) { return account.starts().count(start) == 0; })) {
       return absl::InvalidArgumentError(absl::StrCat(
           "path: this account does not know all of run ", run_id, ", which it has counted by ", ledger_path,
           ", so it is an older copy: put the latest in its place; or, if that is lost, set another path: the new "
@@ -86,15 +88,24 @@ absl::Status CheckNotOlder(const PrivacyAccount& account, const std::string& led
 
 // Each time the run goes on, its journal notes it, and then the account remembers it. One that the account remembers
 // already was noted in a later state of the journal: what was sent since would be sent again with other noise.
+std::string NameOfContinuation(const std::string& run_id, int64_t continuation) {
+  return absl::StrCat(run_id, " goes on, ", continuation);
+}
+
+absl::Status CheckNotContinued(const PrivacyAccount& account, const std::string& journal_path,
+                               const std::string& continuation) {
+  return account.starts().count(continuation) == 0
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat(
+                   journal_path,
+                   ": an older copy of what this run has sent: the privacy account remembers that it went on since. "
+                   "Restore the latest, or set restart at both parties, which begins a new run and counts it"));
+}
+
 absl::Status RememberContinuation(const PrivacyAccount& account, const ActivationAccount::Run& run,
                                   ReleaseJournal& journal) {
-  const std::string name = PrivacyAccount::NameOfStart(run.run_id, journal.continuations());
-  if (account.starts().count(name) > 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        ReleaseJournal::PathOf(run.checkpoint_path, run.run_id),
-        ": an older copy of what this run has sent: the privacy account remembers that it went on since. Restore the "
-        "latest, or set restart at both parties, which begins a new run and counts it"));
-  }
+  const std::string name = NameOfContinuation(run.run_id, journal.continuations());
+  SPLITVEIL_RETURN_IF_ERROR(CheckNotContinued(account, ReleaseJournal::PathOf(run.checkpoint_path, run.run_id), name));
   SPLITVEIL_RETURN_IF_ERROR(journal.Sync());
   return account.Remember(name, 0).status();
 }
@@ -190,6 +201,26 @@ absl::Status CheckAffordable(const v1::NonLabelPartyConfig& config, const v1::Ru
                    limit, alone.lifetime.AucBound())));
 }
 
+absl::Status CheckWhatWasSent(const v1::NonLabelPartyConfig& config, const CheckpointPlan& checkpoints) {
+  if (!config.has_privacy_account()) {
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<std::unique_ptr<PrivacyAccount>> account =
+      PrivacyAccount::OpenToRead(OptionsOf(config, "interrupted runs"));
+  SPLITVEIL_RETURN_IF_ERROR(OfField(account.status()));
+  for (const std::shared_ptr<const Checkpoint>& unfinished : checkpoints.unfinished) {
+    const std::string& run_id = unfinished->header().run_id();
+    const std::string path = ReleaseJournal::PathOf(checkpoints.path, run_id);
+    // One that is missing, or of no use, is told of where the run goes on.
+    if (const absl::StatusOr<ReleaseJournal::Outline> sent = ReleaseJournal::Read(path);
+        sent.ok() && *account != nullptr) {
+      SPLITVEIL_RETURN_IF_ERROR(
+          CheckNotContinued(**account, path, NameOfContinuation(run_id, sent->continuations + 1)));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ActivationAccount::Begin(const Run& run, absl::Span<const NoiseRow> examples) {
   SPLITVEIL_ASSIGN_OR_RETURN(const NoiseReleases planned, PlannedActivationReleases(config_.protection(), agreement_));
   absl::StatusOr<std::unique_ptr<PrivacyAccount>> file = PrivacyAccount::Open(OptionsOf(config_, run.noise_id));
@@ -201,7 +232,8 @@ absl::Status ActivationAccount::Begin(const Run& run, absl::Span<const NoiseRow>
   SPLITVEIL_RETURN_IF_ERROR(OfField(CheckNotOlder(**file, config_.party().ledger_path())));
   absl::StatusOr<LabelPrivacy> lifetime = (*file)->Debit(examples, std::vector<int64_t>(examples.size()), {planned});
   SPLITVEIL_RETURN_IF_ERROR(OfField(lifetime.status()));
-  SPLITVEIL_RETURN_IF_ERROR(OfField((*file)->Remember(run.run_id, lifetime->mu() * lifetime->mu()).status()));
+  start_ = PrivacyAccount::NewStart(run.run_id);
+  SPLITVEIL_RETURN_IF_ERROR(OfField((*file)->Remember(start_, lifetime->mu() * lifetime->mu()).status()));
   if (!run.checkpoint_path.empty()) {
     SPLITVEIL_ASSIGN_OR_RETURN(journal_, OpenJournal(run, (*file)->id()));
     SPLITVEIL_RETURN_IF_ERROR(run.continues ? RememberContinuation(**file, run, *journal_) : absl::OkStatus());

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
+#include "common/checkpoint/checkpoint_plan.h"
 #include "common/checkpoint/release_journal.h"
 #include "common/crypto/digest.h"
 #include "common/crypto/label_noise.h"
@@ -55,6 +56,10 @@ absl::StatusOr<ForeseenDebit> ForeseeActivations(const v1::NonLabelPartyConfig& 
 // NotFound without the account's folder.
 absl::Status CheckAffordable(const v1::NonLabelPartyConfig& config, const v1::RunAgreement& agreement);
 
+// Whether the journals of the interrupted runs are the latest that the account knows of. Before either ledger goes back
+// to a checkpoint: with the latest in its place, the run can still go on. Errors: InvalidArgument; see PrivacyAccount.
+absl::Status CheckWhatWasSent(const v1::NonLabelPartyConfig& config, const CheckpointPlan& checkpoints);
+
 // Debits a run's releases as a whole before the first, and then sees to it that nothing is sent but these.
 //
 // The noise is drawn under a key of the run and bound to the activations and their place (ActivationNoise), so a run
@@ -84,6 +89,8 @@ class ActivationAccount {
   absl::Status Begin(const Run& run, absl::Span<const NoiseRow> examples);
   // What all releases of the most exposed example disclose together, this run's included; nullopt before Begin.
   const std::optional<AllRunsRow>& all_runs() const { return all_runs_; }
+  // As which it has counted them (PrivacyAccount::NewStart); empty before Begin.
+  const std::string& start() const { return start_; }
 
   enum class Stream { kTraining, kEvaluation, kAuxiliary };
   static NoisePosition PositionOf(Stream stream, uint32_t epoch, uint32_t batch) {
@@ -108,6 +115,7 @@ class ActivationAccount {
   const v1::NonLabelPartyConfig& config_;
   const v1::RunAgreement& agreement_;
   std::optional<AllRunsRow> all_runs_;
+  std::string start_;
   Digest received_ = {};                     // Of all answers so far.
   std::unique_ptr<ReleaseJournal> journal_;  // Null: the run cannot resume.
   // Of the latest upload that is no training, which is repeated as a whole after a lost connection.

@@ -362,6 +362,7 @@ absl::StatusOr<std::unique_ptr<VersionWriter>> NonLabelRunLifecycle::BeginVersio
   header.set_run_id(run_id_);
   header.set_checkpoint(trained->name());
   header.set_alignment(AlignmentName(aligned_));
+  *header.mutable_activation_protection() = options_.config.protection();
   return VersionWriter::Create(options_.config.versions_path(), std::move(header), trained->path(), *options_.data,
                                aligned_.rows);
 }

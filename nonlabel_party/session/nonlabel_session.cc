@@ -12,6 +12,7 @@
 
 #include "common/checkpoint/progress_archive.h"
 #include "common/config/agreement.h"
+#include "common/figures/all_runs.h"
 #include "common/privacy/gaussian_privacy.h"
 #include "common/process/exit_code.h"
 #include "common/process/runtime.h"
@@ -65,6 +66,7 @@ absl::Status NonLabelSession::RunToEnd() {
   SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Prepare());
   SPLITVEIL_RETURN_IF_ERROR(CheckModel());
   SPLITVEIL_RETURN_IF_ERROR(CheckAffordable(options_.config, options_.agreement));
+  SPLITVEIL_RETURN_IF_ERROR(CheckWhatWasSent(options_.config, options_.checkpoints));
   SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
   SPLITVEIL_RETURN_IF_ERROR(lifecycle_.Open());
   SPLITVEIL_RETURN_IF_ERROR(stop_.Check());
@@ -256,7 +258,8 @@ absl::Status NonLabelSession::CountReleases(absl::Span<const uint32_t> positions
   }
   SPLITVEIL_RETURN_IF_ERROR(RecordActivationBound(*protected_model_, releases, ledger));
   // All of it on the disk before the first of them is sent: of a run without it nothing was.
-  SPLITVEIL_RETURN_IF_ERROR(ledger.RecordEvent(kReleasesFollow, absl::StrCat(positions.size(), " examples")));
+  SPLITVEIL_RETURN_IF_ERROR(
+      ledger.RecordEvent(kReleasesFollow, ReleasesFollow(static_cast<int64_t>(positions.size()), account_.start())));
   return ledger.Commit();
 }
 

@@ -129,7 +129,7 @@ TEST_F(CheckTest, RefusesAnOlderCopyOfThePrivacyAccount) {
   {
     const absl::StatusOr<std::unique_ptr<Ledger>> ledger = Ledger::Create(run_.ledger("label_party"), run);
     ASSERT_TRUE(ledger.ok()) << ledger.status();
-    EXPECT_TRUE((*ledger)->RecordEvent(kReleasesFollow, "10 examples").ok());
+    EXPECT_TRUE((*ledger)->RecordEvent(kReleasesFollow, "10 examples, counted as run-1 ab").ok());
   }
   const ChildResult result = Check("label_party");
   EXPECT_EQ(result.exit_code, 2);

@@ -172,9 +172,10 @@ TEST_F(OlderCopyTest, IsRefusedWhereARunThatItKnowsHasGoneOnSince) {
   EXPECT_THAT(*Lost("small", table, false), ::testing::IsEmpty());
   RunRow row;
   row.run_id = LedgerValue(path_, "SELECT run_id FROM run ORDER BY started_at LIMIT 1");
+  const std::string start = PrivacyAccount::NewStart(row.run_id);
   {
     const std::unique_ptr<Ledger> ledger = *Ledger::Continue(path_, row, v1::LedgerPosition());
-    ASSERT_TRUE(ledger->RecordEvent(kReleasesFollow, "234 examples").ok());
+    ASSERT_TRUE(ledger->RecordEvent(kReleasesFollow, ReleasesFollow(234, start)).ok());
     ASSERT_TRUE(ledger->Commit().ok());
   }
   EXPECT_THAT(std::string(Lost("small", table, false).status().message()),
@@ -182,7 +183,7 @@ TEST_F(OlderCopyTest, IsRefusedWhereARunThatItKnowsHasGoneOnSince) {
   PrivacyAccountOptions options;
   options.path = account_;
   options.label_set = "small";
-  ASSERT_TRUE((*PrivacyAccount::Open(options))->Remember(PrivacyAccount::NameOfStart(row.run_id, 1), 0).ok());
+  ASSERT_TRUE((*PrivacyAccount::Open(options))->Remember(start, 0).ok());
   EXPECT_THAT(*Lost("small", table, false), ::testing::IsEmpty());
 }
 
@@ -530,8 +531,6 @@ TEST_F(PrivacyAccountRunTest, ARunStartsFromNoCheckpointThatItsAccountHasNotCoun
     EXPECT_THAT(Run(2).ToString(), ::testing::HasSubstr("released labels that privacy_account has not counted"));
     EXPECT_EQ(messages_, 0);
   };
-  run_.label_config.mutable_privacy_account()->set_label_set("renamed");
-  expect_refused();
   UseNewAccount("second.account.db", /*says_so=*/true);
   expect_refused();
   run_.label_config.mutable_privacy_account()->set_path(copy);  // An older copy has the same id.

@@ -32,13 +32,13 @@ class FixedTargets final : public LabelTargets {
   FixedTargets(std::shared_ptr<LabelTargets> drawn, std::vector<float> targets, size_t examples)
       : drawn_(std::move(drawn)), targets_(std::move(targets)), examples_(examples) {}
 
-  absl::Status Count(absl::string_view start, absl::Span<const NoiseRow> examples,
+  absl::Status Count(absl::string_view run_id, absl::Span<const NoiseRow> examples,
                      absl::Span<const float> labels) override {
     EXPECT_LE(examples.size(), examples_);
     for (const NoiseRow& example : examples) {
       numbers_.emplace(example.bytes(), numbers_.size());
     }
-    return drawn_->Count(start, examples, labels);
+    return drawn_->Count(run_id, examples, labels);
   }
   absl::StatusOr<std::vector<float>> TrainingTargets(absl::Span<const NoiseRow> examples,
                                                      absl::Span<const float> labels, uint32_t epoch) override {

@@ -207,6 +207,7 @@ RunFigures FiguresOf(const LedgerRun& run) {
   figures.resumed_from = record.run.resumed_from;
   figures.ended = record.status;
   figures.only_predicts = run.only_predicts();
+  figures.gave_labels = run.label_party() != nullptr && run.label_party()->gave_labels();
   figures.ended_unanswered = run.label_party() != nullptr && run.label_party()->ended_unanswered();
   figures.steps = static_cast<int64_t>(run.steps().size());
   for (const StepRow& row : run.steps()) {

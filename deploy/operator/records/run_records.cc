@@ -187,7 +187,7 @@ int64_t PartyRecords::released_steps() const {
 
 bool PartyRecords::ended_unanswered() const {
   return !record.finished_at.empty() && record.status != "completed" && steps.empty() && removed_steps.empty() &&
-         !sent_a_slice();
+         !sent_a_slice() && !MayHaveReleasedBefore(events);
 }
 
 bool PartyRecords::knows_decisions() const {

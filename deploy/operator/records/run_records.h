@@ -52,10 +52,12 @@ struct PartyRecords {
   bool knows_decisions() const;
   // And every one kept the gradients back: a bottom model frozen from the start.
   bool released_nothing() const {
-    return (knows_decisions() || ended_unanswered()) && released_steps() == 0 && !sent_a_slice();
+    return (knows_decisions() || ended_unanswered()) && released_steps() == 0 && !sent_a_slice() && !gave_labels();
   }
   // It ended, and not by a kill, before the first answer was sent.
   bool ended_unanswered() const;
+  // Whether it handed out labels (audit.auxiliary_labels).
+  bool gave_labels() const { return has_event("disclosed"); }
   // Whether the first batch was answered, of which no step may tell.
   bool sent_a_slice() const { return has_event(kFirstSliceSent); }
   bool has_event(absl::string_view kind) const { return HasEvent(events, kind); }

@@ -230,9 +230,9 @@ absl::StatusOr<std::vector<DayData>> ReadDays(const v1::StreamConfig& config, Lo
   return days;
 }
 
-// A head that has learned flipped labels goes on only within the account that flipped them: the one that the stream
-// started from, or one of this protection's days.
-void KeepFlips(const LocalRun& base, LocalRun& run) {
+// A run goes on from the day before only within the account that counted that day: the one that the stream started
+// from, or one of this protection's days.
+void KeepAccount(const LocalRun& base, LocalRun& run) {
   *run.label_config.mutable_privacy_account() = base.label_config.privacy_account();
   if (!base.label_config.has_privacy_account()) {
     run.label_config.mutable_privacy_account()->set_path("../label_party.account.db");
@@ -258,8 +258,8 @@ StreamRun MakeRun(const LocalRun& base, const v1::SweepConfig::Protection& prote
   run.agreement.set_test_fraction(0);
   run.agreement.set_validation_fraction(0);
   SetProtection(protection.config(), run);
-  if (protection.config().has_label_dp()) {
-    KeepFlips(base, run);
+  if (protection.config().has_label_dp() || protection.config().has_gaussian_label_dp()) {
+    KeepAccount(base, run);
   }
   run.label_config.mutable_party()->mutable_dataset()->set_path(day.label_path);
   run.nonlabel_config.mutable_party()->mutable_dataset()->set_path(day.nonlabel_path);

@@ -229,9 +229,19 @@ TEST_F(DriftWatchTest, TheLatestTwoDaysAreKeptAndFewRowsGiveNoFigure) {
   days = watch->Days(20001);
   EXPECT_GT(days[0].scores, 1);  // All in the first decile.
   EXPECT_FALSE(std::isnan(days[0].columns[0].second));
+  // No single row shows: the figures change with each 500 rows.
+  const double index = days[0].columns[0].second;
+  watch->Count(training_->Gather({0}), {0.0F}, 20001);
+  EXPECT_EQ(watch->Days(20001)[0].columns[0].second, index);
+  EXPECT_EQ(watch->Days(20001)[0].rows, DriftWatch::kLeastRows + 1);
+  watch->Count(training_->Gather(rows), low, 20001);
+  EXPECT_NE(watch->Days(20001)[0].columns[0].second, index);
   watch->Count(training_->Gather({0}), {0.0F}, 20003);
   EXPECT_THAT(watch->Days(20003), SizeIs(1));  // Of the day before nothing was asked.
   EXPECT_THAT(watch->Days(20001), SizeIs(1));
+  // The clock had been ahead.
+  watch->Count(training_->Gather({0}), {0.0F}, 19990);
+  EXPECT_THAT(watch->Days(19990), SizeIs(1));
 }
 
 TEST_F(DriftWatchTest, DataThatWereEncodedAfterOneTrainingCompareWithTheSame) {
@@ -241,15 +251,20 @@ TEST_F(DriftWatchTest, DataThatWereEncodedAfterOneTrainingCompareWithTheSame) {
   EXPECT_TRUE(of_training->SameTraining(**DriftWatch::Create(*later, false, scores)));
   EXPECT_FALSE(of_training->SameTraining(**DriftWatch::Create(*later, false)));
   EXPECT_FALSE(of_training->SameTraining(**DriftWatch::Create(*later, true, scores)));
-  // A server's versions share a watch as long as one of them uses it.
+  // A server's versions share the watch of their model, two of which are kept while no version uses them.
   DriftWatches watches;
-  auto first = watches.Shared(*DriftWatch::Create(*training_, true, scores));
-  EXPECT_EQ(watches.Shared(*DriftWatch::Create(*later, false, scores)), first);
-  EXPECT_NE(watches.Shared(*DriftWatch::Create(*later, false)), first);
-  first->Count(All(*training_), {}, 3);
-  EXPECT_EQ(first->Days(3).front().rows, 5000);
-  first.reset();
-  EXPECT_THAT(watches.Shared(*DriftWatch::Create(*training_, true, scores))->Days(3), IsEmpty());
+  auto first = watches.Shared("run/1", *DriftWatch::Create(*training_, true, scores));
+  EXPECT_EQ(watches.Shared("run/1", *DriftWatch::Create(*later, false, scores)), first);
+  EXPECT_NE(watches.Shared("run/1", *DriftWatch::Create(*later, false)), first);
+  EXPECT_NE(watches.Shared("run/2", *DriftWatch::Create(*training_, true)), first);
+  const auto shared = [&] { return watches.Shared("run/3", *DriftWatch::Create(*training_, true, scores)); };
+  shared()->Count(All(*training_), {}, 3);
+  EXPECT_EQ(shared()->Days(3).front().rows, 5000);
+  watches.Shared("run/4", *DriftWatch::Create(*training_, true));
+  EXPECT_EQ(shared()->Days(3).front().rows, 5000);
+  watches.Shared("run/4", *DriftWatch::Create(*training_, true));
+  watches.Shared("run/5", *DriftWatch::Create(*training_, true));
+  EXPECT_THAT(shared()->Days(3), IsEmpty());
   // Data without counts of their training: nothing is claimed of a column.
   EXPECT_THAT((*DriftWatch::Create(*training_, false))->Days(0), IsEmpty());
   const auto uncounted = *DriftWatch::Create(*training_, false);

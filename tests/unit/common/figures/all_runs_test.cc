@@ -17,6 +17,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr double kDigits = 1e-12;
 
@@ -264,10 +265,12 @@ TEST(AllRunsTest, TellsWhatARunReleasedByItsLedger) {
     row.gate = gate;
     return row;
   };
-  const auto released = [](const std::string& finished_at, std::vector<LabelReleaseRow> releases,
-                           std::vector<EventRow> events, const std::vector<ProtectionRow>& steps) {
+  std::string config = R"({"agreement": {"audit": {"disclosure": "LABEL_SIDE_ONLY"}}})";
+  const auto released = [&](const std::string& finished_at, std::vector<LabelReleaseRow> releases,
+                            std::vector<EventRow> events, const std::vector<ProtectionRow>& steps) {
     RunRecord record;
     record.finished_at = finished_at;
+    record.run.config_json = config;
     return LabelRunOf(record, std::move(releases), std::nullopt, events, DecisionsOf(steps, {})).released;
   };
   using Released = LabelRun::Released;
@@ -277,16 +280,24 @@ TEST(AllRunsTest, TellsWhatARunReleasedByItsLedger) {
   EXPECT_EQ(released("now", noise, {follows}, {}), Released::kNothing);
   EXPECT_EQ(released("", noise, {follows}, {}), Released::kUnknown);  // Killed.
   EXPECT_EQ(released("", noise, {}, {}), Released::kNothing);
+  const EventRow goes_on = {"", "continued", "run-1/0"};  // It was killed, and what came of it then is lost.
+  EXPECT_EQ(released("now", {}, {follows, goes_on, follows}, {}), Released::kUnknown);
+  EXPECT_EQ(released("now", {}, {follows, goes_on, follows}, {step(v1::FREEZE_BOTTOM)}), Released::kUnknown);
   EXPECT_EQ(released("now", noise, {follows, {"", kFirstSliceSent, ""}}, {}), Released::kSomething);
   EXPECT_EQ(released("now", {}, {follows}, {step(v1::FREEZE_BOTTOM), step(v1::RELEASE)}), Released::kSomething);
   EXPECT_EQ(released("now", {}, {follows}, {step(v1::FREEZE_BOTTOM)}), Released::kNothing);
   EXPECT_EQ(released("", {}, {follows}, {step(v1::FREEZE_BOTTOM)}), Released::kNothing);
   EXPECT_EQ(released("now", noise, {follows}, {step(v1::FREEZE_BOTTOM)}), Released::kSomething);  // A head has learned.
   EXPECT_EQ(released("now", noise, {follows}, {step(v1::HALT)}), Released::kNothing);
-  const EventRow oracle = {"", "disclosure", "attack module reads: ORACLE"},
-                 none = {"", "disclosure", "LABEL_SIDE_ONLY"};
-  EXPECT_EQ(released("now", {}, {oracle, follows}, {step(v1::FREEZE_BOTTOM)}), Released::kSomething);
-  EXPECT_EQ(released("now", {}, {none, follows}, {step(v1::FREEZE_BOTTOM)}), Released::kNothing);
+  EXPECT_THAT(StartsIn({follows}), IsEmpty());
+  const EventRow counted = {"", kReleasesFollow, ReleasesFollow(100, "run-1 ab")};
+  EXPECT_EQ(counted.detail, "100 examples, counted as run-1 ab");
+  EXPECT_THAT(StartsIn({counted, follows}), ElementsAre("run-1 ab"));
+  EXPECT_EQ(released("now", {}, {follows, {"", "disclosed", "8 labels"}}, {}), Released::kSomething);
+  config = R"({"agreement": {"audit": {"disclosure": "ORACLE"}}})";
+  EXPECT_EQ(released("now", {}, {follows}, {step(v1::FREEZE_BOTTOM)}), Released::kSomething);
+  EXPECT_EQ(released("now", {}, {follows}, {}), Released::kSomething);  // It went back to its checkpoint.
+  EXPECT_EQ(released("now", {}, {}, {}), Released::kNothing);
   StepSummaryRow removed;
   removed.gate = v1::RELEASE;
   EXPECT_FALSE(DecisionsOf({}, {removed}).any);  // No protection was recorded with them.

@@ -343,15 +343,15 @@ TEST_F(PrivacyAccountTest, RemembersItsRunsAndTheMostExposedExampleOfALabelSet) 
   EXPECT_EQ(account->Remember("run-2", 0.5).value(), 1);  // Others were released more of.
   EXPECT_EQ(account->Remember("run-2", 2).value(), 2);    // It was continued.
   EXPECT_EQ(Open()->starts(), (std::set<std::string>{"run-1", "run-2"}));
-  for (const int64_t continuation : {1, 3}) {
-    EXPECT_TRUE(account->Remember(PrivacyAccount::NameOfStart("run-2", continuation), 0).ok());
-  }
-  EXPECT_EQ(Open()->StartsOf("run-2"), 3);
-  EXPECT_EQ(Open()->StartsOf("run-1"), 1);
-  EXPECT_EQ(Open()->StartsOf("run"), 0);
+  const std::string start = PrivacyAccount::NewStart("run-3");
+  EXPECT_NE(PrivacyAccount::NewStart("run-3"), start);
+  EXPECT_FALSE(Open()->Knows("run-3"));
+  EXPECT_TRUE(account->Remember(start, 0).ok());
+  EXPECT_TRUE(Open()->Knows("run-3"));
+  EXPECT_FALSE(Open()->Knows("run"));
   const std::unique_ptr<PrivacyAccount> purchases = Open("purchases");
   ASSERT_TRUE(purchases->Debit(Ids(50, 10), labels, Once(kSigmaOne)).ok());
-  EXPECT_EQ(purchases->Remember("run-3", 1).value(), 1);
+  EXPECT_EQ(purchases->Remember("run-4", 1).value(), 1);
 }
 
 TEST_F(PrivacyAccountTest, ReadingMakesNothing) {

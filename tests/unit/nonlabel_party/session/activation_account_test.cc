@@ -132,7 +132,7 @@ TEST_F(ActivationAccountTest, AnOlderCopyIsRefusedWhereTheLedgerNamesARunThatItD
       row.role = "nonlabel_party";
       const std::unique_ptr<Ledger> ledger = *Ledger::Create(ledger_path, row);
       EXPECT_TRUE(ledger->Record(*account.all_runs()).ok());
-      EXPECT_TRUE(ledger->RecordEvent(kReleasesFollow, "5 examples").ok());
+      EXPECT_TRUE(ledger->RecordEvent(kReleasesFollow, ReleasesFollow(5, account.start())).ok());
     }
     return begun;
   };
