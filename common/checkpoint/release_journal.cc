@@ -99,7 +99,8 @@ absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Continue(const s
         ", unlike before the run was interrupted: restore the earlier one, or set restart at both parties"));
   }
   SPLITVEIL_RETURN_IF_ERROR(journal->GoToEnd());
-  const auto number = static_cast<uint32_t>(outline.continuations + 1);
+  // A number of its own: of records that are alike one is enough.
+  const auto number = static_cast<uint32_t>(outline.records);
   SPLITVEIL_RETURN_IF_ERROR(journal->Write({Kind::kContinued, 0, number, 0, {}, 0}));
   return journal;
 }
@@ -129,7 +130,7 @@ absl::StatusOr<ReleaseJournal::Outline> ReleaseJournal::Read(const std::string& 
 
 absl::Status ReleaseJournal::GoToEnd() {
   // A crash may have cut the last record short: it was not complete, so nothing was sent for it.
-  const int64_t whole = records_ * static_cast<int64_t>(sizeof(Record));
+  const int64_t whole = outline_.records * static_cast<int64_t>(sizeof(Record));
   return ftruncate(fileno(file_.get()), static_cast<off_t>(whole)) == 0 && std::fseek(file_.get(), 0, SEEK_END) == 0
              ? absl::OkStatus()
              : Failed(path_, "written");
@@ -138,7 +139,7 @@ absl::Status ReleaseJournal::GoToEnd() {
 absl::Status ReleaseJournal::ReadFrom(uint32_t epoch, uint32_t batch) {
   static_assert(sizeof(Record) == 56, "the file's format");
   Record record;
-  for (; std::fread(&record, sizeof(record), 1, file_.get()) == 1; ++records_) {
+  for (; std::fread(&record, sizeof(record), 1, file_.get()) == 1;) {
     // All records count for the sums; only those after the checkpoint bind what comes.
     Count(record);
     if (record.kind == Kind::kRaised) {
@@ -162,6 +163,7 @@ const ReleaseJournal::Record* ReleaseJournal::Before(Kind kind, uint32_t epoch, 
 }
 
 void ReleaseJournal::Count(const Record& record) {
+  ++outline_.records;
   if (record.kind == Kind::kAccount) {
     outline_.account = record.digest;
     return;
@@ -171,7 +173,6 @@ void ReleaseJournal::Count(const Record& record) {
     return;
   }
   if (record.kind == Kind::kContinued) {
-    ++outline_.continuations;
     return;
   }
   outline_.empty = false;
@@ -193,7 +194,6 @@ absl::Status ReleaseJournal::Write(const Record& record) {
   if (std::fwrite(&record, sizeof(record), 1, file_.get()) != 1 || std::fflush(file_.get()) != 0) {
     return Failed(path_, "written");
   }
-  ++records_;
   // The first record is synced: from then on the file says that something was released. Later ones are with
   // checkpoints.
   if (!was_empty || empty()) {

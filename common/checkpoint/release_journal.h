@@ -69,7 +69,7 @@ class ReleaseJournal {
     bool empty = true;  // Nothing was begun, so that nothing was released.
     bool settled = false;
     double largest_sum_kl = 0;      // Of any answer.
-    int64_t continuations = 0;      // How often the run has gone on.
+    int64_t records = 0;            // Whole ones: an older copy has fewer. There is one each time the run goes on, too.
     std::optional<Digest> account;  // SHA-256 of its id; nullopt: none counts the run.
 
     bool IsCountedBy(const std::string& id) const { return !id.empty() && account == Sha256(id); }
@@ -77,9 +77,9 @@ class ReleaseJournal {
   // Of the journal at `path`. Errors: NotFound where there is none; InvalidArgument, Internal where it cannot be read.
   static absl::StatusOr<Outline> Read(const std::string& path);
 
-  // As Outline.empty and Outline.continuations, of this run.
+  // As Outline.empty and Outline.records, of this run.
   bool empty() const { return outline_.empty; }
-  int64_t continuations() const { return outline_.continuations; }
+  int64_t records() const { return outline_.records; }
   // See above. Errors: Internal where it cannot be written.
   absl::Status Settle();
 
@@ -177,7 +177,6 @@ class ReleaseJournal {
   Outline outline_;
   std::optional<Batch> lowered_from_;
   std::vector<RaisedNoise> raised_;
-  int64_t records_ = 0;
   std::vector<std::string> replaced_;  // Not settled yet.
 };
 

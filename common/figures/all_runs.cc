@@ -196,9 +196,7 @@ LabelRun::Released ReleasedOf(const RunRecord& record, const LabelRun& run, absl
                               const StepDecisions& decisions) {
   const bool has_ended = !record.finished_at.empty() && record.status != "running";
   const bool has_learned = decisions.learned && !run.releases.empty();
-  // The steps whose scores were answered may be gone: a run that goes on from its checkpoint records them again.
-  const bool may_have_answered = run.exact_answers && HasEvent(events, kReleasesFollow);
-  if (decisions.released || has_learned || may_have_answered || run.unproved_answers > 0 ||
+  if (decisions.released || has_learned || run.unproved_answers > 0 || HasEvent(events, "disclosed") ||
       HasEvent(events, kFirstSliceSent)) {
     return LabelRun::Released::kSomething;
   }

@@ -256,13 +256,10 @@ absl::StatusOr<double> PrivacyAccount::Remember(absl::string_view start, double 
     SPLITVEIL_RETURN_IF_ERROR(insert.Run(start));
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement update,
                                database.Prepare("UPDATE label_set SET most_exposed = max(most_exposed, ?2) "
-                                                "WHERE name = ?1"));
-    SPLITVEIL_RETURN_IF_ERROR(update.Run(options_.label_set, most_exposed));
-    SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement select,
-                               database.Prepare("SELECT most_exposed FROM label_set WHERE name = ?1"));
-    SPLITVEIL_RETURN_IF_ERROR(select.Bind(options_.label_set));
-    SPLITVEIL_ASSIGN_OR_RETURN(const bool found, select.Next());
-    most_exposed = found ? select.Double(0) : most_exposed;
+                                                "WHERE name = ?1 RETURNING most_exposed"));
+    SPLITVEIL_RETURN_IF_ERROR(update.Bind(options_.label_set, most_exposed));
+    SPLITVEIL_ASSIGN_OR_RETURN(const bool found, update.Next());
+    most_exposed = found ? update.Double(0) : most_exposed;
     return absl::OkStatus();
   };
   absl::StatusOr<std::unique_ptr<SqliteDatabase>> database = Reopen();

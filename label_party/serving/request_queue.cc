@@ -95,14 +95,19 @@ std::vector<RequestQueue::Request*> RequestQueue::Take() {
   std::vector<Request*> batch;
   int64_t rows = 0;
   const SteadyTime now = SteadyNow();
-  while (!waiting_.empty()) {
-    Request& next = *waiting_.front();
+  for (auto place = waiting_.begin(); place != waiting_.end();) {
+    Request& next = **place;
     const auto more = static_cast<int64_t>(next.question.ids.size());
     const bool late = next.deadline < now;
-    if (!late && !batch.empty() && (next.version != batch.front()->version || rows + more > options_.max_batch_rows)) {
+    // Those of another version wait together, so that who asks for both in turn does not make a batch of each request.
+    if (!late && !batch.empty() && next.version != batch.front()->version) {
+      ++place;
+      continue;
+    }
+    if (!late && !batch.empty() && rows + more > options_.max_batch_rows) {
       break;
     }
-    waiting_.pop_front();
+    place = waiting_.erase(place);
     rows_ -= more;
     if (const auto own = rows_of_.find(next.caller); (own->second -= more) == 0) {
       rows_of_.erase(own);

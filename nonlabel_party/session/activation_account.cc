@@ -10,8 +10,11 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 #include "common/checkpoint/checkpoint_plan.h"
 #include "common/crypto/sha256.h"
@@ -86,28 +89,25 @@ absl::Status CheckNotOlder(const PrivacyAccount& account, const std::string& led
   return absl::OkStatus();
 }
 
-// Each time the run goes on, its journal notes it, and then the account remembers it. One that the account remembers
-// already was noted in a later state of the journal: what was sent since would be sent again with other noise.
-std::string NameOfContinuation(const std::string& run_id, int64_t continuation) {
-  return absl::StrCat(run_id, " goes on, ", continuation);
-}
+// How much of the run's journal there was, as the account remembers it.
+std::string NameOfSent(const std::string& run_id, int64_t records) { return absl::StrCat(run_id, " sent, ", records); }
 
-absl::Status CheckNotContinued(const PrivacyAccount& account, const std::string& journal_path,
-                               const std::string& continuation) {
-  return account.starts().count(continuation) == 0
-             ? absl::OkStatus()
-             : absl::InvalidArgumentError(absl::StrCat(
-                   journal_path,
-                   ": an older copy of what this run has sent: the privacy account remembers that it went on since. "
-                   "Restore the latest, or set restart at both parties, which begins a new run and counts it"));
-}
-
-absl::Status RememberContinuation(const PrivacyAccount& account, const ActivationAccount::Run& run,
-                                  ReleaseJournal& journal) {
-  const std::string name = NameOfContinuation(run.run_id, journal.continuations());
-  SPLITVEIL_RETURN_IF_ERROR(CheckNotContinued(account, ReleaseJournal::PathOf(run.checkpoint_path, run.run_id), name));
-  SPLITVEIL_RETURN_IF_ERROR(journal.Sync());
-  return account.Remember(name, 0).status();
+// With each checkpoint, and each time the run goes on, the account remembers how much there is of its journal: with
+// less of it, what was sent since would be sent again with other noise.
+absl::Status CheckNotLess(const PrivacyAccount& account, const std::string& journal_path, const std::string& run_id,
+                          int64_t records) {
+  for (const std::string& name : account.starts()) {
+    int64_t remembered = 0;
+    absl::string_view number = name;
+    if (absl::ConsumePrefix(&number, absl::StrCat(run_id, " sent, ")) && absl::SimpleAtoi(number, &remembered) &&
+        remembered > records) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          journal_path,
+          ": an older copy of what this run has sent: the privacy account remembers more. Restore the latest, or set "
+          "restart at both parties, which begins a new run and counts it"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 Digest DigestOf(const Digest& received, ConstMatrixView activations) {
@@ -201,6 +201,13 @@ absl::Status CheckAffordable(const v1::NonLabelPartyConfig& config, const v1::Ru
                    limit, alone.lifetime.AucBound())));
 }
 
+std::vector<uint32_t> SentPositions(std::vector<uint32_t> trained, const TrainTestSplit& split) {
+  const std::vector<uint32_t> evaluated = split.Evaluated();
+  trained.insert(trained.end(), evaluated.begin(), evaluated.end());
+  trained.insert(trained.end(), split.auxiliary.begin(), split.auxiliary.end());
+  return trained;
+}
+
 absl::Status CheckWhatWasSent(const v1::NonLabelPartyConfig& config, const CheckpointPlan& checkpoints) {
   if (!config.has_privacy_account()) {
     return absl::OkStatus();
@@ -214,8 +221,7 @@ absl::Status CheckWhatWasSent(const v1::NonLabelPartyConfig& config, const Check
     // One that is missing, or of no use, is told of where the run goes on.
     if (const absl::StatusOr<ReleaseJournal::Outline> sent = ReleaseJournal::Read(path);
         sent.ok() && *account != nullptr) {
-      SPLITVEIL_RETURN_IF_ERROR(
-          CheckNotContinued(**account, path, NameOfContinuation(run_id, sent->continuations + 1)));
+      SPLITVEIL_RETURN_IF_ERROR(CheckNotLess(**account, path, run_id, sent->records));
     }
   }
   return absl::OkStatus();
@@ -236,13 +242,26 @@ absl::Status ActivationAccount::Begin(const Run& run, absl::Span<const NoiseRow>
   SPLITVEIL_RETURN_IF_ERROR(OfField((*file)->Remember(start_, lifetime->mu() * lifetime->mu()).status()));
   if (!run.checkpoint_path.empty()) {
     SPLITVEIL_ASSIGN_OR_RETURN(journal_, OpenJournal(run, (*file)->id()));
-    SPLITVEIL_RETURN_IF_ERROR(run.continues ? RememberContinuation(**file, run, *journal_) : absl::OkStatus());
+    // All but the record that it has gone on, just now.
+    SPLITVEIL_RETURN_IF_ERROR(CheckNotLess(**file, ReleaseJournal::PathOf(run.checkpoint_path, run.run_id), run.run_id,
+                                           journal_->records() - (run.continues ? 1 : 0)));
+    run_id_ = run.run_id;
   }
-  all_runs_ = {(*file)->id(), static_cast<int64_t>(examples.size()), lifetime->AucBound()};
+  account_ = *std::move(file);
+  SPLITVEIL_RETURN_IF_ERROR(Sync());
+  all_runs_ = {account_->id(), static_cast<int64_t>(examples.size()), lifetime->AucBound()};
   LogInfo("privacy account: ", examples.size(),
           " examples counted; AUC bound of all their releases, this run's included: ",
           absl::StrFormat("%.6f", lifetime->AucBound()));
   return absl::OkStatus();
+}
+
+absl::Status ActivationAccount::Sync() {
+  if (journal_ == nullptr) {
+    return absl::OkStatus();
+  }
+  SPLITVEIL_RETURN_IF_ERROR(journal_->Sync());
+  return OfField(account_->Remember(NameOfSent(run_id_, journal_->records()), 0).status());
 }
 
 void ActivationAccount::Received(const v1::CutGradients& gradients) {

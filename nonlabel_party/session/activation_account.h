@@ -25,6 +25,7 @@
 #include "common/ledger/ledger_rows.h"
 #include "common/matrix/matrix.h"
 #include "common/privacy_account/privacy_account.h"
+#include "common/schedule/train_test_split.h"
 #include "nonlabel_party/protection/protected_bottom_model.h"
 #include "nonlabel_party/session/label_party_peer.h"
 #include "nonlabel_party/session/reconnector.h"
@@ -55,6 +56,9 @@ absl::StatusOr<ForeseenDebit> ForeseeActivations(const v1::NonLabelPartyConfig& 
 // nothing. OK without an account. Errors: a halt (AsHalt) where the limit does not; else as ForeseeActivations, and
 // NotFound without the account's folder.
 absl::Status CheckAffordable(const v1::NonLabelPartyConfig& config, const v1::RunAgreement& agreement);
+
+// The examples whose activations a training sends: those that it trains on, evaluates and embeds.
+std::vector<uint32_t> SentPositions(std::vector<uint32_t> trained, const TrainTestSplit& split);
 
 // Whether the journals of the interrupted runs are the latest that the account knows of. Before either ledger goes back
 // to a checkpoint: with the latest in its place, the run can still go on. Errors: InvalidArgument; see PrivacyAccount.
@@ -101,8 +105,9 @@ class ActivationAccount {
   // These activations are sent next, as batch `batch` of the stream in `epoch`. Errors: a halt where others have been
   // sent in their place; Internal before Begin, and where the journal cannot be written.
   absl::Status Send(Stream stream, uint32_t epoch, uint32_t batch, ConstMatrixView activations);
-  // As ReleaseJournal::Sync: with each checkpoint.
-  absl::Status Sync() { return journal_ == nullptr ? absl::OkStatus() : journal_->Sync(); }
+  // With each checkpoint: what was sent is on the disk, and the account remembers how much that is. Errors: as
+  // ReleaseJournal::Sync and PrivacyAccount::Remember.
+  absl::Status Sync();
 
  private:
   friend class cereal::access;
@@ -115,7 +120,8 @@ class ActivationAccount {
   const v1::NonLabelPartyConfig& config_;
   const v1::RunAgreement& agreement_;
   std::optional<AllRunsRow> all_runs_;
-  std::string start_;
+  std::string start_, run_id_;
+  std::unique_ptr<PrivacyAccount> account_;  // Null before Begin.
   Digest received_ = {};                     // Of all answers so far.
   std::unique_ptr<ReleaseJournal> journal_;  // Null: the run cannot resume.
   // Of the latest upload that is no training, which is repeated as a whole after a lost connection.

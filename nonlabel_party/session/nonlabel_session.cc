@@ -186,11 +186,11 @@ absl::Status NonLabelSession::PrepareTraining(const JointSeed& seed) {
     SPLITVEIL_RETURN_IF_ERROR(kept_model_.Resume(*continued, *model_));
     SPLITVEIL_RETURN_IF_ERROR(LoadProgress(continued->progress(), stopped_early_, *attacks_, *recorder_, *step_,
                                            *protected_model_, *attribute_audit_, account_));
-    return CountReleases(SentPositions(), /*steps=*/std::nullopt);
+    return CountReleases(SentPositions(schedule_->positions(), split_), /*steps=*/std::nullopt);
   }
   SPLITVEIL_RETURN_IF_ERROR(attribute_audit_->RecordSample());
   SPLITVEIL_ASSIGN_OR_RETURN(const int64_t steps, BeginProtection());
-  SPLITVEIL_RETURN_IF_ERROR(CountReleases(SentPositions(), steps));
+  SPLITVEIL_RETURN_IF_ERROR(CountReleases(SentPositions(schedule_->positions(), split_), steps));
   // So that what has been aligned is not lost.
   return agreement.progressive_validation() ? absl::OkStatus() : WriteCheckpoint(0, 0);
 }
@@ -226,14 +226,6 @@ absl::StatusOr<int64_t> NonLabelSession::BeginProtection() {
     batch = (batch + 1) % static_cast<uint32_t>(schedule_->batches_per_epoch());
     return features_->Gather(positions);
   });
-}
-
-std::vector<uint32_t> NonLabelSession::SentPositions() const {
-  std::vector<uint32_t> positions = schedule_->positions();
-  const std::vector<uint32_t> evaluated = split_.Evaluated();
-  positions.insert(positions.end(), evaluated.begin(), evaluated.end());
-  positions.insert(positions.end(), split_.auxiliary.begin(), split_.auxiliary.end());
-  return positions;
 }
 
 absl::Status NonLabelSession::CountReleases(absl::Span<const uint32_t> positions, std::optional<int64_t> steps) {

@@ -90,7 +90,6 @@ class NonLabelSession {
   // Brings the privacy loss below its threshold before anything is sent: the steps that took.
   absl::StatusOr<int64_t> BeginProtection();
   // Of the split, all that is ever sent.
-  std::vector<uint32_t> SentPositions() const;
   // Ends with the weights that the run keeps.
   absl::Status TrainEpochs();
   // Trains the batches of the epoch from `first` on over one stream. OK, too, if a stop was asked for

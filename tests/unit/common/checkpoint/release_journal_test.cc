@@ -196,7 +196,7 @@ TEST_F(ReleaseJournalTest, ARunMayBeInterruptedMoreThanOnceAndTheFileOnlyNotesIt
   EXPECT_FALSE(journal->Take(0, 0, others_).ok());
   EXPECT_FALSE(journal->Take(0, 1, others_).ok());
   EXPECT_TRUE(journal->Take(0, 1, ours_).ok());
-  EXPECT_EQ(journal->continuations(), 2);
+  EXPECT_EQ(journal->records(), 4);
   EXPECT_EQ(std::filesystem::file_size(path_), 4 * 56);
 }
 

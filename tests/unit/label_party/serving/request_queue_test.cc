@@ -143,6 +143,21 @@ TEST_F(RequestQueueTest, ABatchHasOneVersionAndNoMoreRowsThanItMay) {
   EXPECT_EQ(Ask({}, version_).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(RequestQueueTest, WhoAsksForTwoVersionsInTurnMakesTwoBatches) {
+  Start({100, absl::ZeroDuration(), 1000});
+  const auto next = std::make_shared<Lengths>(2);
+  version_->SetOpen(false);
+  AskBeside({"a"}, version_);
+  version_->AwaitBatches(1);
+  for (const auto& version : {next, version_, next, version_}) {
+    AskBeside({"a"}, version);
+  }
+  version_->SetOpen(true);
+  Join();
+  EXPECT_THAT(version_->Batches(), ElementsAre(1, 2));
+  EXPECT_THAT(next->Batches(), ElementsAre(2));
+}
+
 TEST_F(RequestQueueTest, TheFirstWaitsForOthersAsLongAsItMayAndNotOnceTheBatchIsFull) {
   Start({4, absl::Seconds(30), 1000});
   const SteadyTime start = SteadyNow();

@@ -18,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
+#include "common/figures/all_runs.h"
 #include "common/ledger/ledger.h"
 #include "common/privacy/gaussian_privacy.h"
 #include "common/process/exit_code.h"
@@ -238,17 +239,30 @@ TEST_F(ActivationAccountTest, AnOlderCopyOfWhatARunHasSentIsRefused) {
   const std::string checkpoint = folder_.File("nonlabel.checkpoint"), copy = folder_.File("copy");
   const std::string journal = ReleaseJournal::PathOf(checkpoint, "run");
   const auto begin = [&](bool continues) {
-    ActivationAccount account(&config_, &agreement_);
-    return account.Begin({"run", "noise", checkpoint, continues, 0, 0}, Ids(0, 4));
+    auto account = std::make_unique<ActivationAccount>(&config_, &agreement_);
+    const absl::Status begun = account->Begin({"run", "noise", checkpoint, continues, 0, 0}, Ids(0, 4));
+    return begun.ok() ? absl::StatusOr<std::unique_ptr<ActivationAccount>>(std::move(account)) : begun;
   };
-  EXPECT_TRUE(begin(false).ok());
-  std::filesystem::copy_file(journal, copy);
-  EXPECT_TRUE(begin(true).ok());
-  EXPECT_TRUE(begin(true).ok());
-  const std::string latest = *ReadFile(journal);
-  std::filesystem::copy_file(copy, journal, std::filesystem::copy_options::overwrite_existing);
-  EXPECT_THAT(std::string(begin(true).message()), HasSubstr("an older copy of what this run has sent"));
-  ASSERT_TRUE(WriteFile(journal, latest).ok());  // The remedy.
+  std::string latest;
+  const auto expect_refused = [&] {
+    latest = *ReadFile(journal);
+    std::filesystem::copy_file(copy, journal, std::filesystem::copy_options::overwrite_existing);
+    EXPECT_THAT(std::string(begin(true).status().message()), HasSubstr("an older copy of what this run has sent"));
+    ASSERT_TRUE(WriteFile(journal, latest).ok());  // The remedy.
+  };
+  {
+    const auto account = *begin(false);
+    EXPECT_TRUE(account->Send(Stream::kTraining, 0, 0, Matrix(2, 2)).ok());
+    std::filesystem::copy_file(journal, copy);  // While it sends.
+    EXPECT_TRUE(account->Send(Stream::kTraining, 0, 1, Matrix(2, 2)).ok());
+    EXPECT_TRUE(account->Sync().ok());  // A checkpoint.
+    EXPECT_TRUE(account->Send(Stream::kTraining, 0, 2, Matrix(2, 2)).ok());
+  }
+  expect_refused();
+  ASSERT_TRUE(begin(true).ok());
+  std::filesystem::copy_file(journal, copy, std::filesystem::copy_options::overwrite_existing);
+  ASSERT_TRUE(begin(true).ok());
+  expect_refused();
   EXPECT_TRUE(begin(true).ok());
 }
 
