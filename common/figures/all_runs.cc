@@ -16,6 +16,7 @@
 #include "common/figures/run_figures.h"
 #include "common/privacy/gaussian_privacy.h"
 #include "common/privacy/label_privacy.h"
+#include "common/privacy_account/privacy_account.h"
 
 #include "splitveil/v1/agreement.pb.h"
 
@@ -179,6 +180,11 @@ std::string DoubtAbout(const LabelRun& run, SameLabels same) {
              : absl::StrCat("nothing bounds what ", name, " released of the same labels");
 }
 
+std::string StartIn(const EventRow& event) {
+  const size_t at = event.kind == kReleasesFollow ? event.detail.find(kCountedAs) : std::string::npos;
+  return at == std::string::npos ? "" : event.detail.substr(at + std::strlen(kCountedAs));
+}
+
 v1::DisclosureLevel AgreedDisclosure(const RunRow& run) {
   const Json config = Json::parse(run.config_json, nullptr, /*allow_exceptions=*/false);
   const Json::json_pointer place("/agreement/audit/disclosure");
@@ -247,8 +253,9 @@ LabelRun LabelRunOf(const RunRecord& record, std::vector<LabelReleaseRow> releas
     if (event.kind == kLostByAccount) {
       run.lost.push_back(event.detail);
     } else if (event.kind == kReleasesFollow) {
-      run.released_at = run.released_at.empty() ? event.at : std::min(run.released_at, event.at);
-      run.counted_at = std::max(run.counted_at, event.at);
+      const std::string at = CountedAt(event);
+      run.released_at = run.released_at.empty() ? at : std::min(run.released_at, at);
+      run.counted_at = std::max(run.counted_at, at);
     }
   }
   run.released = ReleasedOf(record, run, events, decisions);
@@ -259,11 +266,16 @@ std::string ReleasesFollow(int64_t examples, absl::string_view start) {
   return absl::StrCat(examples, " examples", start.empty() ? "" : kCountedAs, start);
 }
 
+std::string CountedAt(const EventRow& event) {
+  const std::string time(PrivacyAccount::TimeOfStart(StartIn(event)));
+  return time.empty() ? event.at : time;
+}
+
 std::vector<std::string> StartsIn(absl::Span<const EventRow> events) {
   std::vector<std::string> starts;
   for (const EventRow& event : events) {
-    if (const size_t at = event.detail.find(kCountedAs); event.kind == kReleasesFollow && at != std::string::npos) {
-      starts.push_back(event.detail.substr(at + std::strlen(kCountedAs)));
+    if (std::string start = StartIn(event); !start.empty()) {
+      starts.push_back(std::move(start));
     }
   }
   return starts;

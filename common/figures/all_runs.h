@@ -27,8 +27,8 @@ struct LabelRun {
   bool exact_answers = false;                  // nor those of disclosure ORACLE to scores.
   Released released = Released::kSomething;    // kUnknown: killed after it might, before a step was recorded.
   std::vector<std::string> lost = {};          // Others that its account counted and did not know of any more.
-  // When its account counted its releases, and when it said `counted`: later where an interrupted run goes on. RFC
-  // 3339, UTC. Empty: after all that others had counted by then.
+  // When its account counted its releases, and when it said `counted`: later where an interrupted run goes on
+  // (CountedAt). Empty: after all that others had counted by then.
   std::string released_at = {}, counted_at = {};
 };
 
@@ -55,8 +55,11 @@ LabelRun LabelRunOf(const RunRecord& record, std::vector<LabelReleaseRow> releas
                     absl::Span<const EventRow> events, const StepDecisions& decisions);
 
 // Detail of the event kReleasesFollow, of that many examples. `start`: as which their account has counted them
-// (PrivacyAccount::NewStart); empty: none has.
+// (PrivacyAccount::Start); empty: none has.
 std::string ReleasesFollow(int64_t examples, absl::string_view start);
+// When the account counted them, in the order in which it did (PrivacyAccount::TimeOfStart); without an account, when
+// the event was recorded. RFC 3339, UTC. `event`: a kReleasesFollow.
+std::string CountedAt(const EventRow& event);
 // The starts that these events name. The account knew of each before.
 std::vector<std::string> StartsIn(absl::Span<const EventRow> events);
 

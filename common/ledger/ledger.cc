@@ -101,12 +101,7 @@ template absl::Status Ledger::Record(const PrivacyLossRow& row);
 template absl::Status Ledger::Record(const ActivationBoundRow& row);
 
 absl::Status Ledger::RecordEvent(absl::string_view kind, absl::string_view detail) {
-  std::string at = LedgerDatabase::UtcNow();
-  // What accounts counted is added up in this order, which a clock that was set back must not turn round.
-  if (kind == kReleasesFollow) {
-    SPLITVEIL_ASSIGN_OR_RETURN(at, database_->AfterAll(kReleasesFollow));
-  }
-  return Record(EventRow{std::move(at), std::string(kind), OneLine(detail)});
+  return Record(EventRow{LedgerDatabase::UtcNow(), std::string(kind), OneLine(detail)});
 }
 
 absl::StatusOr<int64_t> Ledger::CountEventsOfRun(absl::string_view kind, absl::string_view detail) {

@@ -20,11 +20,11 @@ constexpr absl::Duration kCommitInterval = absl::Seconds(1);
 // What a run has once, from its start on: a run that goes on writes it again in the place of what it had.
 constexpr absl::string_view kReplaced[] = {"all_runs", "activation_bound", "label_release"};
 
-std::string UtcText(absl::Time time) { return absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", time, absl::UTCTimeZone()); }
-
 }  // namespace
 
-std::string LedgerDatabase::UtcNow() { return UtcText(absl::Now()); }
+std::string LedgerDatabase::UtcNow() {
+  return absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone());
+}
 
 absl::Status LedgerDatabase::At(const absl::Status& status) const { return Within(path_, status); }
 
@@ -272,15 +272,6 @@ absl::StatusOr<int64_t> LedgerDatabase::Count(const char* sql, const Values&... 
 }
 
 absl::StatusOr<int64_t> LedgerDatabase::LastEvent() { return Count("SELECT coalesce(max(rowid), 0) FROM event"); }
-
-absl::StatusOr<std::string> LedgerDatabase::AfterAll(absl::string_view kind) {
-  SPLITVEIL_ASSIGN_OR_RETURN(
-      const int64_t latest,
-      Count("SELECT coalesce(max(strftime('%s', at) * 1000 + cast(substr(at, 21, 3) AS INTEGER)), 0) FROM event "
-            "WHERE kind = ?1",
-            kind));
-  return UtcText(std::max(absl::Now(), absl::FromUnixMillis(latest + 1)));
-}
 
 absl::StatusOr<int64_t> LedgerDatabase::CountEventsOfRun(absl::string_view kind, absl::string_view detail) {
   return Count("SELECT count(*) FROM event WHERE run_id = ?1 AND kind = ?2 AND (?3 = '' OR detail = ?3)", run_id_, kind,

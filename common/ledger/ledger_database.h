@@ -61,8 +61,6 @@ class LedgerDatabase {
   // Commit to CountEventsOfRun: see Ledger. Those that read commit first, so that rows which wait in memory count.
   absl::Status Commit() ABSL_LOCKS_EXCLUDED(file_mutex_, mutex_);
   absl::StatusOr<int64_t> LastEvent() ABSL_LOCKS_EXCLUDED(mutex_);
-  // As UtcNow, but after the events of this kind of all runs, whatever the clock says.
-  absl::StatusOr<std::string> AfterAll(absl::string_view kind) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Finish(absl::string_view status) ABSL_LOCKS_EXCLUDED(mutex_);
   // Of the run, in the order they were recorded.
   absl::StatusOr<std::vector<EventRow>> Events() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -15,7 +15,10 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
@@ -23,6 +26,9 @@
 
 namespace splitveil {
 namespace {
+
+// Of a start's name, behind the run's id: its time, and 16 digits.
+constexpr size_t kTimeSize = 24, kStartSize = kTimeSize + 17;
 
 constexpr SqliteApplication kOfLabels = {"a privacy account", /*id=*/0x53565041, /*version=*/4};  // "SVPA".
 // A kind of file of its own: mu of labels and mu of features never add up.
@@ -241,6 +247,36 @@ absl::StatusOr<SecretKey> ReadNoiseKey(SqliteDatabase& database) {
   OPENSSL_cleanse(blob.data(), blob.size());
   OPENSSL_cleanse(bytes.data(), bytes.size());
   return key;
+}
+
+absl::string_view TimeOfStart(absl::string_view name) {
+  return name.size() > kStartSize && name[name.size() - kStartSize - 1] == ' '
+             ? name.substr(name.size() - kStartSize, kTimeSize)
+             : absl::string_view();
+}
+
+bool IsStartOf(absl::string_view run_id, absl::string_view name) {
+  return name.size() == run_id.size() + 1 + kStartSize && absl::StartsWith(name, run_id);
+}
+
+absl::StatusOr<std::string> InsertStart(SqliteDatabase& database, absl::string_view run_id) {
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement find,
+                             database.Prepare("SELECT coalesce(max(substr(id, -41, 24)), '') FROM run "
+                                              "WHERE id LIKE '% ____-__-__T__:__:__.___Z ________________'"));
+  SPLITVEIL_RETURN_IF_ERROR(find.Next().status());
+  absl::Time time = absl::Now(), latest;
+  std::string ignored;
+  if (absl::ParseTime(absl::RFC3339_full, find.Text(0), &latest, &ignored)) {
+    time = std::max(time, latest + absl::Milliseconds(1));
+  }
+  std::array<uint8_t, 8> random;
+  FillSecureRandom(absl::MakeSpan(random));
+  const std::string name =
+      absl::StrCat(run_id, " ", absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", time, absl::UTCTimeZone()), " ",
+                   absl::BytesToHexString({reinterpret_cast<const char*>(random.data()), random.size()}));
+  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement insert, database.Prepare("INSERT INTO run VALUES (?1)"));
+  SPLITVEIL_RETURN_IF_ERROR(insert.Run(name));
+  return name;
 }
 
 }  // namespace splitveil

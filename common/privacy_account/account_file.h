@@ -43,6 +43,13 @@ absl::Status OtherLabels(absl::string_view label_set);
 // Labels of one name are of one kind. Error: OtherLabels.
 absl::Status CheckKind(SqliteDatabase& database, absl::string_view label_set, LabelKind kind);
 
+// Names of starts in the table `run` (PrivacyAccount::Start): the time of one, empty where the name is none; whether
+// one is of this run; and a new one, later than all that are there, whatever the clock says. The last within a
+// transaction.
+absl::string_view TimeOfStart(absl::string_view name);
+bool IsStartOf(absl::string_view run_id, absl::string_view name);
+absl::StatusOr<std::string> InsertStart(SqliteDatabase& database, absl::string_view run_id);
+
 struct AccountFile {
   std::unique_ptr<SqliteDatabase> database;
   bool is_new = false;  // Made just now.

@@ -1,7 +1,6 @@
 #include "common/privacy_account/privacy_account.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <map>
 #include <numeric>
@@ -9,14 +8,11 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
-#include "common/crypto/secure_random.h"
 #include "common/crypto/sha256.h"
 #include "common/privacy_account/account_file.h"
 #include "common/process/exit_code.h"
@@ -27,7 +23,6 @@ namespace splitveil {
 namespace {
 
 constexpr size_t kMaxLabelSet = 1000;
-constexpr size_t kStartBytes = 8;  // Random, of a start's name.
 constexpr absl::string_view kPurpose = "splitveil label set v1";
 // Examples of one transaction. A transaction of its own makes each take six times as long; one for all of tens of
 // millions would keep other runs on the account from counting theirs for longer than they wait.
@@ -234,39 +229,45 @@ absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, ab
   }));
 }
 
-std::string PrivacyAccount::NewStart(absl::string_view run_id) {
-  std::array<uint8_t, kStartBytes> random;
-  FillSecureRandom(absl::MakeSpan(random));
-  return absl::StrCat(run_id, " ",
-                      absl::BytesToHexString({reinterpret_cast<const char*>(random.data()), random.size()}));
-}
+absl::string_view PrivacyAccount::TimeOfStart(absl::string_view name) { return splitveil::TimeOfStart(name); }
 
 bool PrivacyAccount::Knows(absl::string_view run_id) const {
-  const std::string prefix = absl::StrCat(run_id, " ");
-  return absl::c_any_of(starts_, [&](const std::string& start) {
-    return start.size() == prefix.size() + 2 * kStartBytes && absl::StartsWith(start, prefix);
-  });
+  return absl::c_any_of(remembered_, [&](const std::string& name) { return IsStartOf(run_id, name); });
 }
 
-absl::StatusOr<double> PrivacyAccount::Remember(absl::string_view start, double most_exposed) const {
-  const auto write = [&](SqliteDatabase& database) -> absl::Status {
-    SPLITVEIL_RETURN_IF_ERROR(CheckSame(database));
-    // OR IGNORE: an account of activations remembers more than starts, and that again.
-    SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement insert, database.Prepare("INSERT OR IGNORE INTO run VALUES (?1)"));
-    SPLITVEIL_RETURN_IF_ERROR(insert.Run(start));
+absl::StatusOr<PrivacyAccount::Start> PrivacyAccount::RememberStart(absl::string_view run_id,
+                                                                    double most_exposed) const {
+  Start start;
+  SPLITVEIL_RETURN_IF_ERROR(Change([&](SqliteDatabase& database) -> absl::Status {
+    SPLITVEIL_ASSIGN_OR_RETURN(start.name, InsertStart(database, run_id));
     SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement update,
                                database.Prepare("UPDATE label_set SET most_exposed = max(most_exposed, ?2) "
                                                 "WHERE name = ?1 RETURNING most_exposed"));
     SPLITVEIL_RETURN_IF_ERROR(update.Bind(options_.label_set, most_exposed));
     SPLITVEIL_ASSIGN_OR_RETURN(const bool found, update.Next());
-    most_exposed = found ? update.Double(0) : most_exposed;
+    start.most_exposed = found ? update.Double(0) : most_exposed;
     return absl::OkStatus();
-  };
-  absl::StatusOr<std::unique_ptr<SqliteDatabase>> database = Reopen();
+  }));
+  return start;
+}
+
+absl::Status PrivacyAccount::Remember(absl::string_view name) const {
+  return Change([&](SqliteDatabase& database) -> absl::Status {
+    SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement insert, database.Prepare("INSERT OR IGNORE INTO run VALUES (?1)"));
+    return insert.Run(name);
+  });
+}
+
+absl::Status PrivacyAccount::Change(absl::FunctionRef<absl::Status(SqliteDatabase&)> change) const {
+  const absl::StatusOr<std::unique_ptr<SqliteDatabase>> database = Reopen();
   SPLITVEIL_RETURN_IF_ERROR(At(database.status()));
-  SPLITVEIL_RETURN_IF_ERROR(At(InTransaction(
-      **database, [&] { return write(**database); }, kToWrite)));
-  return most_exposed;
+  return At(InTransaction(
+      **database,
+      [&]() -> absl::Status {
+        SPLITVEIL_RETURN_IF_ERROR(CheckSame(**database));
+        return change(**database);
+      },
+      kToWrite));
 }
 
 absl::StatusOr<ForeseenDebit> PrivacyAccount::Foresee(absl::Span<const NoiseRow> examples,
@@ -379,7 +380,7 @@ absl::Status PrivacyAccount::CheckSame(SqliteDatabase& database) const {
   SPLITVEIL_ASSIGN_OR_RETURN(const SecretKey key, ReadNoiseKey(database));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::set<std::string> runs, ReadRuns(database));
   return key.bytes() != key_.bytes() ? another
-         : std::includes(runs.begin(), runs.end(), starts_.begin(), starts_.end())
+         : std::includes(runs.begin(), runs.end(), remembered_.begin(), remembered_.end())
              ? absl::OkStatus()
              : absl::InternalError(absl::StrCat(
                    kExpected, "found an older copy of it in its place: restore the latest. Nothing has been released"));

@@ -8,8 +8,10 @@
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 #include "common/crypto/label_noise.h"
@@ -78,15 +80,21 @@ class PrivacyAccount {
   // [n]: LabelNumber of each. Error: InvalidArgument, also where the label set is of another kind.
   absl::Status CheckLabels(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels);
 
-  // Keeps the name of a start (NewStart) that Debit has counted, and what it returned as mu^2, on the disk when it
-  // returns: before a ledger names that start, or anything is released. Returns the largest mu^2 that was remembered of
-  // the label set: examples that are not in this run may be more exposed than those that are. Errors: as Debit.
-  absl::StatusOr<double> Remember(absl::string_view start, double most_exposed) const;
-  // Names this time that the run begins or goes on, and no other one.
-  static std::string NewStart(absl::string_view run_id);
+  struct Start {
+    std::string name;         // Of no other one: "RUN-ID 2026-01-31T09:30:00.123Z 0123456789abcdef".
+    double most_exposed = 0;  // Of the label set, mu^2: others than this run's examples may be more exposed.
+  };
+  // Keeps that the run begins, or goes on, and the largest mu^2 that Debit has returned, `most_exposed`, on the disk
+  // when it returns: before a ledger names that start, or anything is released. Their times are in the order in which
+  // they were kept, whatever the clock says. Errors: as Debit.
+  absl::StatusOr<Start> RememberStart(absl::string_view run_id, double most_exposed) const;
+  // The time of a start, by its name; empty: this names none.
+  static absl::string_view TimeOfStart(absl::string_view name);
+  // Keeps a name. Errors: as Debit.
+  absl::Status Remember(absl::string_view name) const;
   // What it remembered when it was opened, and whether a start of this run is among it. An older copy of the file lacks
-  // those that came after it.
-  const std::set<std::string>& starts() const { return starts_; }
+  // what came after it.
+  const std::set<std::string>& remembered() const { return remembered_; }
   bool Knows(absl::string_view run_id) const;
 
   // What Debit would count of these examples with all of these together; of a strength that is there twice, the larger
@@ -118,12 +126,12 @@ class PrivacyAccount {
   struct Debits;
 
   PrivacyAccount(PrivacyAccountOptions options, std::unique_ptr<SqliteDatabase> database, SecretKey key, std::string id,
-                 std::set<std::string> starts, Access access)
+                 std::set<std::string> remembered, Access access)
       : options_(std::move(options)),
         database_(std::move(database)),
         key_(std::move(key)),
         id_(std::move(id)),
-        starts_(std::move(starts)),
+        remembered_(std::move(remembered)),
         access_(access) {}
 
   static absl::StatusOr<std::unique_ptr<PrivacyAccount>> Make(PrivacyAccountOptions options,
@@ -135,12 +143,14 @@ class PrivacyAccount {
   // Of the examples `part`: looks at what the account has, or counts what it lacks. Within a transaction.
   absl::Status DebitPart(SqliteDatabase& database, absl::Span<const size_t> part, bool writes, Debits& debits) const;
   absl::Status At(const absl::Status& status) const;
+  // Of the file as it is now, in a transaction. Errors: as Debit.
+  absl::Status Change(absl::FunctionRef<absl::Status(SqliteDatabase&)> change) const;
 
   const PrivacyAccountOptions options_;
   std::unique_ptr<SqliteDatabase> database_;
   const SecretKey key_;
   const std::string id_;
-  const std::set<std::string> starts_;
+  const std::set<std::string> remembered_;
   const Access access_;
 };
 

@@ -30,7 +30,7 @@ int64_t LabelComponent(const Task& task, float label, int64_t component);
 // What a privacy account says of the examples of a run.
 struct AccountedReleases {
   std::string account_id;
-  std::string start;  // As which the account knows it (PrivacyAccount::NewStart).
+  std::string start;  // As which the account knows it (PrivacyAccount::Start).
   // Largest divergence, in nats, of all that was released of one example of the label set, less what this run may.
   double earlier_sum_kl = 0;
   // Of all that this run may release.

@@ -151,10 +151,9 @@ absl::Status NoisedLabels::Count(absl::string_view run_id, absl::Span<const Nois
     SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime,
                                account_->Debit(examples, LabelNumbers(task_, labels), releases_));
     const double of_examples = lifetime.mu() * lifetime.mu(), run_sum_kl = privacy_.mu() * privacy_.mu();
-    const std::string start = PrivacyAccount::NewStart(run_id);
-    SPLITVEIL_ASSIGN_OR_RETURN(const double most_exposed, account_->Remember(start, of_examples));
+    SPLITVEIL_ASSIGN_OR_RETURN(const PrivacyAccount::Start start, account_->RememberStart(run_id, of_examples));
     // The account knows all releases together; what this run does not repeat was released by others.
-    accounted_ = {account_->id(), start, std::max(0.0, most_exposed - run_sum_kl), run_sum_kl, of_examples};
+    accounted_ = {account_->id(), start.name, std::max(0.0, start.most_exposed - run_sum_kl), run_sum_kl, of_examples};
   }
   return absl::OkStatus();
 }

@@ -187,7 +187,10 @@ absl::StatusOr<ModelInferResponse> OpenInference::Infer(const ModelInferRequest&
   number = version->number();
   absl::StatusOr<Answers> answers = queue_->Ask(version, {tensors.ids, &terms}, deadline, caller.name);
   if (!answers.ok()) {
-    callers_->GiveBack(caller, rows);
+    // Not to others: where the other party is gone, whether a request fails tells which ids are shared.
+    if (!caller.outside) {
+      callers_->GiveBack(caller, rows);
+    }
     return answers.status();
   }
   response.Clear();

@@ -155,7 +155,7 @@ absl::StatusOr<std::vector<std::string>> LostRuns(const std::string& ledger_path
     // Each time on the disk before the run released anything, and after the account knew that it begins or goes on.
     SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger->Events(of.run_id));
     const std::vector<std::string> starts = StartsIn(events);
-    if (absl::c_all_of(starts, [&](const std::string& start) { return account.starts().count(start) > 0; })) {
+    if (absl::c_all_of(starts, [&](const std::string& start) { return account.remembered().count(start) > 0; })) {
       continue;
     }
     const bool may_differ = of.label_set == run.label_set && of.data_sha256 != run.data_sha256;

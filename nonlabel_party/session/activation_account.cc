@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -79,7 +80,7 @@ absl::Status CheckNotOlder(const PrivacyAccount& account, const std::string& led
     }
     SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger->Events(run_id));
     const std::vector<std::string> starts = StartsIn(events);
-    if (absl::c_any_of(starts, [&](const std::string& start) { return account.starts().count(start) == 0; })) {
+    if (absl::c_any_of(starts, [&](const std::string& start) { return account.remembered().count(start) == 0; })) {
       return absl::InvalidArgumentError(absl::StrCat(
           "path: this account does not know all of run ", run_id, ", which it has counted by ", ledger_path,
           ", so it is an older copy: put the latest in its place; or, if that is lost, set another path: the new "
@@ -96,7 +97,7 @@ std::string NameOfSent(const std::string& run_id, int64_t records) { return absl
 // less of it, what was sent since would be sent again with other noise.
 absl::Status CheckNotLess(const PrivacyAccount& account, const std::string& journal_path, const std::string& run_id,
                           int64_t records) {
-  for (const std::string& name : account.starts()) {
+  for (const std::string& name : account.remembered()) {
     int64_t remembered = 0;
     absl::string_view number = name;
     if (absl::ConsumePrefix(&number, absl::StrCat(run_id, " sent, ")) && absl::SimpleAtoi(number, &remembered) &&
@@ -238,8 +239,9 @@ absl::Status ActivationAccount::Begin(const Run& run, absl::Span<const NoiseRow>
   SPLITVEIL_RETURN_IF_ERROR(OfField(CheckNotOlder(**file, config_.party().ledger_path())));
   absl::StatusOr<LabelPrivacy> lifetime = (*file)->Debit(examples, std::vector<int64_t>(examples.size()), {planned});
   SPLITVEIL_RETURN_IF_ERROR(OfField(lifetime.status()));
-  start_ = PrivacyAccount::NewStart(run.run_id);
-  SPLITVEIL_RETURN_IF_ERROR(OfField((*file)->Remember(start_, lifetime->mu() * lifetime->mu()).status()));
+  absl::StatusOr<PrivacyAccount::Start> start = (*file)->RememberStart(run.run_id, lifetime->mu() * lifetime->mu());
+  SPLITVEIL_RETURN_IF_ERROR(OfField(start.status()));
+  start_ = std::move(start->name);
   if (!run.checkpoint_path.empty()) {
     SPLITVEIL_ASSIGN_OR_RETURN(journal_, OpenJournal(run, (*file)->id()));
     // All but the record that it has gone on, just now.
@@ -261,7 +263,7 @@ absl::Status ActivationAccount::Sync() {
     return absl::OkStatus();
   }
   SPLITVEIL_RETURN_IF_ERROR(journal_->Sync());
-  return OfField(account_->Remember(NameOfSent(run_id_, journal_->records()), 0).status());
+  return OfField(account_->Remember(NameOfSent(run_id_, journal_->records())));
 }
 
 void ActivationAccount::Received(const v1::CutGradients& gradients) {

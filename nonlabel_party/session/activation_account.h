@@ -93,7 +93,7 @@ class ActivationAccount {
   absl::Status Begin(const Run& run, absl::Span<const NoiseRow> examples);
   // What all releases of the most exposed example disclose together, this run's included; nullopt before Begin.
   const std::optional<AllRunsRow>& all_runs() const { return all_runs_; }
-  // As which it has counted them (PrivacyAccount::NewStart); empty before Begin.
+  // As which it has counted them (PrivacyAccount::Start); empty before Begin.
   const std::string& start() const { return start_; }
 
   enum class Stream { kTraining, kEvaluation, kAuxiliary };

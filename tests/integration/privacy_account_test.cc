@@ -172,7 +172,7 @@ TEST_F(OlderCopyTest, IsRefusedWhereARunThatItKnowsHasGoneOnSince) {
   EXPECT_THAT(*Lost("small", table, false), ::testing::IsEmpty());
   RunRow row;
   row.run_id = LedgerValue(path_, "SELECT run_id FROM run ORDER BY started_at LIMIT 1");
-  const std::string start = PrivacyAccount::NewStart(row.run_id);
+  const std::string start = row.run_id + " 2026-01-31T09:30:00.123Z 0123456789abcdef";
   {
     const std::unique_ptr<Ledger> ledger = *Ledger::Continue(path_, row, v1::LedgerPosition());
     ASSERT_TRUE(ledger->RecordEvent(kReleasesFollow, ReleasesFollow(234, start)).ok());
@@ -183,7 +183,7 @@ TEST_F(OlderCopyTest, IsRefusedWhereARunThatItKnowsHasGoneOnSince) {
   PrivacyAccountOptions options;
   options.path = account_;
   options.label_set = "small";
-  ASSERT_TRUE((*PrivacyAccount::Open(options))->Remember(start, 0).ok());
+  ASSERT_TRUE((*PrivacyAccount::Open(options))->Remember(start).ok());
   EXPECT_THAT(*Lost("small", table, false), ::testing::IsEmpty());
 }
 
@@ -227,8 +227,7 @@ TEST_F(OlderCopyTest, IsRefusedWhereItComesWhileTheRunWaits) {
   options.label_set = "small";
   const std::unique_ptr<PrivacyAccount> account = *PrivacyAccount::Open(options);
   PutBack();
-  EXPECT_THAT(std::string(account->Remember("run-3", 0).status().message()),
-              ::testing::HasSubstr("older copy of it in its place"));
+  EXPECT_THAT(std::string(account->Remember("run-3").message()), ::testing::HasSubstr("older copy of it in its place"));
   EXPECT_THAT(std::string(account->Debit({}, {}, {}).status().message()),
               ::testing::HasSubstr("Nothing has been released"));
 }

@@ -247,8 +247,9 @@ void AddCounted(const PartyRecords& party, std::vector<CountedStep>& counted) {
   std::string first, last;
   for (const EventRow& event : party.events) {
     if (event.kind == kReleasesFollow) {
-      first = first.empty() ? event.at : std::min(first, event.at);
-      last = std::max(last, event.at);
+      const std::string at = CountedAt(event);
+      first = first.empty() ? at : std::min(first, at);
+      last = std::max(last, at);
     }
   }
   const double mu = party.activation_bound.has_value() ? party.activation_bound->mu : 0;

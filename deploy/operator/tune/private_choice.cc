@@ -118,7 +118,7 @@ absl::StatusOr<size_t> ChoosePrivately(const PrivateChoice& choice, absl::Span<c
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime, account->Debit(choice.examples, choice.labels, {counted}));
   SPLITVEIL_RETURN_IF_ERROR(
-      account->Remember(absl::StrCat("choice ", counted.sigma_units), lifetime.mu() * lifetime.mu()).status());
+      account->RememberStart(absl::StrCat("choice ", counted.sigma_units), lifetime.mu() * lifetime.mu()).status());
   double left = SecureUniform();
   for (size_t t = 0; t < probabilities.size(); ++t) {
     left -= probabilities[t];

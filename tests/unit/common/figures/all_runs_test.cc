@@ -293,6 +293,9 @@ TEST(AllRunsTest, TellsWhatARunReleasedByItsLedger) {
   const EventRow counted = {"", kReleasesFollow, ReleasesFollow(100, "run-1 ab")};
   EXPECT_EQ(counted.detail, "100 examples, counted as run-1 ab");
   EXPECT_THAT(StartsIn({counted, follows}), ElementsAre("run-1 ab"));
+  EXPECT_EQ(CountedAt(follows), follows.at);
+  const std::string start = "run-1 2026-01-31T09:30:00.123Z 0123456789abcdef";
+  EXPECT_EQ(CountedAt({"", kReleasesFollow, ReleasesFollow(100, start)}), "2026-01-31T09:30:00.123Z");
   EXPECT_EQ(released("now", {}, {follows, {"", "disclosed", "8 labels"}}, {}), Released::kSomething);
   // Scores of a frozen run are not answered.
   config = R"({"agreement": {"audit": {"disclosure": "ORACLE"}}})";

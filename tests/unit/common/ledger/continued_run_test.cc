@@ -92,20 +92,6 @@ TEST_F(ContinuedRunTest, TheLeastLimitThatItEverHadHolds) {
   }
 }
 
-// A clock that was set back turns the order round in which releases were counted.
-TEST_F(ContinuedRunTest, ReleasesFollowInTheOrderInWhichTheyAreRecorded) {
-  {
-    const std::unique_ptr<Ledger> ledger = Open("run-1");
-    ASSERT_TRUE(ledger->RecordEvent(kReleasesFollow, "8 examples").ok());
-    ASSERT_TRUE(ledger->Finish("completed").ok());
-  }
-  Sql("UPDATE event SET at = '2999-12-31T23:59:59.999Z'");
-  const std::unique_ptr<Ledger> ledger = Open("run-2");
-  ASSERT_TRUE(ledger->RecordEvent(kReleasesFollow, "8 examples").ok());
-  ASSERT_TRUE(ledger->Commit().ok());
-  EXPECT_EQ(Sql("SELECT group_concat(at) FROM event WHERE run_id = 'run-2'"), "3000-01-01T00:00:00.000Z");
-}
-
 // To read first and then begin to write fails at once where another has written in between.
 TEST_F(ContinuedRunTest, GoesOnWhileAnotherRunWrites) {
   Open("run-1").reset();

@@ -337,21 +337,29 @@ TEST_F(PrivacyAccountTest, RemembersItsRunsAndTheMostExposedExampleOfALabelSet) 
   const std::vector<NoiseRow> rows = Ids(0, 10);
   const std::vector<int64_t> labels(10);
   const std::unique_ptr<PrivacyAccount> account = Open();
-  EXPECT_TRUE(account->starts().empty());
+  EXPECT_TRUE(account->remembered().empty());
   ASSERT_TRUE(account->Debit(rows, labels, Once(kSigmaOne)).ok());
-  EXPECT_EQ(account->Remember("run-1", 1).value(), 1);
-  EXPECT_EQ(account->Remember("run-2", 0.5).value(), 1);  // Others were released more of.
-  EXPECT_EQ(account->Remember("run-2", 2).value(), 2);    // It was continued.
-  EXPECT_EQ(Open()->starts(), (std::set<std::string>{"run-1", "run-2"}));
-  const std::string start = PrivacyAccount::NewStart("run-3");
-  EXPECT_NE(PrivacyAccount::NewStart("run-3"), start);
+  const std::string first = account->RememberStart("run-1", 1)->name;
+  EXPECT_EQ(account->RememberStart("run-2", 0.5)->most_exposed, 1);  // Others were released more of.
+  EXPECT_EQ(account->RememberStart("run-2", 2)->most_exposed, 2);    // It was continued.
+  EXPECT_EQ(Open()->remembered().size(), 3);
+  EXPECT_EQ(Open()->remembered().count(first), 1);
+  EXPECT_TRUE(Open()->Knows("run-1") && Open()->Knows("run-2"));
+  EXPECT_FALSE(Open()->Knows("run") || Open()->Knows("run-3"));
+  EXPECT_TRUE(account->Remember("run-3 and more").ok());
   EXPECT_FALSE(Open()->Knows("run-3"));
-  EXPECT_TRUE(account->Remember(start, 0).ok());
-  EXPECT_TRUE(Open()->Knows("run-3"));
-  EXPECT_FALSE(Open()->Knows("run"));
+  EXPECT_EQ(PrivacyAccount::TimeOfStart("run-3 and more"), "");
   const std::unique_ptr<PrivacyAccount> purchases = Open("purchases");
   ASSERT_TRUE(purchases->Debit(Ids(50, 10), labels, Once(kSigmaOne)).ok());
-  EXPECT_EQ(purchases->Remember("run-4", 1).value(), 1);
+  EXPECT_EQ(purchases->RememberStart("run-4", 1)->most_exposed, 1);
+}
+
+// A clock that was set back does not turn round the order of the starts.
+TEST_F(PrivacyAccountTest, StartsHaveTimesInTheOrderInWhichTheyWereCounted) {
+  const std::unique_ptr<PrivacyAccount> account = Open();
+  ASSERT_TRUE(account->Remember("run-0 2999-12-31T23:59:59.999Z 0123456789abcdef").ok());
+  EXPECT_EQ(PrivacyAccount::TimeOfStart(account->RememberStart("run-1", 1)->name), "3000-01-01T00:00:00.000Z");
+  EXPECT_EQ(PrivacyAccount::TimeOfStart(account->RememberStart("run-2", 1)->name), "3000-01-01T00:00:00.001Z");
 }
 
 TEST_F(PrivacyAccountTest, ReadingMakesNothing) {
