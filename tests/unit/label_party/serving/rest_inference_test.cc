@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -136,15 +137,24 @@ TEST_F(RestInferenceTest, HealthIsForEverybodyAndNamesAreForCallers) {
 }
 
 TEST_F(RestInferenceTest, ACallerThatSendsSlowlyLeavesHalfToOthers) {
-  std::vector<int> slow;
-  for (int i = 0; i < Callers::kMostUnderWay; ++i) {
-    slow.push_back(Connect());
-    Send(slow.back(), absl::StrCat(kInfer, kToken, "Content-Length: 2\r\n\r\n{"));
-  }
-  // More are refused once these have come.
   const std::string more = absl::StrCat("GET /v2 HTTP/1.1\r\n", kToken, "\r\n");
-  const SteadyTime limit = SteadyAfter(absl::Seconds(20));
-  while (!absl::StrContains(Ask(more), " 429 ") && SteadyNow() < limit) {
+  std::vector<int> slow;
+  // Whether all slow ones have come is seen by a request of the same caller, which is refused then. One that came
+  // before may have been under way when the last slow one did, and refused that: then once more.
+  bool all = false;
+  for (int attempt = 0; attempt < 10 && !all; ++attempt) {
+    for (const int descriptor : std::exchange(slow, {})) {
+      Send(descriptor, "}");
+      Rest(descriptor);
+    }
+    for (int i = 0; i < Callers::kMostUnderWay; ++i) {
+      slow.push_back(Connect());
+      Send(slow.back(), absl::StrCat(kInfer, kToken, "Content-Length: 2\r\n\r\n{"));
+    }
+    const SteadyTime limit = SteadyAfter(absl::Seconds(5));
+    while (!all && SteadyNow() < limit) {
+      all = absl::StrContains(Ask(more), " 429 ");
+    }
   }
   EXPECT_THAT(Ask(more), HasSubstr("too many requests: 16 of this caller are under way"));
   EXPECT_THAT(Ask(absl::StrCat("GET /v2 HTTP/1.1\r\n", kShop, "\r\n")), HasSubstr(" 200 "));
