@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<TopModel>> MakeModel(const TrainingInputs& inputs
   return model;
 }
 
-// Nothing remembered where there is no checkpoint.
+// Nothing remembered where there is no checkpoint. Errors: see CheckInitialIsCounted.
 absl::StatusOr<LabelState> EarlierState(const TrainingInputs& inputs) {
   if (inputs.resumed == nullptr) {
     return LabelState();
@@ -63,6 +63,10 @@ absl::StatusOr<LabelState> EarlierState(const TrainingInputs& inputs) {
   SPLITVEIL_ASSIGN_OR_RETURN(LabelState earlier, LabelStateFrom(inputs.resumed->header().label_party()));
   // The peer says from which of this party's checkpoints the run resumes: an older one hands nothing back.
   earlier.cumulative_sum_kl = std::max(earlier.cumulative_sum_kl, inputs.counted_sum_kl);
+  if (!inputs.is_continued) {  // One that goes on is counted as it was.
+    SPLITVEIL_RETURN_IF_ERROR(
+        CheckInitialIsCounted(inputs.config, inputs.data->task(), inputs.resumed->header(), earlier));
+  }
   return earlier;
 }
 
@@ -311,10 +315,6 @@ absl::StatusOr<Training> MakeTraining(TrainingInputs inputs) {
   Training training;
   SPLITVEIL_ASSIGN_OR_RETURN(training.model, MakeModel(inputs));
   SPLITVEIL_ASSIGN_OR_RETURN(LabelState earlier, EarlierState(inputs));
-  if (inputs.resumed != nullptr && !inputs.is_continued) {  // One that goes on is counted as it was.
-    SPLITVEIL_RETURN_IF_ERROR(
-        CheckInitialIsCounted(inputs.config, inputs.data->task(), inputs.resumed->header(), earlier));
-  }
   // From here on the account has counted the run, whatever happens to it.
   SPLITVEIL_RETURN_IF_ERROR(CountTargets(inputs, data));
   SPLITVEIL_RETURN_IF_ERROR(BeginWithBaseRates(inputs, data, *training.model));
