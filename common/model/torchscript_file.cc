@@ -255,7 +255,7 @@ void AssignAttributes(const Module& from, Module& to) {
   }
 }
 
-UnchangedModule::UnchangedModule(Module module) : module_(std::move(module)), as_made_(AttributesOf(module_)) {}
+UnchangedModule::UnchangedModule(const Module& module) : module_(module), as_made_(AttributesOf(module_)) {}
 
 bool UnchangedModule::IsAsMade() const {
   if (!as_made_.complete) {

@@ -41,7 +41,7 @@ void AssignAttributes(const torch::jit::Module& from, torch::jit::Module& to);
 // A module for runs that must leave it as it is, and whether one did not. Not thread-safe.
 class UnchangedModule {
  public:
-  explicit UnchangedModule(torch::jit::Module module);
+  explicit UnchangedModule(const torch::jit::Module& module);
 
   const torch::jit::Module& module() const { return module_; }
   // Whether parameters, buffers and attributes are as at construction: tensors by the number of writes that LibTorch
