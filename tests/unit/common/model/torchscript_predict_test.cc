@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
-#include <cstring>
 #include <functional>
 #include <gtest/gtest.h>
 #include <memory>
@@ -59,6 +58,10 @@ class TorchScriptPredictTest : public ::testing::Test {
     return allocations->count;
   }
 
+  static std::string Bytes(const float* rows) {
+    return {reinterpret_cast<const char*>(rows), kRows * kWidth * sizeof(float)};
+  }
+
   // Expects the bits that the module itself, copied for this alone, gives.
   void ExpectPredictsAsACopy(TorchScriptModule& module) {
     torch::jit::Module script = module.ScriptToPredict();
@@ -67,7 +70,7 @@ class TorchScriptPredictTest : public ::testing::Test {
         script.forward({torch::from_blob(input_.data(), {kRows, kWidth}).clone()}).toTensor().contiguous();
     const auto found = module.Predict(Input());
     ASSERT_TRUE(found.ok()) << found.status();
-    EXPECT_EQ(std::memcmp(expected.data_ptr<float>(), found->data(), kRows * kWidth * sizeof(float)), 0);
+    EXPECT_EQ(Bytes(expected.data_ptr<float>()), Bytes(found->data()));
   }
 
   void Step(TorchScriptModule& module) {
