@@ -64,7 +64,7 @@ class DriftWatch {
   bool SameTraining(const DriftWatch& other) const;
   // `scores`: of each row, or none. `day`: since 1970.
   void Count(const FeatureBatch& rows, absl::Span<const float> scores, int64_t day) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of `today`, since 1970, and the day before, as far as rows have come; the indices anew with each kLeastRows more.
+  // Of `today`, since 1970, and the day before, as far as rows have come; the indices change with each kLeastRows more.
   std::vector<Day> Days(int64_t today) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The day of now.

@@ -16,7 +16,7 @@
 #include "common/figures/run_figures.h"
 #include "common/privacy/gaussian_privacy.h"
 #include "common/privacy/label_privacy.h"
-#include "common/privacy_account/privacy_account.h"
+#include "common/privacy_account/account_file.h"
 
 #include "splitveil/v1/agreement.pb.h"
 
@@ -267,7 +267,7 @@ std::string ReleasesFollow(int64_t examples, absl::string_view start) {
 }
 
 std::string CountedAt(const EventRow& event) {
-  const std::string time(PrivacyAccount::TimeOfStart(StartIn(event)));
+  const std::string time(TimeOfStart(StartIn(event)));
   return time.empty() ? event.at : time;
 }
 

@@ -57,7 +57,7 @@ LabelRun LabelRunOf(const RunRecord& record, std::vector<LabelReleaseRow> releas
 // Detail of the event kReleasesFollow, of that many examples. `start`: as which their account has counted them
 // (PrivacyAccount::Start); empty: none has.
 std::string ReleasesFollow(int64_t examples, absl::string_view start);
-// When the account counted them, in the order in which it did (PrivacyAccount::TimeOfStart); without an account, when
+// When the account counted them, in the order in which it did (TimeOfStart); without an account, when
 // the event was recorded. RFC 3339, UTC. `event`: a kReleasesFollow.
 std::string CountedAt(const EventRow& event);
 // The starts that these events name. The account knew of each before.

@@ -229,8 +229,6 @@ absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, ab
   }));
 }
 
-absl::string_view PrivacyAccount::TimeOfStart(absl::string_view name) { return splitveil::TimeOfStart(name); }
-
 bool PrivacyAccount::Knows(absl::string_view run_id) const {
   return absl::c_any_of(remembered_, [&](const std::string& name) { return IsStartOf(run_id, name); });
 }

@@ -88,8 +88,6 @@ class PrivacyAccount {
   // when it returns: before a ledger names that start, or anything is released. Their times are in the order in which
   // they were kept, whatever the clock says. Errors: as Debit.
   absl::StatusOr<Start> RememberStart(absl::string_view run_id, double most_exposed) const;
-  // The time of a start, by its name; empty: this names none.
-  static absl::string_view TimeOfStart(absl::string_view name);
   // Keeps a name. Errors: as Debit.
   absl::Status Remember(absl::string_view name) const;
   // What it remembered when it was opened, and whether a start of this run is among it. An older copy of the file lacks

@@ -134,7 +134,7 @@ absl::Status PlanPage(const std::string& config_path, Plan& plan) {
   return Within(config_path, absl::InvalidArgumentError(absl::StrCat(
                                  "monitoring.token_path: expected a token file", token.has_value() ? " of its own" : "",
                                  ", found ", token.has_value() ? "an outside caller's token" : "none",
-                                 ": the page is for who may see predictions")));
+                                 ": only those who may see predictions may read the page")));
 }
 
 absl::StatusOr<Plan> PlanServing(const std::string& config_path) {

@@ -242,7 +242,7 @@ double MostSent(std::vector<CountedStep> counted) {
   return sum;
 }
 
-// A run is counted when its releases begin. Where it goes on, its account says anew what all of them come to.
+// A run is counted when its releases begin. Where it goes on, its account says once more what all of them come to.
 void AddCounted(const PartyRecords& party, std::vector<CountedStep>& counted) {
   std::string first, last;
   for (const EventRow& event : party.events) {

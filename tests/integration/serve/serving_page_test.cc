@@ -84,9 +84,11 @@ TEST_F(ServingPageTest, TheLabelPartysPageNeedsAToken) {
   const ChildResult child =
       RunChild({BinDir() + "/label_party", "serve", "--config=" + run.files.File("serving.textproto")});
   EXPECT_EQ(child.exit_code, 2);
-  EXPECT_EQ(child.err, absl::StrCat("label_party serve: error: ", run.files.File("serving.textproto"),
-                                    ": monitoring.token_path: expected a token file, found none: the page is for who "
-                                    "may see predictions\n"));
+  EXPECT_EQ(
+      child.err,
+      absl::StrCat("label_party serve: error: ", run.files.File("serving.textproto"),
+                   ": monitoring.token_path: expected a token file, found none: only those who may see predictions "
+                   "may read the page\n"));
 }
 
 }  // namespace

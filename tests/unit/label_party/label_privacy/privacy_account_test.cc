@@ -19,6 +19,7 @@
 
 #include "common/leakage/summary.h"
 #include "common/privacy/label_privacy.h"
+#include "common/privacy_account/account_file.h"
 #include "common/process/exit_code.h"
 #include "label_party/label_privacy/noised_labels.h"
 #include "tests/testing/scratch_folder.h"
@@ -348,7 +349,7 @@ TEST_F(PrivacyAccountTest, RemembersItsRunsAndTheMostExposedExampleOfALabelSet) 
   EXPECT_FALSE(Open()->Knows("run") || Open()->Knows("run-3"));
   EXPECT_TRUE(account->Remember("run-3 and more").ok());
   EXPECT_FALSE(Open()->Knows("run-3"));
-  EXPECT_EQ(PrivacyAccount::TimeOfStart("run-3 and more"), "");
+  EXPECT_EQ(TimeOfStart("run-3 and more"), "");
   const std::unique_ptr<PrivacyAccount> purchases = Open("purchases");
   ASSERT_TRUE(purchases->Debit(Ids(50, 10), labels, Once(kSigmaOne)).ok());
   EXPECT_EQ(purchases->RememberStart("run-4", 1)->most_exposed, 1);
@@ -358,8 +359,8 @@ TEST_F(PrivacyAccountTest, RemembersItsRunsAndTheMostExposedExampleOfALabelSet) 
 TEST_F(PrivacyAccountTest, StartsHaveTimesInTheOrderInWhichTheyWereCounted) {
   const std::unique_ptr<PrivacyAccount> account = Open();
   ASSERT_TRUE(account->Remember("run-0 2999-12-31T23:59:59.999Z 0123456789abcdef").ok());
-  EXPECT_EQ(PrivacyAccount::TimeOfStart(account->RememberStart("run-1", 1)->name), "3000-01-01T00:00:00.000Z");
-  EXPECT_EQ(PrivacyAccount::TimeOfStart(account->RememberStart("run-2", 1)->name), "3000-01-01T00:00:00.001Z");
+  EXPECT_EQ(TimeOfStart(account->RememberStart("run-1", 1)->name), "3000-01-01T00:00:00.000Z");
+  EXPECT_EQ(TimeOfStart(account->RememberStart("run-2", 1)->name), "3000-01-01T00:00:00.001Z");
 }
 
 TEST_F(PrivacyAccountTest, ReadingMakesNothing) {
