@@ -6,7 +6,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build ccache pkg-config
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler
-  libtorch-dev libopenblas0-pthread libabsl-dev libssl-dev libsodium-dev libsqlite3-dev zlib1g-dev liblzma-dev libzstd-dev libutf8proc-dev libre2-dev
+  libtorch-dev libgloo-dev libopenblas0-pthread libabsl-dev libssl-dev libsodium-dev libsqlite3-dev zlib1g-dev liblzma-dev libzstd-dev libutf8proc-dev libre2-dev
   libjpeg-dev libzip-dev nlohmann-json3-dev
   libboost-dev libcereal-dev libcli11-dev libcpp-httplib-dev libeigen3-dev prometheus-cpp-dev
   libgtest-dev libgmock-dev libbenchmark-dev

@@ -363,6 +363,22 @@ absl::StatusOr<std::vector<std::vector<float>>> LayerStack::BackwardRow(const La
   });
 }
 
+absl::Status LayerStack::ShareGradients(const std::function<absl::Status(absl::Span<float>)>& sum, int64_t rows) {
+  return CatchTorchErrors<absl::Status>("gradients of several processes", [&]() -> absl::Status {
+    const c10::InferenceMode no_autograd;
+    state_->FinishBackward();
+    StackParameters shared(at::zeros_like(state_->parameters->flat), state_->network.layers());
+    for (size_t i = 0; i < state_->gradients.size(); ++i) {
+      shared.views[i].copy_(state_->gradients[i]);
+    }
+    SPLITVEIL_RETURN_IF_ERROR(
+        sum(absl::MakeSpan(shared.flat.data_ptr<float>(), static_cast<size_t>(shared.flat.numel()))));
+    state_->gradients = std::move(shared.views);
+    state_->gradient_rows = rows;
+    return absl::OkStatus();
+  });
+}
+
 absl::Status LayerStack::Update(absl::Span<LayerStack* const> stacks) {
   // All or none: stacks of one model take their steps together.
   for (const LayerStack* stack : stacks) {

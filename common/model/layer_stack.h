@@ -3,6 +3,7 @@
 #define SPLITVEIL_COMMON_MODEL_LAYER_STACK_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -104,6 +105,10 @@ class LayerStack {
   absl::StatusOr<std::vector<std::vector<float>>> BackwardRow(const LayerPass& pass, int64_t row,
                                                               absl::Span<const float> output_gradient,
                                                               absl::Span<const int64_t> outputs) const;
+  // For a batch of which several processes have some rows each: replaces the gradients that the next Update takes, sums
+  // over the rows of the Backwards since the last step (without one: zeros), by what `sum` makes of them, all in one
+  // piece in the order of `parameters`, and counts them as sums over `rows`. Errors: of `sum`.
+  absl::Status ShareGradients(const std::function<absl::Status(absl::Span<float>)>& sum, int64_t rows);
   // One optimiser step of each of `stacks` with the mean of the gradients over all rows of the Backwards since its last
   // step, which OptimizerOptions::clip_norm (of the first) clips all together. FailedPrecondition if one has had
   // none since; Internal if their norm is to be clipped and is not finite.

@@ -83,6 +83,8 @@ constexpr int kMaxRefusalsLogged = 20;  // A caller that never stops must not fi
 
 // Status shows losses, and a batch's exact loss reveals its labels: it is for the party's own operator alone.
 constexpr absl::string_view kOperations = "/splitveil.v1.Operations/";
+// Whoever joins a party's workers gets its features.
+constexpr absl::string_view kWorkers = "/splitveil.v1.WorkerRendezvous/";
 constexpr absl::string_view kHealth = "/grpc.health.v1.Health/";
 
 int ClampToInt(int64_t bytes) {
@@ -112,7 +114,7 @@ class IdentityCheck {
     std::replace_if(
         found.begin(), found.end(), [](char c) { return !absl::ascii_isprint(c); }, '?');
     return absl::StrCat("certificate of the caller: expected name ",
-                        absl::StartsWith(method, kOperations) ? own_name_ : peer_name_, ", found ",
+                IsOwn(method) ? own_name_ : peer_name_, ", found ",
                         found.empty() ? "none" : found);
   }
 
@@ -125,7 +127,11 @@ class IdentityCheck {
     if (absl::StartsWith(method, kHealth)) {
       return own || peer;
     }
-    return absl::StartsWith(method, kOperations) ? own : peer;
+    return IsOwn(method) ? own : peer;
+  }
+
+  static bool IsOwn(absl::string_view method) {
+    return absl::StartsWith(method, kOperations) || absl::StartsWith(method, kWorkers);
   }
 
   const std::string own_name_;

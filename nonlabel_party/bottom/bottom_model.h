@@ -27,6 +27,8 @@ struct LayerGradient {
   Matrix gradient;    // [batch, width]: units, or channels x height x width, channel by channel, row by row.
 };
 
+class GradientExchange;
+
 struct BottomModelOptions {
   v1::ModelSpec spec;     // The bottom half, or a whole model with `cut_layer`.
   std::string cut_layer;  // RunAgreement.cut_layer.
@@ -34,6 +36,9 @@ struct BottomModelOptions {
   FeatureShape features;
   int64_t cut_width = 0;
   uint64_t seed = 0;
+  // Of several workers that train it together, each with some rows of every batch (distributed_bottom_model.h); not
+  // owned. Null: it trains alone.
+  GradientExchange* exchange = nullptr;
 };
 
 // What training asks of a bottom model: Forward, Backward, Update for each batch, or Forward, Discard; several Forwards

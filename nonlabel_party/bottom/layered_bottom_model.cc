@@ -20,6 +20,7 @@
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "nonlabel_party/bottom/bottom_model.h"
+#include "nonlabel_party/bottom/gradient_exchange.h"
 #include "nonlabel_party/bottom/torchscript_bottom_model.h"
 
 namespace splitveil {
@@ -89,11 +90,13 @@ class LayeredBottomModel final : public BottomModel {
  public:
   // `layers`: null if the cut is directly behind the embeddings.
   LayeredBottomModel(const FeatureShape& features, std::unique_ptr<InputLayer> input,
-                     std::unique_ptr<LayerStack> layers, std::vector<std::string> layer_names)
+                     std::unique_ptr<LayerStack> layers, std::vector<std::string> layer_names,
+                     GradientExchange* exchange)
       : features_(features),
         input_(std::move(input)),
         layers_(std::move(layers)),
-        layer_names_(std::move(layer_names)) {}
+        layer_names_(std::move(layer_names)),
+        exchange_(exchange) {}
 
   bool needs_whole_batch() const override { return false; }
 
@@ -183,16 +186,21 @@ class LayeredBottomModel final : public BottomModel {
   }
 
   absl::Status Update() override {
-    if (current_.empty()) {
+    if (current_.empty() && exchange_ == nullptr) {
       return absl::FailedPreconditionError("bottom model: expected a Backward since the last Update, found none");
     }
     // Taken first: after an error the batch is dropped, and the next Backward starts a new one.
     const std::vector<std::unique_ptr<PendingSlice>> learnt = std::move(current_);
     current_.clear();
     std::vector<LookupGradient> at_input;
+    int64_t rows = 0;
     for (const std::unique_ptr<PendingSlice>& slice : learnt) {
+      rows += slice->batch.rows;
       slice->pass = LayerPass();  // The parameters are free to change where they lie.
       at_input.push_back({slice->batch.categories, slice->at_input()});
+    }
+    if (exchange_ != nullptr) {
+      SPLITVEIL_RETURN_IF_ERROR(exchange_->Share(rows, layers_.get(), input_->has_embedding(), at_input));
     }
     if (layers_ != nullptr) {
       SPLITVEIL_RETURN_IF_ERROR(LayerStack::Update({layers_.get()}));
@@ -336,7 +344,8 @@ class LayeredBottomModel final : public BottomModel {
   std::unique_ptr<InputLayer> input_;
   std::unique_ptr<LayerStack> layers_;
   std::vector<std::string> layer_names_;
-  int64_t steps_ = 0;  // Of the optimiser.
+  GradientExchange* exchange_;  // Null: it trains alone.
+  int64_t steps_ = 0;           // Of the optimiser.
   std::deque<std::unique_ptr<PendingSlice>> pending_;
   std::vector<std::unique_ptr<PendingSlice>> current_;  // Between Backward and Update.
 };
@@ -386,7 +395,7 @@ absl::StatusOr<std::unique_ptr<BottomModel>> CreateLayered(const BottomModelOpti
     SPLITVEIL_ASSIGN_OR_RETURN(layers, LayerStack::Create(stack));
   }
   return std::make_unique<LayeredBottomModel>(options.features, std::move(input), std::move(layers),
-                                              AuditedNames(options.spec));
+                                              AuditedNames(options.spec), options.exchange);
 }
 
 // `options`, with the bottom half as its specification.

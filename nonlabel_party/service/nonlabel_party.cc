@@ -1,6 +1,7 @@
 #include "nonlabel_party/service/nonlabel_party.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -36,7 +37,9 @@
 #include "common/transport/peer_probe.h"
 #include "common/transport/server.h"
 #include "nonlabel_party/bottom/bottom_model.h"
+#include "nonlabel_party/bottom/bottom_worker.h"
 #include "nonlabel_party/service/grpc_label_party_peer.h"
+#include "nonlabel_party/service/party_workers.h"
 #include "nonlabel_party/session/activation_account.h"
 #include "nonlabel_party/session/nonlabel_session.h"
 
@@ -65,11 +68,12 @@ absl::StatusOr<NonLabelSessionOptions> OwnSessionOptions(const NonLabelPartyPlan
 
 // One run, or as much of it as one process of the label party sees: Aborted if a different one has replaced it.
 // `alignments_left`: NonLabelSessionOptions', less those begun.
-absl::Status RunSession(const NonLabelPartyPlan& plan, int& alignments_left, RunStatus* status) {
+absl::Status RunSession(const NonLabelPartyPlan& plan, WorkerGroup* workers, int& alignments_left, RunStatus* status) {
   SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options,
                              OwnSessionOptions(plan, status, Dataset::Check::kRemembered));
   // Carried from session to session: a peer that restarts must not get a fresh number of alignments.
   options.alignments_left = alignments_left;
+  options.workers = workers;
   const SteadyTime deadline = SteadyAfter(absl::Seconds(plan.agreement.deadlines().connect_seconds()));
   // Reads renewed certificates from the disk: a run may outlast those it started with.
   ReloadedChannel channel(plan.config.peer_address(), plan.identity, MaxMessageBytes(plan.agreement));
@@ -150,41 +154,8 @@ void CheckTogether(const v1::RunAgreement& agreement, const v1::NonLabelPartyCon
   }
 }
 
-}  // namespace
-
-absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement_path, const std::string& config_path) {
-  NonLabelPartyPlan plan;
-  SPLITVEIL_ASSIGN_OR_RETURN(plan.agreement, LoadAgreement(agreement_path));
-  plan.config_path = config_path;
-  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, plan.config));
-  // All that needs no data is checked before any are read, which takes minutes for large tables.
-  absl::Status fits = CheckFitsMode(plan.agreement, plan.config);
-  fits.Update(CheckBottomSpec(plan.config.model(), plan.agreement));
-  fits.Update(CheckActivationAccount(plan.config, plan.agreement));
-  fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
-  fits.Update(ParseHostPort("listen_address", plan.config.listen_address()).status());
-  fits.Update(ParseHostPort("peer_address", plan.config.peer_address()).status());
-  SPLITVEIL_RETURN_IF_ERROR(Within(config_path, fits));
-  SPLITVEIL_RETURN_IF_ERROR(CheckLedgerOf(plan.config.party(), config_path));
-  SPLITVEIL_ASSIGN_OR_RETURN(plan.identity, LoadPartyIdentity(plan.config.party().identity()));
-  SPLITVEIL_ASSIGN_OR_RETURN(plan.monitoring, PlanMonitoring(plan.config.party(), config_path, plan.identity));
-  SPLITVEIL_ASSIGN_OR_RETURN(
-      plan.checkpoints, PlanCheckpoints("nonlabel_party", plan.config.party(), plan.config.model(), plan.agreement));
-  return plan;
-}
-
-absl::Status CheckNonLabelParty(const NonLabelPartyPlan& plan) {
-  // The same options as a run, without a peer: the check opens what the run would open.
-  RunStatus status("nonlabel_party");
-  SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options, OwnSessionOptions(plan, &status, Dataset::Check::kWhole));
-  SPLITVEIL_RETURN_IF_ERROR(CheckAffordable(plan.config, plan.agreement));
-  SPLITVEIL_RETURN_IF_ERROR(NonLabelSession(std::move(options)).TryModel());
-  return CheckPlaces(plan.config.party(), plan.config.listen_address(), plan.config_path);
-}
-
-absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
-  ReuseTensorMemory();
-  SetComputeThreads(plan.config.party().compute_threads());
+// One run, by the process that talks to the label party. `workers`: who computes with it; null: nobody.
+absl::Status LeadRun(const NonLabelPartyPlan& plan, WorkerGroup* workers) {
   KeepForOwnerAlone(plan.config);
   LogInfo("agreement fingerprint ", AgreementFingerprint(plan.agreement));
   const std::string& ledger = plan.config.party().ledger_path();
@@ -210,7 +181,7 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
 
   NonLabelPartyPlan part = plan;
   int alignments_left = kMostAlignments;
-  absl::Status outcome = RunSession(part, alignments_left, &status);
+  absl::Status outcome = RunSession(part, workers, alignments_left, &status);
   // Aborted: the label party's process was replaced. With checkpoints, the same run resumes with the new one.
   while (absl::IsAborted(outcome) && !plan.checkpoints.path.empty()) {
     LogInfo(outcome.message());
@@ -218,12 +189,68 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
     part.config.mutable_party()->clear_restart();
     SPLITVEIL_ASSIGN_OR_RETURN(
         part.checkpoints, PlanCheckpoints("nonlabel_party", part.config.party(), plan.config.model(), plan.agreement));
-    outcome = RunSession(part, alignments_left, &status);
+    outcome = RunSession(part, workers, alignments_left, &status);
   }
   // A second for a health check that is being answered.
   running.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(1))));
   ForgetUntoldEnd(ledger);
   return outcome;
+}
+
+}  // namespace
+
+absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement_path, const std::string& config_path) {
+  NonLabelPartyPlan plan;
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.agreement, LoadAgreement(agreement_path));
+  plan.config_path = config_path;
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(config_path, plan.config));
+  // All that needs no data is checked before any are read, which takes minutes for large tables.
+  absl::Status fits = CheckFitsMode(plan.agreement, plan.config);
+  fits.Update(CheckBottomSpec(plan.config.model(), plan.agreement));
+  fits.Update(CheckActivationAccount(plan.config, plan.agreement));
+  fits.Update(ReadOptimizerOptions(plan.config.party().optimizer()).status());
+  fits.Update(ParseHostPort("listen_address", plan.config.listen_address()).status());
+  fits.Update(ParseHostPort("peer_address", plan.config.peer_address()).status());
+  SPLITVEIL_RETURN_IF_ERROR(Within(config_path, fits));
+  absl::StatusOr<std::optional<WorkerPlace>> place = PlanWorkers(plan.config, &std::getenv);
+  SPLITVEIL_RETURN_IF_ERROR(Within(config_path, place.status()));
+  plan.place = *std::move(place);
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.identity, LoadPartyIdentity(plan.config.party().identity()));
+  if (!plan.leads()) {
+    return plan;  // Ledger, checkpoints, data and page are the leader's.
+  }
+  SPLITVEIL_RETURN_IF_ERROR(CheckLedgerOf(plan.config.party(), config_path));
+  SPLITVEIL_ASSIGN_OR_RETURN(plan.monitoring, PlanMonitoring(plan.config.party(), config_path, plan.identity));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      plan.checkpoints, PlanCheckpoints("nonlabel_party", plan.config.party(), plan.config.model(), plan.agreement));
+  return plan;
+}
+
+absl::Status CheckNonLabelParty(const NonLabelPartyPlan& plan) {
+  if (!plan.leads()) {
+    return absl::OkStatus();
+  }
+  // The same options as a run, without a peer: the check opens what the run would open.
+  RunStatus status("nonlabel_party");
+  SPLITVEIL_ASSIGN_OR_RETURN(NonLabelSessionOptions options, OwnSessionOptions(plan, &status, Dataset::Check::kWhole));
+  SPLITVEIL_RETURN_IF_ERROR(CheckAffordable(plan.config, plan.agreement));
+  SPLITVEIL_RETURN_IF_ERROR(NonLabelSession(std::move(options)).TryModel());
+  return CheckPlaces(plan.config.party(), plan.config.listen_address(), plan.config_path);
+}
+
+absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
+  ReuseTensorMemory();
+  SetComputeThreads(plan.config.party().compute_threads());
+  if (!plan.place.has_value()) {
+    return LeadRun(plan, /*workers=*/nullptr);
+  }
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerGroup> workers,
+                             JoinWorkers(*plan.place, plan.identity, plan.agreement, plan.config));
+  if (!plan.leads()) {
+    return ComputeForLeader(plan.agreement, plan.config, workers.get());
+  }
+  SPLITVEIL_RETURN_IF_ERROR(LeadRun(plan, workers.get()));
+  return EndBottomWorkers(workers.get());
 }
 
 DryRun DryRunNonLabelParty(const std::string& agreement_path, const std::string& config_path) {

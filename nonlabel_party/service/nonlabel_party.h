@@ -12,6 +12,7 @@
 #include "common/monitoring/monitoring_plan.h"
 #include "common/operations/dry_run.h"
 #include "common/transport/credentials.h"
+#include "common/workers/worker_place.h"
 
 #include "splitveil/v1/agreement.pb.h"
 #include "splitveil/v1/party.pb.h"
@@ -27,6 +28,9 @@ struct NonLabelPartyPlan {
   CheckpointPlan checkpoints;
   std::optional<MonitoringPlan> monitoring;  // nullopt: none.
   bool verbose_summary = false;              // PartyFlags.
+  std::optional<WorkerPlace> place;          // nullopt: no other process computes with this one.
+
+  bool leads() const { return !place.has_value() || place->leads(); }
 };
 
 // Loads and validates both files, the certificates, the checkpoint to resume from and the place of the ledger. Errors:
@@ -38,7 +42,8 @@ absl::StatusOr<NonLabelPartyPlan> PlanNonLabelParty(const std::string& agreement
 absl::Status CheckNonLabelParty(const NonLabelPartyPlan& plan);
 
 // Reads the data, waits for the label party and runs one run with it; serves health and status meanwhile. Returns when
-// the run has ended. Errors: StoppedOnRequest if SIGTERM or SIGINT ended it.
+// the run has ended. A worker that does not lead does nothing of this: it computes until its leader is done. Errors:
+// StoppedOnRequest if SIGTERM or SIGINT ended it.
 absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan);
 
 // `nonlabel_party --dry_run`: all that can be checked without the peer (agreement, configuration, certificates, data,

@@ -25,6 +25,7 @@
 #include "common/operations/run_status.h"
 #include "common/process/steady_time.h"
 #include "common/schedule/schedule.h"
+#include "common/workers/worker_group.h"
 #include "nonlabel_party/session/answer_protocol.h"
 #include "nonlabel_party/session/label_party_peer.h"
 #include "nonlabel_party/session/reconnector.h"
@@ -46,9 +47,10 @@ struct NonLabelSessionOptions {
   LabelPartyPeer* peer = nullptr;         // Not owned; must outlive the session.
   // Waits until the label party can be reached again (Reconnector::Options). Empty: a lost connection ends the run.
   std::function<absl::Status(SteadyTime deadline)> reach;
-  RunStatus* status = nullptr;  // Not owned; must outlive the session.
-  bool (*stop)() = nullptr;     // Asked between stages and batches, while aligning every 100 ms, there on a thread of
-                                // the session; true ends the run cleanly.
+  RunStatus* status = nullptr;     // Not owned; must outlive the session.
+  WorkerGroup* workers = nullptr;  // Who computes the bottom model with this process; null: nobody. Not owned.
+  bool (*stop)() = nullptr;  // Asked between stages and batches, while aligning every 100 ms, there on a thread of
+                             // the session; true ends the run cleanly.
 };
 
 // Prepare, Open, Align, Start, Resume; Close where the run is complete; End in every case, whatever has been reached.

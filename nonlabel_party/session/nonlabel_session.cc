@@ -20,6 +20,7 @@
 #include "common/schedule/schedule.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
+#include "nonlabel_party/bottom/distributed_bottom_model.h"
 #include "nonlabel_party/session/attack_runner.h"
 
 namespace splitveil {
@@ -156,7 +157,7 @@ void NonLabelSession::GatherFeatures() {
 
 absl::Status NonLabelSession::CreateModel() {
   const BottomModelOptions bottom = BottomOptions(options_.agreement, options_.config, *options_.data);
-  SPLITVEIL_ASSIGN_OR_RETURN(model_, BottomModel::Create(bottom));
+  SPLITVEIL_ASSIGN_OR_RETURN(model_, CreateBottomModel(bottom, options_.workers));
   SPLITVEIL_ASSIGN_OR_RETURN(std::vector<ProtectedAttribute> attributes, Attributes());
   SPLITVEIL_ASSIGN_OR_RETURN(
       protected_model_, ProtectedBottomModel::Create(model_.get(), options_.config.protection(), std::move(attributes),

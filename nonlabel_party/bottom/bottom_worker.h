@@ -1,0 +1,21 @@
+// What the workers of the non-label party do that do not lead.
+#ifndef SPLITVEIL_NONLABEL_PARTY_BOTTOM_BOTTOM_WORKER_H_
+#define SPLITVEIL_NONLABEL_PARTY_BOTTOM_BOTTOM_WORKER_H_
+
+#include "absl/status/status.h"
+
+#include "common/workers/worker_group.h"
+#include "nonlabel_party/bottom/bottom_model.h"
+
+namespace splitveil {
+
+// Computes what the leader asks for (distributed_bottom_model.h), until it says that the work is done. `options`: what
+// the configuration says of the model; features and seed are the leader's. Errors: Unavailable once the leader is gone.
+absl::Status ServeBottomWorker(const BottomModelOptions& options, WorkerGroup* group);
+
+// At the leader: the others are done.
+absl::Status EndBottomWorkers(WorkerGroup* group);
+
+}  // namespace splitveil
+
+#endif  // SPLITVEIL_NONLABEL_PARTY_BOTTOM_BOTTOM_WORKER_H_
