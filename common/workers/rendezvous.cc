@@ -50,6 +50,17 @@ absl::Status Await(SteadyTime deadline, const std::function<absl::StatusOr<bool>
   }
 }
 
+// What the leader answers, or that it is gone.
+template <typename Response>
+absl::StatusOr<Response> FromLeader(absl::StatusOr<Response> answer) {
+  const absl::StatusCode code = answer.status().code();
+  if (code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kCancelled ||
+      code == absl::StatusCode::kDeadlineExceeded) {
+    return absl::UnavailableError("workers: rank 0 is gone: see its log");
+  }
+  return answer;
+}
+
 }  // namespace
 
 RendezvousService::RendezvousService(int size, const Digest& settings)
@@ -185,7 +196,7 @@ absl::Status Rendezvous::Follow(const TlsIdentity& identity, const Digest& setti
   request.set_size(static_cast<uint32_t>(place_.size));
   request.set_settings_sha256(std::string(AsBytes(settings)));
   const absl::StatusOr<v1::JoinWorkersResponse> joined =
-      CallUnary(stub_, &v1::WorkerRendezvous::Stub::Join, request, SteadyAfter(kCall));
+      FromLeader(CallUnary(stub_, &v1::WorkerRendezvous::Stub::Join, request, SteadyAfter(kCall)));
   if (!joined.ok()) {
     return absl::Status(joined.status().code(), absl::StrCat("rank 0 says: ", joined.status().message()));
   }
@@ -201,7 +212,7 @@ absl::Status Rendezvous::Put(const std::string& key, const std::string& value) {
   request.set_group_id(group_id_);
   request.set_key(key);
   request.set_value(value);
-  return CallUnary(stub_, &v1::WorkerRendezvous::Stub::Put, request, SteadyAfter(kCall)).status();
+  return FromLeader(CallUnary(stub_, &v1::WorkerRendezvous::Stub::Put, request, SteadyAfter(kCall))).status();
 }
 
 absl::StatusOr<std::string> Rendezvous::TryGet(const std::string& key) {
@@ -211,8 +222,9 @@ absl::StatusOr<std::string> Rendezvous::TryGet(const std::string& key) {
   v1::GetWorkerFactRequest request;
   request.set_group_id(group_id_);
   request.set_key(key);
-  SPLITVEIL_ASSIGN_OR_RETURN(v1::GetWorkerFactResponse response,
-                             CallUnary(stub_, &v1::WorkerRendezvous::Stub::Get, request, SteadyAfter(kCall)));
+  SPLITVEIL_ASSIGN_OR_RETURN(
+      v1::GetWorkerFactResponse response,
+      FromLeader(CallUnary(stub_, &v1::WorkerRendezvous::Stub::Get, request, SteadyAfter(kCall))));
   return std::move(*response.mutable_value());
 }
 
