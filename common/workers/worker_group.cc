@@ -34,14 +34,15 @@ constexpr absl::Duration kWatchEvery = absl::Seconds(5);
 constexpr absl::Duration kForEver = absl::Hours(24 * 365);
 constexpr int kMostMisses = 3;  // Of the leader's answers, before it counts as gone.
 
-// Gloo throws; its texts name files of its build.
+// Gloo throws; its texts name files of its build. Not Unavailable, by which a session knows that its peer is lost, and
+// waits for it.
 template <typename Function>
 absl::Status CatchGlooErrors(const char* what, const Function& function) {
   try {
     function();
     return absl::OkStatus();
   } catch (const std::exception&) {
-    return absl::UnavailableError(
+    return absl::CancelledError(
         absl::StrCat("workers: ", what, ": another worker is gone, or silent for too long: see its log"));
   }
 }

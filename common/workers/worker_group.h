@@ -29,7 +29,7 @@ struct RowShare {
 RowShare ShareOf(int64_t rows, int rank, int size);
 
 // Every method is called by one thread. Bytes travel unencrypted over the interface: the network between the workers is
-// trusted (SECURITY.md). Errors of every method, beside those it names: Unavailable once a worker is lost or silent for
+// trusted (SECURITY.md). Errors of every method, beside those it names: Cancelled once a worker is lost or silent for
 // longer than `patience`; after an error the group is of no use.
 class WorkerGroup {
  public:
@@ -57,8 +57,7 @@ class WorkerGroup {
   void Receive(int rank, void* data, size_t bytes);
   // Waits for all of them.
   absl::Status Wait();
-  // What the leader sends next, however long that takes: it may be waiting for its peer. Unavailable once the leader is
-  // gone.
+  // What the leader sends next, however long that takes: it may be waiting for its peer.
   absl::Status AwaitLeader(void* data, size_t bytes);
 
   // Replaces `values`, as many at each worker, by their sum over all. The same bits at each, and in each run with as

@@ -10,7 +10,7 @@
 namespace splitveil {
 
 // Computes what the leader asks for (distributed_bottom_model.h), until it says that the work is done. `options`: what
-// the configuration says of the model; features and seed are the leader's. Errors: Unavailable once the leader is gone.
+// the configuration says of the model; features and seed are the leader's. Errors: Cancelled once the leader is gone.
 absl::Status ServeBottomWorker(const BottomModelOptions& options, WorkerGroup* group);
 
 // At the leader: the others are done.

@@ -16,7 +16,7 @@ namespace splitveil {
 // sends each worker the features and the gradients of its rows (ShareOf), and puts their activations together; all
 // gradients are summed over the workers before each Update (GradientExchange). What is sent to the peer, its noise,
 // accounts, attacks, checkpoints and ledgers are the leader's alone, and the number of workers changes nothing of them
-// but the last bits of sums of floats. `group`: not owned. Errors: as BottomModel; Unavailable once a worker is lost;
+// but the last bits of sums of floats. `group`: not owned. Errors: as BottomModel; Cancelled once a worker is lost;
 // Unimplemented of BottomObjectives; InvalidArgument for a TorchScript half, whose graph serves one process.
 absl::StatusOr<std::unique_ptr<BottomModel>> CreateBottomModel(const BottomModelOptions& options, WorkerGroup* group);
 

@@ -72,7 +72,7 @@ TEST(WorkerGroupTest, ALostWorkerEndsTheOthersWork) {
       return;  // Its connections close.
     }
     std::vector<float> values(10, 1.0F);
-    EXPECT_EQ(group.Sum(absl::MakeSpan(values)).code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(group.Sum(absl::MakeSpan(values)).code(), absl::StatusCode::kCancelled);
   });
 }
 
@@ -80,7 +80,7 @@ TEST(WorkerGroupTest, ALostLeaderEndsTheWaitForIt) {
   WithWorkers(2, [](WorkerGroup& group) {
     int64_t order = 0;
     if (!group.leads()) {
-      EXPECT_EQ(group.AwaitLeader(&order, sizeof(order)).code(), absl::StatusCode::kUnavailable);
+      EXPECT_EQ(group.AwaitLeader(&order, sizeof(order)).code(), absl::StatusCode::kCancelled);
     }
   });
 }
