@@ -113,8 +113,7 @@ class IdentityCheck {
     }
     std::replace_if(
         found.begin(), found.end(), [](char c) { return !absl::ascii_isprint(c); }, '?');
-    return absl::StrCat("certificate of the caller: expected name ",
-                IsOwn(method) ? own_name_ : peer_name_, ", found ",
+    return absl::StrCat("certificate of the caller: expected name ", IsOwn(method) ? own_name_ : peer_name_, ", found ",
                         found.empty() ? "none" : found);
   }
 

@@ -27,8 +27,9 @@ void RequireTls13();
 
 // Server side: requires a client certificate of the authority. Calls of training, alignment and audit must come from
 // peer_name. Calls of Operations must come from own_name, because status shows a batch's exact loss, which would reveal
-// labels to the peer, and so must those of WorkerRendezvous, whose caller gets this party's features. Health answers both. All other callers get PermissionDenied. `requests` (see IdentityReloader):
-// once it has grown, the next handshake reads the identity's files again; open connections are not affected.
+// labels to the peer, and so must those of WorkerRendezvous, whose caller gets this party's features. Health answers
+// both. All other callers get PermissionDenied. `requests` (see IdentityReloader): once it has grown, the next
+// handshake reads the identity's files again; open connections are not affected.
 std::shared_ptr<grpc::ServerCredentials> ServerTlsCredentials(const TlsIdentity& identity,
                                                               int (*requests)() = &ReloadRequests);
 

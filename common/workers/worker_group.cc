@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <arpa/inet.h>
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <gloo/allgatherv.h>
@@ -15,14 +16,15 @@
 #include <gloo/transport/tcp/device.h>
 #include <numeric>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 
+#include "common/process/steady_time.h"
 #include "common/status/status_macros.h"
 #include "common/workers/rendezvous.h"
 
@@ -142,19 +144,25 @@ struct WorkerGroup::State {
   absl::Mutex mutex;
   gloo::transport::UnboundBuffer* awaited ABSL_GUARDED_BY(mutex) = nullptr;  // What the leader is to send.
   bool leader_gone ABSL_GUARDED_BY(mutex) = false;
-  absl::Notification ended;
+  std::atomic<bool> ended{false};
+  WakeableSleep sleep;
   std::thread watch;
 
   ~State() {
     if (watch.joinable()) {
-      ended.Notify();
+      ended = true;
+      sleep.Wake();
       watch.join();
     }
   }
 
   void Watch() {
     int misses = 0;
-    while (!ended.WaitForNotificationWithTimeout(kWatchEvery)) {
+    while (true) {
+      sleep.Until(SteadyAfter(kWatchEvery));
+      if (ended) {
+        return;
+      }
       const absl::Status alive = rendezvous->Watch();
       misses = alive.ok() ? 0 : misses + 1;
       // Another start's leader answers at once that this group is over.
@@ -211,7 +219,11 @@ absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Join(const Options& op
   SPLITVEIL_RETURN_IF_ERROR(connected);
   if (!options.place.leads()) {
     State* const watching = state.get();
-    state->watch = std::thread([watching] { watching->Watch(); });
+    try {
+      state->watch = std::thread([watching] { watching->Watch(); });
+    } catch (const std::system_error&) {
+      return absl::InternalError("workers: no thread could be started");
+    }
   }
   return std::unique_ptr<WorkerGroup>(new WorkerGroup(std::move(state)));
 }
