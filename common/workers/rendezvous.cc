@@ -166,6 +166,13 @@ absl::StatusOr<std::unique_ptr<Rendezvous>> Rendezvous::Meet(const WorkerPlace& 
   return meeting;
 }
 
+Rendezvous::~Rendezvous() {
+  if (server_.server != nullptr) {
+    // gRPC would wait for a worker whose machine is lost.
+    server_.server->Shutdown(GrpcDeadline(SteadyAfter(absl::Seconds(1))));
+  }
+}
+
 absl::Status Rendezvous::Lead(const TlsIdentity& identity, const Digest& settings) {
   service_ = std::make_unique<RendezvousService>(place_.size, settings);
   SPLITVEIL_ASSIGN_OR_RETURN(const HostPort leader,

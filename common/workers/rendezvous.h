@@ -65,6 +65,7 @@ class Rendezvous {
   // or a certificate that the leader does not accept.
   static absl::StatusOr<std::unique_ptr<Rendezvous>> Meet(const WorkerPlace& place, const TlsIdentity& identity,
                                                           const Digest& settings, SteadyTime deadline);
+  ~Rendezvous();
 
   // Writes a fact, once; reads one, and waits for it until Meet's deadline. Errors: Unavailable; Cancelled.
   absl::Status Put(const std::string& key, const std::string& value);

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <atomic>
 #include <chrono>
@@ -138,7 +139,16 @@ struct WorkerGroup::State {
     bool receives = false;
   };
   std::vector<Transfer> transfers;
-  absl::Status failed;  // Of a transfer that could not begin.
+  absl::Status failed;  // The first failure: after it nothing is waited for.
+
+  // Calls `function` unless something has failed.
+  template <typename Function>
+  absl::Status Try(const char* what, const Function& function) {
+    if (failed.ok()) {
+      failed = CatchGlooErrors(what, function);
+    }
+    return failed;
+  }
 
   // Of a follower: asks whether the leader is there, as a machine that is lost closes no connection.
   absl::Mutex mutex;
@@ -185,10 +195,10 @@ struct WorkerGroup::State {
   }
 
   void Begin(int rank, void* data, size_t bytes, bool receives) {
-    if (bytes == 0 || !failed.ok()) {
+    if (bytes == 0) {
       return;
     }
-    failed.Update(CatchGlooErrors("exchange", [&] {
+    (void)Try("exchange", [&] {
       Transfer transfer{context->createUnboundBuffer(data, bytes), receives};
       if (receives) {
         transfer.buffer->recv(rank, kSlot);
@@ -196,7 +206,7 @@ struct WorkerGroup::State {
         transfer.buffer->send(rank, kSlot);
       }
       transfers.push_back(std::move(transfer));
-    }));
+    });
   }
 };
 
@@ -242,24 +252,27 @@ void WorkerGroup::Send(int rank, const void* data, size_t bytes) {
 void WorkerGroup::Receive(int rank, void* data, size_t bytes) { state_->Begin(rank, data, bytes, /*receives=*/true); }
 
 absl::Status WorkerGroup::Wait() {
-  absl::Status status = std::exchange(state_->failed, absl::OkStatus());
-  // All of them, also after one has failed: Gloo must be through with the memory.
+  // Together, not each: what one worker leaves out, it leaves out of all of them.
+  const SteadyTime deadline = SteadyNow() + state_->context->getTimeout();
   for (State::Transfer& transfer : state_->transfers) {
-    status.Update(CatchGlooErrors("exchange", [&] {
-      const bool done = transfer.receives ? transfer.buffer->waitRecv() : transfer.buffer->waitSend();
+    (void)state_->Try("exchange", [&] {
+      const auto left = std::max(std::chrono::duration_cast<std::chrono::milliseconds>(deadline - SteadyNow()),
+                                 std::chrono::milliseconds(1));
+      const bool done =
+          transfer.receives ? transfer.buffer->waitRecv(nullptr, left) : transfer.buffer->waitSend(nullptr, left);
       if (!done) {
         throw std::runtime_error("aborted");
       }
-    }));
+    });
   }
   state_->transfers.clear();
-  return status;
+  return state_->failed;
 }
 
 absl::Status WorkerGroup::AwaitLeader(void* data, size_t bytes) {
   const std::unique_ptr<gloo::transport::UnboundBuffer> buffer = state_->context->createUnboundBuffer(data, bytes);
   const bool may_wait = state_->SetAwaited(buffer.get());
-  const absl::Status status = CatchGlooErrors("wait for rank 0", [&] {
+  absl::Status status = state_->Try("wait for rank 0", [&] {
     buffer->recv(0, kSlot);
     if (!may_wait || !buffer->waitRecv(absl::ToChronoMilliseconds(kForEver))) {
       throw std::runtime_error("aborted");
@@ -273,7 +286,7 @@ absl::Status WorkerGroup::Sum(absl::Span<float> values) {
   if (values.empty()) {
     return absl::OkStatus();
   }
-  return CatchGlooErrors("sum of gradients", [&] {
+  return state_->Try("sum of gradients", [&] {
     gloo::AllreduceOptions options(state_->context);
     options.setOutput(values.data(), values.size());
     // The order of the sums depends on the number of workers alone.
@@ -288,7 +301,7 @@ absl::StatusOr<std::vector<char>> WorkerGroup::Gather(absl::Span<const char> own
   if (all.empty()) {
     return all;
   }
-  SPLITVEIL_RETURN_IF_ERROR(CatchGlooErrors("gradients of embeddings", [&] {
+  SPLITVEIL_RETURN_IF_ERROR(state_->Try("gradients of embeddings", [&] {
     gloo::AllgathervOptions options(state_->context);
     options.setInput(const_cast<char*>(own.data()), own.size());
     options.setOutput(all.data(), bytes);

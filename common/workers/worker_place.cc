@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 
 #include "common/status/status_macros.h"
 
@@ -39,7 +39,7 @@ absl::StatusOr<std::string> ReadLeaderAddress(const Environment& environment) {
         "environment variable MASTER_ADDR: expected the name or address of the machine of rank 0, found none");
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const int port, ReadNumber(environment, "MASTER_PORT", 1, UINT16_MAX));
-  const bool is_ipv6 = absl::string_view(host).find(':') != absl::string_view::npos;
+  const bool is_ipv6 = absl::StrContains(host, ':');
   return is_ipv6 ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
 }
 

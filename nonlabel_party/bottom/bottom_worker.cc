@@ -160,7 +160,7 @@ class BottomWorker {
   }
 
   // Overwrites `state`, this model's, with the leader's.
-  absl::Status Receive(NamedParameters state, const std::function<absl::Status(const NamedParameters&)>& set) {
+  absl::Status Receive(NamedParameters&& state, const std::function<absl::Status(const NamedParameters&)>& set) {
     for (auto& [name, values] : state) {
       group_.Receive(0, values.data(), values.size() * sizeof(float));
     }
