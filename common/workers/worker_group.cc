@@ -139,14 +139,17 @@ struct WorkerGroup::State {
     bool receives = false;
   };
   std::vector<Transfer> transfers;
+  double seconds = 0;   // In exchanges.
   absl::Status failed;  // The first failure: after it nothing is waited for.
 
   // Calls `function` unless something has failed.
   template <typename Function>
   absl::Status Try(const char* what, const Function& function) {
+    const SteadyTime since = SteadyNow();
     if (failed.ok()) {
       failed = CatchGlooErrors(what, function);
     }
+    seconds += SecondsSince(since);
     return failed;
   }
 
@@ -243,6 +246,8 @@ WorkerGroup::~WorkerGroup() = default;
 
 int WorkerGroup::rank() const { return state_->place.rank; }
 int WorkerGroup::size() const { return state_->place.size; }
+
+double WorkerGroup::exchange_seconds() const { return state_->seconds; }
 
 void WorkerGroup::Send(int rank, const void* data, size_t bytes) {
   // Gloo has one kind of buffer for both directions; it does not write to one that is sent.

@@ -50,6 +50,8 @@ class WorkerGroup {
   int rank() const;
   int size() const;
   bool leads() const { return rank() == 0; }
+  // Time that the leader has spent in exchanges so far: what they take, and what it waits for others that compute.
+  double exchange_seconds() const;
 
   // What is under way: sends and receipts to and from single workers, in the order in which both name them. `data` must
   // stay until Wait. Zero bytes are not sent.

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_format.h"
 
 #include "common/status/status_macros.h"
+#include "common/telemetry/log.h"
 #include "nonlabel_party/bottom/gradient_exchange.h"
 #include "nonlabel_party/bottom/worker_order.h"
 
@@ -187,7 +189,10 @@ absl::Status EndBottomWorkers(WorkerGroup* group) {
   for (int rank = 1; rank < group->size(); ++rank) {
     group->Send(rank, &order, sizeof(order));
   }
-  return group->Wait();
+  SPLITVEIL_RETURN_IF_ERROR(group->Wait());
+  LogInfo("the other ", group->size() - 1, " workers are done; ", absl::StrFormat("%.1f s", group->exchange_seconds()),
+          " went into exchanges with them and waits for them");
+  return absl::OkStatus();
 }
 
 }  // namespace splitveil
