@@ -20,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
+#include "common/privacy_account/debit_blocks.h"
 #include "common/status/status_macros.h"
 #include "common/storage/file_system.h"
 #include "common/storage/sqlite_database.h"
@@ -30,17 +31,15 @@ namespace {
 // Of a start's name, behind the run's id: its time, and 16 digits.
 constexpr size_t kTimeSize = 24, kStartSize = kTimeSize + 17;
 
-constexpr SqliteApplication kOfLabels = {"a privacy account", /*id=*/0x53565041, /*version=*/4};  // "SVPA".
+constexpr SqliteApplication kOfLabels = {"a privacy account", /*id=*/0x53565041, /*version=*/5};  // "SVPA".
 // A kind of file of its own: mu of labels and mu of features never add up.
-constexpr SqliteApplication kOfActivations = {"a privacy account of activations", /*id=*/0x53564141, 2};  // "SVAA".
+constexpr SqliteApplication kOfActivations = {"a privacy account of activations", /*id=*/0x53564141, 3};  // "SVAA".
 
 const SqliteApplication& ApplicationOf(LabelKind kind) {
   return kind == LabelKind::kActivations ? kOfActivations : kOfLabels;
 }
 
-// One debit per example and strength, with the number of draws: the same draw released again discloses nothing new, and
-// must not be counted again. The label is kept because the same noise on a changed label would reveal the difference.
-// The runs tell an older copy of the file: it does not know of those that came after it.
+// Beside kDebitTable. The runs tell an older copy of the file: it does not know of those that came after it.
 constexpr char kTables[] = R"sql(
 CREATE TABLE account(id TEXT NOT NULL CHECK (id <> ''), noise_key BLOB NOT NULL CHECK (length(noise_key) = 32)) STRICT;
 CREATE TABLE label_set(
@@ -55,13 +54,6 @@ CREATE TABLE release(
   sigma_units INTEGER NOT NULL CHECK (sigma_units > 0),
   UNIQUE (label_set, sigma_units)
 ) STRICT;
-CREATE TABLE debit(
-  example BLOB NOT NULL CHECK (length(example) = 12),
-  release INTEGER NOT NULL REFERENCES release(number),
-  label INTEGER NOT NULL,
-  draws INTEGER NOT NULL DEFAULT 1 CHECK (draws > 0),
-  PRIMARY KEY (example, release)
-) STRICT, WITHOUT ROWID;
 CREATE TABLE run(id TEXT PRIMARY KEY CHECK (id <> '')) STRICT, WITHOUT ROWID;
 )sql";
 
@@ -92,8 +84,10 @@ absl::StatusOr<bool> IsAccount(SqliteDatabase& database, LabelKind kind) {
   SPLITVEIL_ASSIGN_OR_RETURN(const SqliteFinding found, FindApplication(database, ApplicationOf(kind)));
   // A newer program's file may count what this one does not know of: reading it as if complete would forget releases.
   if (found.content == SqliteContent::kOtherVersion) {
-    return absl::InvalidArgumentError(absl::StrCat("version of the privacy account: expected ",
-                                                   ApplicationOf(kind).version, ", found ", found.version));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "version of the privacy account: expected ", ApplicationOf(kind).version, ", found ", found.version,
+        ": a different version of the programs made it. Count with that version; or set a different path, and the new "
+        "account knows of nothing that was released before"));
   }
   return found.content == SqliteContent::kApplication;
 }
@@ -107,6 +101,7 @@ std::string NewId() {
 // Within a transaction.
 absl::Status CreateAccount(SqliteDatabase& database, LabelKind kind) {
   SPLITVEIL_RETURN_IF_ERROR(database.Execute(kTables));
+  SPLITVEIL_RETURN_IF_ERROR(database.Execute(kDebitTable));
   SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement insert, database.Prepare("INSERT INTO account VALUES (?1, ?2)"));
   // The key lives with the counts: noise drawn under another key would be independent, and the two could be averaged.
   const SecretKey key = SecretKey::Generate();
@@ -149,9 +144,7 @@ absl::StatusOr<Release> FindRelease(const Releases& releases, int64_t number) {
                                        "again what was released since"));
 }
 
-absl::StatusOr<int64_t> NumberOf(SqliteDatabase& database, absl::string_view label_set, LabelKind kind,
-                                 uint32_t sigma_units) {
-  const int64_t units = sigma_units;
+absl::Status AddRelease(SqliteDatabase& database, absl::string_view label_set, LabelKind kind, uint32_t sigma_units) {
   // OR IGNORE: a concurrent run may have added it; the UNIQUE constraints keep one row.
   SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement add_set,
                              database.Prepare("INSERT OR IGNORE INTO label_set(name, kind) VALUES (?1, ?2)"));
@@ -159,13 +152,7 @@ absl::StatusOr<int64_t> NumberOf(SqliteDatabase& database, absl::string_view lab
   SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement add,
                              database.Prepare("INSERT OR IGNORE INTO release(label_set, sigma_units) "
                                               "SELECT number, ?2 FROM label_set WHERE name = ?1"));
-  SPLITVEIL_RETURN_IF_ERROR(add.Run(label_set, units));
-  SPLITVEIL_ASSIGN_OR_RETURN(SqliteStatement select,
-                             database.Prepare("SELECT release.number FROM release JOIN label_set ON label_set.number = "
-                                              "release.label_set WHERE name = ?1 AND sigma_units = ?2"));
-  SPLITVEIL_RETURN_IF_ERROR(select.Bind(label_set, units));
-  SPLITVEIL_ASSIGN_OR_RETURN(const bool found, select.Next());
-  return found ? absl::StatusOr<int64_t>(select.Int64(0)) : absl::InternalError("expected a release, found none");
+  return add.Run(label_set, int64_t{sigma_units});
 }
 
 absl::Status OtherLabels(absl::string_view label_set) {

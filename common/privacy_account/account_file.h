@@ -33,9 +33,8 @@ absl::StatusOr<Releases> ReadReleases(SqliteDatabase& database, absl::string_vie
 // Of a number that an example was released with. Error: DataLoss where there is none of it: it must not count as none.
 absl::StatusOr<Release> FindRelease(const Releases& releases, int64_t number);
 
-// The number of a release, which is made if it is new. Within a transaction.
-absl::StatusOr<int64_t> NumberOf(SqliteDatabase& database, absl::string_view label_set, LabelKind kind,
-                                 uint32_t sigma_units);
+// Makes a release where there is none of this strength. Within a transaction.
+absl::Status AddRelease(SqliteDatabase& database, absl::string_view label_set, LabelKind kind, uint32_t sigma_units);
 
 // InvalidArgument, with what to do where `label_set` was first used with other labels.
 absl::Status OtherLabels(absl::string_view label_set);

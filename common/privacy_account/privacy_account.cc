@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <numeric>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -15,6 +15,7 @@
 
 #include "common/crypto/sha256.h"
 #include "common/privacy_account/account_file.h"
+#include "common/privacy_account/debit_blocks.h"
 #include "common/process/exit_code.h"
 #include "common/status/status_context.h"
 #include "common/status/status_macros.h"
@@ -24,10 +25,7 @@ namespace {
 
 constexpr size_t kMaxLabelSet = 1000;
 constexpr absl::string_view kPurpose = "splitveil label set v1";
-// Examples of one transaction. A transaction of its own makes each take six times as long; one for all of tens of
-// millions would keep other runs on the account from counting theirs for longer than they wait.
-constexpr size_t kPart = 100'000;
-// Between two parts that are written. SQLite looks every 100 ms whether a lock is free (its busy handler), so that
+// Between two transactions that write. SQLite looks every 100 ms whether a lock is free (its busy handler), so that
 // every other run that waits gets its turn.
 constexpr absl::Duration kTurn = absl::Milliseconds(150);
 constexpr char kExpected[] = "expected the account that the run began with, ";
@@ -38,12 +36,15 @@ struct Released {
   int64_t draws = 0;
 };
 
-// Draws by strength, the larger number of each. Ordered, so that equal sets are equal.
+// Draws by strength, the larger number of each.
 using DrawsBySigma = std::map<uint32_t, int64_t>;
 
 DrawsBySigma MostDraws(absl::Span<const NoiseReleases> releases) {
   DrawsBySigma most;
   for (const NoiseReleases& some : releases) {
+    if (some.draws == 0) {
+      continue;
+    }
     int64_t& draws = most[some.sigma_units];
     // Draws of one strength are numbered and taken in order, so two plans share the first ones: the longer one has them
     // all.
@@ -62,15 +63,6 @@ absl::Status CheckOptions(const PrivacyAccountOptions& options) {
                                                    options.max_lifetime_auc_bound));
   }
   return absl::OkStatus();
-}
-
-// In the order of the table, so that a pass over many examples reads it once.
-// The table is clustered by example: in any other order each look-up would touch a page of its own.
-std::vector<size_t> InTableOrder(absl::Span<const NoiseRow> examples) {
-  std::vector<size_t> order(examples.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return examples[a].bytes() < examples[b].bytes(); });
-  return order;
 }
 
 // In units of 1 / (sigma units)^2.
@@ -100,75 +92,114 @@ absl::StatusOr<LabelPrivacy> Composed(absl::Span<const Released> all) {
 // The example whose releases disclose the most.
 class MostExposed {
  public:
-  // All that was released of one example.
+  // All that was released of one example. Error: as FindRelease.
   // Only the largest sum is kept: the lifetime limit is a promise to every single person, not on average.
-  void Consider(const std::vector<Released>& all) {
+  absl::Status Consider(absl::Span<const CountedDraws> debits, const Releases& releases) {
+    one_.clear();
     double divergence = 0;
-    for (const Released& released : all) {
-      divergence += Divergence(released);
+    for (const CountedDraws& debit : debits) {
+      SPLITVEIL_ASSIGN_OR_RETURN(const Release release, FindRelease(releases, debit.release));
+      one_.push_back({release, debit.draws});
+      divergence += Divergence(one_.back());
     }
     if (divergence > divergence_) {
       divergence_ = divergence;
-      all_ = all;
+      all_ = one_;
     }
+    return absl::OkStatus();
   }
   absl::StatusOr<LabelPrivacy> Privacy() const { return Composed(all_); }
 
  private:
-  std::vector<Released> all_;
+  std::vector<Released> all_, one_;
   double divergence_ = 0;
 };
 
-absl::Span<const uint8_t> BytesOf(const NoiseRow& example) { return absl::MakeConstSpan(example.bytes()); }
+// What is known of releases within a transaction.
+struct Strengths {
+  Releases releases;
+  // Of the account's label set, in what is planned: numbers of `releases`, and draws.
+  std::vector<std::pair<int64_t, int64_t>> planned;
+};
 
-// Calls `debit` with each row that `select` (bound to ?1) has for `example`, and the release it is of.
-template <typename OnDebit>
-absl::Status ForEachDebit(SqliteStatement& select, const NoiseRow& example, const Releases& releases,
-                          const OnDebit& debit) {
-  SPLITVEIL_RETURN_IF_ERROR(select.Bind(BytesOf(example)));
+// In each transaction anew: another run may have counted at a new strength since the last one. A planned strength that
+// the account does not have yet gets a number below 0.
+absl::StatusOr<Strengths> ReadStrengths(SqliteDatabase& database, const PrivacyAccountOptions& options,
+                                        const DrawsBySigma& planned) {
+  SPLITVEIL_RETURN_IF_ERROR(CheckKind(database, options.label_set, options.label_kind));
+  Strengths strengths;
+  SPLITVEIL_ASSIGN_OR_RETURN(strengths.releases, ReadReleases(database, options.label_set));
+  for (const auto& [units, draws] : planned) {
+    auto of = absl::c_find_if(strengths.releases, [&, units = units](const auto& entry) {
+      return entry.second.of_label_set && entry.second.sigma_units == units;
+    });
+    if (of == strengths.releases.end()) {
+      const int64_t number = -1 - static_cast<int64_t>(strengths.planned.size());
+      of = strengths.releases.emplace(number, Release{true, units, options.label_kind}).first;
+    }
+    strengths.planned.emplace_back(of->first, draws);
+  }
+  return strengths;
+}
+
+// Makes `debits`, which an example of this label has, what they are with all that is planned. Returns how many draws
+// are new. Never below zero: draws that were counted in excess are not credited to anything else.
+int64_t AddPlanned(const Strengths& strengths, int64_t label, std::vector<CountedDraws>& debits) {
+  int64_t added = 0;
+  for (const auto& [number, draws] : strengths.planned) {
+    const auto of =
+        absl::c_find_if(debits, [number = number](const CountedDraws& debit) { return debit.release == number; });
+    if (of == debits.end()) {
+      debits.push_back({number, draws, label});
+      added += draws;
+    } else {
+      // What was released under the same label set is released again for nothing.
+      added += std::max<int64_t>(0, draws - of->draws);
+      of->draws = std::max(of->draws, draws);
+    }
+  }
+  return added;
+}
+
+// A changed label with unchanged noise would differ from its earlier release by exactly the change.
+absl::Status CheckLabel(absl::string_view label_set, int64_t label, absl::Span<const CountedDraws> debits,
+                        const Releases& releases) {
+  for (const CountedDraws& debit : debits) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const Release release, FindRelease(releases, debit.release));
+    if (release.of_label_set && debit.label != label) {
+      return OtherLabels(label_set);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Calls `take`, which removes those that it has taken from the front, until `order` is empty, with a pause in between.
+// Once where it is empty: the label set's kind is checked all the same.
+absl::Status InParts(absl::Span<const uint32_t> order, absl::Duration pause,
+                     absl::FunctionRef<absl::Status(absl::Span<const uint32_t>&)> take) {
   while (true) {
-    SPLITVEIL_ASSIGN_OR_RETURN(const bool row, select.Next());
-    if (!row) {
+    SPLITVEIL_RETURN_IF_ERROR(take(order));
+    if (order.empty()) {
       return absl::OkStatus();
     }
-    SPLITVEIL_ASSIGN_OR_RETURN(const Release release, FindRelease(releases, select.Int64(0)));
-    SPLITVEIL_RETURN_IF_ERROR(debit(release));
+    absl::SleepFor(pause);
   }
 }
 
-// Calls `take` with the next examples of `order`, in parts of one transaction each. Once where there is none: the label
-// set's kind is checked all the same.
-template <typename Take>
-absl::Status InParts(absl::Span<const size_t> order, const Take& take) {
-  do {
-    const absl::Span<const size_t> part = order.subspan(0, kPart);
-    order.remove_prefix(part.size());
-    SPLITVEIL_RETURN_IF_ERROR(take(part, /*is_last=*/order.empty()));
-  } while (!order.empty());
-  return absl::OkStatus();
-}
-
-// Calls `look_up`, which may read the database, with the index of every example of `part` and the releases there are.
-// Within a transaction.
-template <typename LookUp>
-absl::Status LookUpPart(SqliteDatabase& database, const PrivacyAccountOptions& options, absl::Span<const size_t> part,
-                        const LookUp& look_up) {
-  SPLITVEIL_RETURN_IF_ERROR(CheckKind(database, options.label_set, options.label_kind));
-  SPLITVEIL_ASSIGN_OR_RETURN(const Releases releases, ReadReleases(database, options.label_set));
-  for (const size_t i : part) {
-    SPLITVEIL_RETURN_IF_ERROR(look_up(i, releases));
-  }
-  return absl::OkStatus();
-}
-
-// The same of every example. Another run may count at a new strength between two parts.
+// Calls `look_up` with the index of every example, its debits, which it may change for itself, and what is known of
+// releases then.
 template <typename LookUp>
 absl::Status LookUpEach(SqliteDatabase& database, const PrivacyAccountOptions& options,
-                        absl::Span<const NoiseRow> examples, const LookUp& look_up) {
-  return InParts(InTableOrder(examples), [&](absl::Span<const size_t> part, bool) {
-    // Releases are read inside each transaction, since another process may have added a strength since the last one.
-    return InTransaction(
-        database, [&] { return LookUpPart(database, options, part, look_up); }, kToRead);
+                        absl::Span<const NoiseRow> examples, const DrawsBySigma& planned, const LookUp& look_up) {
+  const std::vector<uint32_t> order = InTableOrder(examples);
+  return InParts(order, absl::ZeroDuration(), [&](absl::Span<const uint32_t>& left) {
+    const auto look = [&]() -> absl::Status {
+      SPLITVEIL_ASSIGN_OR_RETURN(const Strengths strengths, ReadStrengths(database, options, planned));
+      return ForEachExample(
+          database, examples, /*writes=*/false,
+          [&](uint32_t i, std::vector<CountedDraws>& debits) { return look_up(i, debits, strengths); }, left);
+    };
+    return InTransaction(database, look, kToRead);
   });
 }
 
@@ -219,14 +250,10 @@ absl::StatusOr<LabelNoise> PrivacyAccount::Noise(const NoiseReleases& releases) 
 }
 
 absl::Status PrivacyAccount::CheckLabels(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels) {
-  absl::StatusOr<SqliteStatement> select = database_->Prepare("SELECT release, label FROM debit WHERE example = ?1");
-  SPLITVEIL_RETURN_IF_ERROR(At(select.status()));
-  // A changed label with unchanged noise would differ from its earlier release by exactly the change.
-  return At(LookUpEach(*database_, options_, examples, [&](size_t i, const Releases& releases) -> absl::Status {
-    return ForEachDebit(*select, examples[i], releases, [&](const Release& release) {
-      return release.of_label_set && select->Int64(1) != labels[i] ? OtherLabels(options_.label_set) : absl::OkStatus();
-    });
-  }));
+  return At(LookUpEach(*database_, options_, examples, {},
+                       [&](uint32_t i, const std::vector<CountedDraws>& debits, const Strengths& strengths) {
+                         return CheckLabel(options_.label_set, labels[i], debits, strengths.releases);
+                       }));
 }
 
 bool PrivacyAccount::Knows(absl::string_view run_id) const {
@@ -270,38 +297,17 @@ absl::Status PrivacyAccount::Change(absl::FunctionRef<absl::Status(SqliteDatabas
 
 absl::StatusOr<ForeseenDebit> PrivacyAccount::Foresee(absl::Span<const NoiseRow> examples,
                                                       absl::Span<const NoiseReleases> releases) {
-  absl::StatusOr<SqliteStatement> select = database_->Prepare("SELECT release, draws FROM debit WHERE example = ?1");
-  SPLITVEIL_RETURN_IF_ERROR(At(select.status()));
   // The same arithmetic as Debit, without writing: what is announced and what is counted must not differ.
-  const DrawsBySigma planned = MostDraws(releases);
   ForeseenDebit foreseen;
   MostExposed so_far, lifetime;
-  std::vector<Released> made;
-  const auto look_up = [&](size_t i, const Releases& known) -> absl::Status {
-    made.clear();
-    DrawsBySigma missing = planned;
-    SPLITVEIL_RETURN_IF_ERROR(ForEachDebit(*select, examples[i], known, [&](const Release& release) {
-      made.push_back({release, select->Int64(1)});
-      // What was released under the same label set is released again for nothing.
-      const auto again = missing.find(release.sigma_units);
-      if (release.of_label_set && again != missing.end()) {
-        // Never below zero: draws that were counted in excess are not credited to anything else.
-        again->second = std::max<int64_t>(0, again->second - made.back().draws);
-      }
-      return absl::OkStatus();
-    }));
-    so_far.Consider(made);
-    int64_t more = 0;
-    for (const auto& [units, draws] : missing) {
-      made.push_back({{true, units, options_.label_kind}, draws});
-      more += draws;
-    }
-    lifetime.Consider(made);
-    foreseen.releases += more;
-    foreseen.examples += more > 0 ? 1 : 0;
-    return absl::OkStatus();
+  const auto look_up = [&](uint32_t, std::vector<CountedDraws>& debits, const Strengths& strengths) -> absl::Status {
+    SPLITVEIL_RETURN_IF_ERROR(so_far.Consider(debits, strengths.releases));
+    const int64_t added = AddPlanned(strengths, /*label=*/0, debits);
+    foreseen.releases += added;
+    foreseen.examples += added > 0 ? 1 : 0;
+    return lifetime.Consider(debits, strengths.releases);
   };
-  SPLITVEIL_RETURN_IF_ERROR(At(LookUpEach(*database_, options_, examples, look_up)));
+  SPLITVEIL_RETURN_IF_ERROR(At(LookUpEach(*database_, options_, examples, MostDraws(releases), look_up)));
   SPLITVEIL_ASSIGN_OR_RETURN(foreseen.so_far, so_far.Privacy());
   SPLITVEIL_ASSIGN_OR_RETURN(foreseen.lifetime, lifetime.Privacy());
   return foreseen;
@@ -326,29 +332,27 @@ struct PrivacyAccount::Debits {
   absl::Span<const int64_t> labels;
   DrawsBySigma planned;
   MostExposed most_exposed;
-  std::vector<size_t> uncounted;  // In the order of the table: of these the account lacked some of `planned`.
+  std::vector<uint32_t> uncounted;  // In the order of the table: of these the account lacked some of `planned`.
 };
 
 absl::StatusOr<LabelPrivacy> PrivacyAccount::Debit(absl::Span<const NoiseRow> examples,
                                                    absl::Span<const int64_t> labels,
                                                    absl::Span<const NoiseReleases> releases) {
   Debits debits = {examples, labels, MostDraws(releases), {}, {}};
-  const auto take = [&](absl::Span<const size_t> part, bool writes) -> absl::Status {
+  const auto take = [&](absl::Span<const uint32_t>& left, bool writes) -> absl::Status {
     // Reopened for every part: a file descriptor held since the start would go on counting in a file that was replaced.
     SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDatabase> database, Reopen());
     return InTransaction(
-        *database, [&] { return DebitPart(*database, part, writes, debits); }, writes ? kToWrite : kToRead);
+        *database, [&] { return DebitPart(*database, writes, debits, left); }, writes ? kToWrite : kToRead);
   };
   // All are looked at before the first is counted, so that a run past the limit costs nothing.
-  absl::Status status = InParts(InTableOrder(examples),
-                                [&](absl::Span<const size_t> part, bool) { return take(part, /*writes=*/false); });
+  const std::vector<uint32_t> order = InTableOrder(examples);
+  absl::Status status = InParts(order, absl::ZeroDuration(),
+                                [&](absl::Span<const uint32_t>& left) { return take(left, /*writes=*/false); });
   // A run that is killed in between has counted some and released none: too much, never too little.
   if (status.ok() && !debits.uncounted.empty()) {
-    status = InParts(debits.uncounted, [&](absl::Span<const size_t> part, bool is_last) {
-      absl::Status taken = take(part, /*writes=*/true);
-      absl::SleepFor(is_last ? absl::ZeroDuration() : kTurn);
-      return taken;
-    });
+    status =
+        InParts(debits.uncounted, kTurn, [&](absl::Span<const uint32_t>& left) { return take(left, /*writes=*/true); });
   }
   // A halt is no problem of the file: it keeps its text.
   SPLITVEIL_RETURN_IF_ERROR(IsHalt(status) ? status : At(status));
@@ -384,52 +388,24 @@ absl::Status PrivacyAccount::CheckSame(SqliteDatabase& database) const {
                    kExpected, "found an older copy of it in its place: restore the latest. Nothing has been released"));
 }
 
-absl::Status PrivacyAccount::DebitPart(SqliteDatabase& database, absl::Span<const size_t> part, bool writes,
-                                       Debits& debits) const {
+absl::Status PrivacyAccount::DebitPart(SqliteDatabase& database, bool writes, Debits& debits,
+                                       absl::Span<const uint32_t>& left) const {
   SPLITVEIL_RETURN_IF_ERROR(CheckSame(database));
   // Numbers are made only when writing, so that a run that is refused leaves no trace in the file.
-  std::map<uint32_t, int64_t> numbers;  // Of the table `release`, by strength.
   for (const auto& [units, draws] : writes ? debits.planned : DrawsBySigma()) {
-    SPLITVEIL_ASSIGN_OR_RETURN(numbers[units], NumberOf(database, options_.label_set, options_.label_kind, units));
+    SPLITVEIL_RETURN_IF_ERROR(AddRelease(database, options_.label_set, options_.label_kind, units));
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(
-      SqliteStatement select,
-      database.Prepare("SELECT release, label, draws FROM debit WHERE example = ?1 ORDER BY release"));
-  SPLITVEIL_ASSIGN_OR_RETURN(
-      SqliteStatement count,
-      database.Prepare("INSERT INTO debit(example, release, label, draws) VALUES (?1, ?2, ?3, ?4) "
-                       "ON CONFLICT (example, release) DO UPDATE SET draws = excluded.draws"));
-  std::vector<Released> made;
-  const auto take = [&](size_t i, const Releases& known) -> absl::Status {
-    made.clear();
-    DrawsBySigma missing = debits.planned;
-    SPLITVEIL_RETURN_IF_ERROR(ForEachDebit(select, debits.examples[i], known, [&](const Release& release) {
-      if (release.of_label_set && select.Int64(1) != debits.labels[i]) {
-        return OtherLabels(options_.label_set);  // A concurrent run has counted others since CheckLabels.
-      }
-      const auto again = release.of_label_set ? missing.find(release.sigma_units) : missing.end();
-      if (again == missing.end() || again->second <= select.Int64(2)) {
-        made.push_back({release, select.Int64(2)});
-        if (again != missing.end()) {
-          missing.erase(again);
-        }
-      }  // Else some of its draws are new: counted below.
-      return absl::OkStatus();
-    }));
-    for (const auto& [units, draws] : missing) {
-      made.push_back({{true, units, options_.label_kind}, draws});
-      SPLITVEIL_RETURN_IF_ERROR(writes
-                                    ? count.Run(BytesOf(debits.examples[i]), numbers.at(units), debits.labels[i], draws)
-                                    : absl::OkStatus());
-    }
-    // With the planned draws included, so that the limit is held against what will have been released.
-    debits.most_exposed.Consider(made);
-    if (!writes && !missing.empty()) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const Strengths strengths, ReadStrengths(database, options_, debits.planned));
+  const auto visit = [&](uint32_t i, std::vector<CountedDraws>& of_example) -> absl::Status {
+    // A concurrent run may have counted others since CheckLabels.
+    SPLITVEIL_RETURN_IF_ERROR(CheckLabel(options_.label_set, debits.labels[i], of_example, strengths.releases));
+    if (AddPlanned(strengths, debits.labels[i], of_example) > 0 && !writes) {
       debits.uncounted.push_back(i);
     }
-    return absl::OkStatus();
+    // With the planned draws included, so that the limit is held against what will have been released.
+    return debits.most_exposed.Consider(of_example, strengths.releases);
   };
-  SPLITVEIL_RETURN_IF_ERROR(LookUpPart(database, options_, part, take));
+  SPLITVEIL_RETURN_IF_ERROR(ForEachExample(database, debits.examples, writes, visit, left));
   SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy lifetime, debits.most_exposed.Privacy());
   // Within the transaction: where another run has counted since all were looked at, an error rolls this part back.
   return CheckLifetime(lifetime.AucBound(), options_.max_lifetime_auc_bound);

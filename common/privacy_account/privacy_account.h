@@ -43,7 +43,7 @@ struct ForeseenDebit {
   LabelPrivacy lifetime;  // and with these.
 };
 
-// One SQLite file (application_id 0x53565041, "SVPA"; user_version 4): the key of the noise, the label sets, the
+// One SQLite file (application_id 0x53565041, "SVPA"; user_version 5): the key of the noise, the label sets, the
 // strengths of noise that each was released with, and how many draws of which strength an example was released with,
 // and its label. The draws of a strength are numbered, and runs take them in order. A draw of an example is the same
 // bits however often it is released, so it counts once; different ones, and different strengths, have independent noise
@@ -53,7 +53,7 @@ struct ForeseenDebit {
 // reads it can take the noise off. It is created with mode 0600, and a debit is on the disk before Debit returns.
 //
 // An account of activations (LabelKind::kActivations) is the same file with an application_id of its own (0x53564141,
-// "SVAA"; version 2). Its runs draw noise under a key of their own each, so that each is a label set of its own; the
+// "SVAA"; version 3). Its runs draw noise under a key of their own each, so that each is a label set of its own; the
 // labels are 0, and the account's key draws nothing.
 //
 // Several processes may use one file. Not thread-safe.
@@ -113,9 +113,10 @@ class PrivacyAccount {
   // opened or an older copy of it; InvalidArgument for other labels than an example was released with; else as
   // SqliteDatabase.
   //
-  // It looks at all examples first, so that a run past the limit counts nothing. Then it counts 100,000 a transaction,
-  // and lets other runs count between two. A process that is killed meanwhile, and one that finds that another run has
-  // counted since, leaves examples counted that it never releases: the account says too much, never too little.
+  // It looks at all examples first, so that a run past the limit counts nothing. Then it counts at most a million a
+  // transaction, in the order of their 12 bytes, and lets other runs count between two. A process that is killed
+  // meanwhile, and one that finds that another run has counted since, leaves examples counted that it never releases:
+  // the account says too much, never too little.
   absl::StatusOr<LabelPrivacy> Debit(absl::Span<const NoiseRow> examples, absl::Span<const int64_t> labels,
                                      absl::Span<const NoiseReleases> releases);
 
@@ -138,8 +139,9 @@ class PrivacyAccount {
   absl::StatusOr<std::unique_ptr<SqliteDatabase>> Reopen() const;
   // That `database` is the account that was opened, or a later state of it. Within a transaction. Errors: as Debit.
   absl::Status CheckSame(SqliteDatabase& database) const;
-  // Of the examples `part`: looks at what the account has, or counts what it lacks. Within a transaction.
-  absl::Status DebitPart(SqliteDatabase& database, absl::Span<const size_t> part, bool writes, Debits& debits) const;
+  // Of the first examples `left`, which it removes: looks at what the account has, or counts what it lacks. Within a
+  // transaction.
+  absl::Status DebitPart(SqliteDatabase& database, bool writes, Debits& debits, absl::Span<const uint32_t>& left) const;
   absl::Status At(const absl::Status& status) const;
   // Of the file as it is now, in a transaction. Errors: as Debit.
   absl::Status Change(absl::FunctionRef<absl::Status(SqliteDatabase&)> change) const;

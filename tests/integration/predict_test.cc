@@ -21,6 +21,7 @@
 #include "common/dataset/dataset.h"
 #include "common/privacy/gaussian_privacy.h"
 #include "common/schedule/train_test_split.h"
+#include "tests/testing/account_contents.h"
 #include "tests/testing/process/child_process.h"
 #include "tests/testing/process/running_program.h"
 #include "tests/testing/two_party_run.h"
@@ -240,15 +241,14 @@ TEST_F(PredictTest, PredictionsCountInTheAccountOfActivations) {
   run.nonlabel_config.mutable_protection()->set_clip_norm(1);
   run.nonlabel_config.mutable_privacy_account()->set_path("features.account.db");
   Train();
-  const auto draws = [&] {
-    return LedgerValue(run.folder + "/features.account.db",
-                       "SELECT count(*) || ' examples, ' || min(n) || ' to ' || max(n) FROM "
-                       "(SELECT sum(draws) AS n FROM debit GROUP BY example)");
-  };
   const int64_t aligned = result["aligned_examples"].get<int64_t>(), epochs = run.label_agreement.epochs();
   for (int64_t predictions = 0; predictions < 3; ++predictions) {
     const int64_t expected = epochs + predictions;
-    EXPECT_EQ(draws(), absl::StrCat(aligned, " examples, ", expected, " to ", expected));
+    const AccountContents counted = ReadAccount(run.folder + "/features.account.db");
+    EXPECT_EQ(counted.size(), aligned);
+    for (const auto& [example, debits] : counted) {
+      EXPECT_EQ(DrawsOf(debits), expected);
+    }
     // mu 0.5 a release.
     EXPECT_NEAR(std::stod(LedgerValue(run.ledger("nonlabel_party"), "SELECT max(auc_bound) FROM all_runs")),
                 GaussianPrivacy::FromMu(0.5 * std::sqrt(static_cast<double>(expected)))->AucBound(), 1e-12);

@@ -92,6 +92,7 @@ TEST_F(PrivacyAccountTest, EveryDrawOfAStrengthCountsOnce) {
   EXPECT_DOUBLE_EQ(mu_after({{kSigmaOne, 2}}), std::sqrt(3));
   EXPECT_DOUBLE_EQ(mu_after({{kSigmaOne, 5}, {2 * kSigmaOne, 4}}), std::sqrt(6));
   EXPECT_DOUBLE_EQ(mu_after({{2 * kSigmaOne, 1}}), std::sqrt(6));
+  EXPECT_DOUBLE_EQ(mu_after({{4 * kSigmaOne, 0}}), std::sqrt(6));  // None.
   EXPECT_DOUBLE_EQ((*PrivacyAccount::OpenToRead({path_, "clicks", 1}))->Foresee(rows, {})->so_far.mu(), std::sqrt(6));
   const ForeseenDebit foreseen = *Open()->Foresee(rows, std::vector<NoiseReleases>{{kSigmaOne, 7}});
   EXPECT_EQ(foreseen.releases, 2 * 10);
@@ -235,16 +236,16 @@ TEST_F(PrivacyAccountTest, LabelsThatHaveChangedNeedAnotherName) {
   EXPECT_TRUE(Open()->CheckLabels(Ids(10, 10), std::vector<int64_t>(10, 1)).ok());  // Never released.
 }
 
-// Look-ups are made 100,000 at a time, in the order of the table: the examples at the ends of such a part, too.
+// Look-ups are made a million at a time, in the order of the table: the examples at the ends of such a part, too.
 TEST_F(PrivacyAccountTest, EveryOneOfManyExamplesIsLookedUp) {
-  constexpr int kExamples = 200'001;
+  constexpr int kExamples = 1'000'002;
   std::vector<NoiseRow> rows = Ids(0, kExamples);
   std::sort(rows.begin(), rows.end(), [](const NoiseRow& a, const NoiseRow& b) { return a.bytes() < b.bytes(); });
   std::vector<int64_t> labels(kExamples);
   const std::unique_ptr<PrivacyAccount> account = Open();
   ASSERT_TRUE(account->Debit(rows, labels, Once(kSigmaOne)).ok());
   EXPECT_TRUE(account->CheckLabels(rows, labels).ok());
-  for (const size_t changed : {0, 99'999, 100'000, 199'999, 200'000}) {
+  for (const size_t changed : {0, 999'999, 1'000'000, 1'000'001}) {
     labels[changed] = 1;
     EXPECT_EQ(account->CheckLabels(rows, labels).code(), absl::StatusCode::kInvalidArgument) << changed;
     labels[changed] = 0;
@@ -326,11 +327,12 @@ TEST_F(PrivacyAccountTest, RefusesWhatIsNoAccount) {
   EXPECT_THAT(std::string(open(folder_.Path("other.db")).message()), HasSubstr("found a different SQLite database"));
   Open().reset();
   auto account = SqliteDatabase::Open(path_, SqliteDatabase::Mode::kCreate);
-  for (const std::string version : {"3", "5"}) {
+  for (const std::string version : {"4", "6"}) {
     ASSERT_TRUE((*account)->Execute(("PRAGMA user_version = " + version).c_str()).ok());
-    EXPECT_THAT(std::string(open(path_).message()), HasSubstr("expected 4, found " + version));
+    EXPECT_THAT(std::string(open(path_).message()),
+                HasSubstr("expected 5, found " + version + ": a different version"));
     EXPECT_THAT(std::string(PrivacyAccount::OpenToRead({path_, "clicks", 1}).status().message()),
-                HasSubstr("expected 4, found " + version));
+                HasSubstr("expected 5, found " + version));
   }
 }
 

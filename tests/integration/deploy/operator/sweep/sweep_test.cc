@@ -20,10 +20,10 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
+#include "tests/testing/account_contents.h"
 #include "tests/testing/process/child_process.h"
 #include "tests/testing/process/running_program.h"
 #include "tests/testing/two_party_run.h"
-#include "tests/unit/nonlabel_party/session/ledger_value.h"
 
 namespace splitveil::testing {
 namespace {
@@ -146,19 +146,18 @@ TEST_F(SweepTest, CountsInAKeptPrivacyAccountOnlyWhereItIsTold) {
   ASSERT_EQ(sweep.exit_code, 0) << sweep.err;
   EXPECT_THAT(sweep.err, HasSubstr("0.500 now, 0.700 then"));
   EXPECT_TRUE(std::filesystem::exists(account));
-  const auto counted = [&] { return LedgerValue(account, "SELECT count(*) || ' ' || sum(draws) FROM debit"); };
-  const std::string before = counted();
+  const AccountContents before = ReadAccount(account);
   // Another seed at the same strength costs nothing more; another strength does.
   WriteGrid("gaussian_label_dp_max_run_auc_bound: 0.7 seeds: [1, 2]");
   sweep = Sweep({"--jobs=2"});
   ASSERT_EQ(sweep.exit_code, 0) << sweep.err;
   EXPECT_THAT(sweep.err, HasSubstr("all of which it has: nothing more is counted"));
-  EXPECT_EQ(counted(), before);
+  EXPECT_EQ(ReadAccount(account), before);
   WriteGrid("gaussian_label_dp_max_run_auc_bound: [0.7, 0.6] seeds: 1");
   sweep = Sweep();
   EXPECT_EQ(sweep.exit_code, 2);
   EXPECT_THAT(sweep.err, AllOf(HasSubstr("sigma 2.791"), HasSubstr("0.700 now, 0.72")));
-  EXPECT_EQ(counted(), before);
+  EXPECT_EQ(ReadAccount(account), before);
 }
 
 TEST_F(SweepTest, RunsTheGridThenOnlyWhatIsMissing) {
