@@ -126,8 +126,11 @@ grpc::Status RendezvousService::Join(grpc::ServerContext*, const v1::JoinWorkers
   if (status.ok()) {
     const absl::MutexLock lock(&mutex_);
     if (joined_[request->rank()]) {
-      status = absl::InvalidArgumentError(
-          absl::StrCat("rank ", request->rank(), ": expected one worker, found a second one: give each its own RANK"));
+      // Exit 3, so that a supervisor starts it again: an earlier start of it may be about to end the group.
+      status =
+          absl::UnavailableError(absl::StrCat("rank ", request->rank(),
+                                              " has joined already: another worker has this RANK, or an earlier start "
+                                              "of this one ends the run with the next batch"));
     }
     joined_[request->rank()] = joined_[request->rank()] || status.ok();
   }
@@ -177,6 +180,7 @@ absl::Status Rendezvous::Lead(const TlsIdentity& identity, const Digest& setting
   service_ = std::make_unique<RendezvousService>(place_.size, settings);
   SPLITVEIL_ASSIGN_OR_RETURN(const HostPort leader,
                              ParseHostPort("MASTER_ADDR and MASTER_PORT", place_.leader_address));
+  SPLITVEIL_RETURN_IF_ERROR(CheckFree("MASTER_PORT", absl::StrCat("[::]:", leader.port)));
   SPLITVEIL_ASSIGN_OR_RETURN(
       server_, StartServer({absl::StrCat("[::]:", leader.port), kMostMessageBytes, {service_.get()}}, identity));
   LogInfo("rank 0 of ", place_.size, " workers waits for the others on port ", leader.port);
@@ -195,7 +199,9 @@ absl::Status Rendezvous::Follow(const TlsIdentity& identity, const Digest& setti
   if (absl::IsCancelled(reached)) {
     return StoppedOnRequest("the wait for rank 0");
   }
-  SPLITVEIL_RETURN_IF_ERROR(reached);
+  if (!reached.ok()) {
+    return absl::Status(reached.code(), absl::StrCat("rank 0, at MASTER_ADDR and MASTER_PORT: ", reached.message()));
+  }
   stub_ =
       v1::WorkerRendezvous::NewStub(TlsChannel(place_.leader_address, identity, identity.own_name, kMostMessageBytes));
   v1::JoinWorkersRequest request;
@@ -203,7 +209,7 @@ absl::Status Rendezvous::Follow(const TlsIdentity& identity, const Digest& setti
   request.set_size(static_cast<uint32_t>(place_.size));
   request.set_settings_sha256(std::string(AsBytes(settings)));
   const absl::StatusOr<v1::JoinWorkersResponse> joined =
-      FromLeader(CallUnary(stub_, &v1::WorkerRendezvous::Stub::Join, request, SteadyAfter(kCall)));
+      CallUnary(stub_, &v1::WorkerRendezvous::Stub::Join, request, SteadyAfter(kCall));
   if (!joined.ok()) {
     return absl::Status(joined.status().code(), absl::StrCat("rank 0 says: ", joined.status().message()));
   }
@@ -246,7 +252,10 @@ absl::StatusOr<std::string> Rendezvous::Get(const std::string& key) {
         }
         return value.status();
       },
-      [] { return std::string("workers: all have joined, but not all say where they are reached"); }));
+      [] {
+        return std::string(
+            "workers: not all have joined and said where they are reached: the log of rank 0 says who is missing");
+      }));
   return value;
 }
 

@@ -62,33 +62,6 @@ bool IsPrivate(const sockaddr& address) {
   return IN6_IS_ADDR_LOOPBACK(&ip) || IN6_IS_ADDR_LINKLOCAL(&ip) || (ip.s6_addr[0] & 0xFE) == 0xFC;
 }
 
-// Gloo takes the interface's first address, whatever it is: all must be private.
-absl::Status CheckInterface(const std::string& name) {
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) {
-    return absl::InternalError("network interfaces cannot be read");
-  }
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owned(all, &freeifaddrs);
-  bool found = false;
-  bool is_private = true;
-  for (const ifaddrs* at = all; at != nullptr; at = at->ifa_next) {
-    if (name == at->ifa_name && at->ifa_addr != nullptr &&
-        (at->ifa_addr->sa_family == AF_INET || at->ifa_addr->sa_family == AF_INET6)) {
-      found = true;
-      is_private = is_private && IsPrivate(*at->ifa_addr);
-    }
-  }
-  if (!found || !is_private) {
-    return absl::InvalidArgumentError(absl::StrCat("workers.interface: expected a network interface with ",
-                                                   found ? "private addresses alone" : "an address", ", found \"", name,
-                                                   "\"",
-                                                   found ? ", which has a public one: what workers exchange is "
-                                                           "not encrypted"
-                                                         : ""));
-  }
-  return absl::OkStatus();
-}
-
 // What Gloo asks of the others, from the rendezvous. Throws, as it expects.
 class GlooStore final : public gloo::rendezvous::Store {
  public:
@@ -124,6 +97,32 @@ class GlooStore final : public gloo::rendezvous::Store {
 };
 
 }  // namespace
+
+absl::Status CheckWorkerInterface(const std::string& name) {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) {
+    return absl::InternalError("network interfaces cannot be read");
+  }
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owned(all, &freeifaddrs);
+  bool found = false;
+  bool is_private = true;  // All: Gloo takes the first, whatever it is.
+  for (const ifaddrs* at = all; at != nullptr; at = at->ifa_next) {
+    if (name == at->ifa_name && at->ifa_addr != nullptr &&
+        (at->ifa_addr->sa_family == AF_INET || at->ifa_addr->sa_family == AF_INET6)) {
+      found = true;
+      is_private = is_private && IsPrivate(*at->ifa_addr);
+    }
+  }
+  if (!found || !is_private) {
+    return absl::InvalidArgumentError(absl::StrCat("workers.interface: expected a network interface with ",
+                                                   found ? "private addresses alone" : "an address", ", found \"", name,
+                                                   "\"",
+                                                   found ? ", which has a public one: what workers exchange is "
+                                                           "not encrypted"
+                                                         : ""));
+  }
+  return absl::OkStatus();
+}
 
 RowShare ShareOf(int64_t rows, int rank, int size) {
   const int64_t first = (rows * rank + size - 1) / size;
@@ -214,7 +213,7 @@ struct WorkerGroup::State {
 };
 
 absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Join(const Options& options) {
-  SPLITVEIL_RETURN_IF_ERROR(CheckInterface(options.interface));
+  SPLITVEIL_RETURN_IF_ERROR(CheckWorkerInterface(options.interface));
   auto state = std::make_unique<State>();
   state->place = options.place;
   SPLITVEIL_ASSIGN_OR_RETURN(state->rendezvous,

@@ -28,6 +28,9 @@ struct RowShare {
 };
 RowShare ShareOf(int64_t rows, int rank, int size);
 
+// InvalidArgument, naming v1::Workers.interface, if this machine has no such interface, or one with a public address.
+absl::Status CheckWorkerInterface(const std::string& name);
+
 // Every method is called by one thread. Bytes travel unencrypted over the interface: the network between the workers is
 // trusted (SECURITY.md). Errors of every method, beside those it names: Cancelled once a worker is lost or silent for
 // longer than `patience`; after an error the group is of no use.

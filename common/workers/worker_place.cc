@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status/status_macros.h"
+#include "common/transport/host_port.h"
 
 namespace splitveil {
 namespace {
@@ -39,8 +40,10 @@ absl::StatusOr<std::string> ReadLeaderAddress(const Environment& environment) {
         "environment variable MASTER_ADDR: expected the name or address of the machine of rank 0, found none");
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const int port, ReadNumber(environment, "MASTER_PORT", 1, UINT16_MAX));
-  const bool is_ipv6 = absl::StrContains(host, ':');
-  return is_ipv6 ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
+  const bool needs_brackets = absl::StrContains(host, ':') && *host != '[';
+  std::string address = needs_brackets ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
+  SPLITVEIL_RETURN_IF_ERROR(ParseHostPort("environment variables MASTER_ADDR and MASTER_PORT", address).status());
+  return address;
 }
 
 }  // namespace

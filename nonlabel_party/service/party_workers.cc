@@ -26,15 +26,18 @@ Digest SettingsDigest(const v1::RunAgreement& agreement, const v1::NonLabelParty
 
 absl::StatusOr<std::optional<WorkerPlace>> PlanWorkers(const v1::NonLabelPartyConfig& config,
                                                        const Environment& environment) {
-  SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<WorkerPlace> place, FindWorkerPlace(environment));
+  const absl::StatusOr<std::optional<WorkerPlace>> place = FindWorkerPlace(environment);
   if (!config.has_workers()) {
-    if (place.has_value()) {
+    // A launcher may set some of the variables for a process that is alone.
+    if (place.ok() && place->has_value()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("workers: expected the interface over which the ", place->size,
+          absl::StrCat("workers: expected the interface over which the ", (*place)->size,
                        " workers talk that this process was started as one of, found none"));
     }
     return std::nullopt;
   }
+  SPLITVEIL_RETURN_IF_ERROR(place.status());
+  SPLITVEIL_RETURN_IF_ERROR(CheckWorkerInterface(config.workers().interface()));
   if (!config.model().torchscript_path().empty()) {
     return absl::InvalidArgumentError(
         "workers: expected none with model.torchscript_path: one process computes a TorchScript half");

@@ -122,6 +122,25 @@ TEST(WorkerGroupTest, RefusesOtherSettingsAnotherSizeAndATakenPlace) {
   EXPECT_THAT(status.message(), HasSubstr("RANK: expected one below 2"));
 }
 
+TEST(WorkerGroupTest, ARankThatIsStartedAgainMayTryAgain) {
+  const int port = FreePort();
+  const auto options = [port](int rank) {
+    WorkerGroup::Options some = WorkerOptions(rank, 3, port);
+    some.deadline = SteadyAfter(absl::Seconds(3));
+    return some;
+  };
+  std::thread leader([&] { EXPECT_FALSE(WorkerGroup::Join(options(0)).ok()); });
+  absl::Status first, second;
+  std::thread earlier([&] { first = WorkerGroup::Join(options(1)).status(); });
+  second = WorkerGroup::Join(options(1)).status();
+  earlier.join();
+  leader.join();
+  // Whichever came second; the other one waits for rank 2 in vain.
+  EXPECT_EQ(first.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(second.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(first.message()) + std::string(second.message()), HasSubstr("has joined already"));
+}
+
 TEST(WorkerGroupTest, APeerOfTheSameAuthorityMayNotJoin) {
   const CertifiedKey authority = NewAuthority();
   const CertifiedKey own = NewCertificate(authority, kNonLabelName);

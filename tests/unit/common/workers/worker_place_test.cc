@@ -43,6 +43,9 @@ TEST(FindWorkerPlaceTest, PutsBracketsAroundAnAddressOfIpv6) {
   const auto place = Find({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "fd00::1"}, {"MASTER_PORT", "1"}});
   ASSERT_TRUE(place.ok()) << place.status();
   EXPECT_EQ((*place)->leader_address, "[fd00::1]:1");
+  EXPECT_EQ(
+      (*Find({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "[::1]"}, {"MASTER_PORT", "1"}}))->leader_address,
+      "[::1]:1");
 }
 
 TEST(FindWorkerPlaceTest, NamesTheVariableThatIsWrong) {
