@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -195,19 +196,13 @@ v1::DisclosureLevel AgreedDisclosure(const RunRow& run) {
              : v1::LABEL_SIDE_ONLY;
 }
 
-// Noised labels count once a head has learned from them, be its gradients kept back. A run that
-// ended before its first answer released nothing, whatever it had planned. One that was killed may have released all of
-// it in the second before: its last rows are lost, but not that it had come so far.
+// Noised labels count once a head has learned from them, be its gradients kept back.
 LabelRun::Released ReleasedOf(const RunRecord& record, const LabelRun& run, absl::Span<const EventRow> events,
                               const StepDecisions& decisions) {
-  const bool has_ended = !record.finished_at.empty() && record.status != "running";
   const bool has_learned = decisions.learned && !run.releases.empty();
-  if (decisions.released || has_learned || run.unproved_answers > 0 || HasEvent(events, "disclosed") ||
-      HasEvent(events, kFirstSliceSent)) {
-    return LabelRun::Released::kSomething;
-  }
-  const bool is_certain = !MayHaveReleasedBefore(events) && (decisions.any || has_ended);
-  return is_certain || !HasEvent(events, kReleasesFollow) ? LabelRun::Released::kNothing : LabelRun::Released::kUnknown;
+  return has_learned || run.unproved_answers > 0 || HasEvent(events, "disclosed")
+             ? LabelRun::Released::kSomething
+             : ReleasedGradients(record, events, decisions);
 }
 
 }  // namespace
@@ -218,14 +213,25 @@ bool IsReleased(const StepSummaryRow& row) {
 }
 
 bool MayHaveReleasedBefore(absl::Span<const EventRow> events) {
-  bool follows = false;
+  bool is_silent = false;  // Nothing has told yet what became of a start.
   for (const EventRow& event : events) {
-    follows = follows || event.kind == kReleasesFollow;
-    if (follows && event.kind == "continued") {
+    if (event.kind == kFirstSliceSent || (event.kind == "continued" && is_silent)) {
       return true;
     }
+    is_silent = event.kind == kReleasesFollow ? !absl::StartsWith(event.detail, kAfterFirstSlice)
+                                              : is_silent && event.kind != "ended";
   }
   return false;
+}
+
+LabelRun::Released ReleasedGradients(const RunRecord& record, absl::Span<const EventRow> events,
+                                     const StepDecisions& decisions) {
+  if (decisions.released || HasEvent(events, kFirstSliceSent)) {
+    return LabelRun::Released::kSomething;
+  }
+  // A frozen bottom model stays frozen.
+  const bool may_begin = HasEvent(events, kReleasesFollow) && record.finished_at.empty() && !decisions.any;
+  return may_begin || MayHaveReleasedBefore(events) ? LabelRun::Released::kUnknown : LabelRun::Released::kNothing;
 }
 
 StepDecisions DecisionsOf(absl::Span<const ProtectionRow> steps, absl::Span<const StepSummaryRow> removed) {

@@ -25,7 +25,7 @@ struct LabelRun {
   std::optional<double> sum_kl = {};           // Of all its releases of one example; nullopt: nothing bounds it.
   int64_t unproved_answers = 0;                // CountUnprovedAnswers: nothing bounds what they reveal,
   bool exact_answers = false;                  // nor those of disclosure ORACLE to scores.
-  Released released = Released::kSomething;    // kUnknown: killed after it might, before a step was recorded.
+  Released released = Released::kSomething;    // kUnknown: under way, or killed, and may have or be about to.
   std::vector<std::string> lost = {};          // Others that its account counted and did not know of any more.
   // When its account counted its releases, and when it said `counted`: later where an interrupted run goes on
   // (CountedAt). Empty: after all that others had counted by then.
@@ -45,15 +45,23 @@ struct StepDecisions {
 };
 StepDecisions DecisionsOf(absl::Span<const ProtectionRow> steps, absl::Span<const StepSummaryRow> removed);
 
-// Whether the run went on after it might release something: it may have been killed then, and the rows of its steps
-// were removed when it went back to its checkpoint.
+// Whether an earlier start of the run may have sent gradients, whatever rows there are now: those of steps are removed
+// where a run goes back to a checkpoint. The label party has kFirstSliceSent on the disk before the first of them;
+// earlier programs did not, so a start of theirs that ended without a word, killed, may have sent some.
 bool MayHaveReleasedBefore(absl::Span<const EventRow> events);
+
+// Whether the run, of which these are the rows in the label party's ledger, has sent gradients. kUnknown, too, as long
+// as it is under way and has not begun to: of two that begin at once, each must count the other.
+LabelRun::Released ReleasedGradients(const RunRecord& record, absl::Span<const EventRow> events,
+                                     const StepDecisions& decisions);
 
 // What the ledger of a label party shows of one of its runs, but for sum_kl. `counted`, `releases`, `events`: its rows;
 // `decisions`: not needed where the events have kFirstSliceSent.
 LabelRun LabelRunOf(const RunRecord& record, std::vector<LabelReleaseRow> releases, std::optional<AllRunsRow> counted,
                     absl::Span<const EventRow> events, const StepDecisions& decisions);
 
+// Before the detail of the label party's kReleasesFollow: what follows begins with that event, on the disk.
+inline constexpr char kAfterFirstSlice[] = "after first_slice_sent: ";
 // Detail of the event kReleasesFollow, of that many examples. `start`: as which their account has counted them
 // (PrivacyAccount::Start); empty: none has.
 std::string ReleasesFollow(int64_t examples, absl::string_view start);

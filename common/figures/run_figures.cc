@@ -191,13 +191,6 @@ const AttackFigure* RunFigures::baseline() const {
                              : First(attacks, [](const std::string& name) { return name == "activation_clusters"; });
 }
 
-bool RunFigures::released_nothing() const {
-  return only_predicts || (ended_unanswered && !gave_labels) ||
-         (!gave_labels && !gate.empty() && std::all_of(gate.begin(), gate.end(), [](const auto& decision) {
-           return decision.first == v1::FREEZE_BOTTOM || decision.first == v1::HALT;
-         }));
-}
-
 bool RunFigures::states_run_bound() const { return protection != "none" && Promises(run_auc_bound); }
 
 bool RunFigures::states_bound() const {

@@ -133,8 +133,7 @@ struct RunFigures {
   std::string ended;            // "completed", "stopped", "halted" or "failed".
   bool of_label_party = false;  // Whether the label party's own records, which alone state bounds, are in it.
   bool only_predicts = false;
-  bool ended_unanswered = false;  // It ended before the first answer was sent.
-  bool gave_labels = false;       // It handed out labels (audit.auxiliary_labels).
+  bool may_have_released = true;  // Gradients (ReleasedGradients), or labels (audit.auxiliary_labels).
   // Quality on the test part of a model of the label party's own features alone; nullopt: it has none.
   std::optional<double> own_features;
   int64_t aligned_examples = 0;
@@ -188,8 +187,7 @@ struct RunFigures {
   // else activation_clusters.
   const AttackFigure* baseline() const;
 
-  // Whether the gate knows of a step, and kept every one back, or the run only predicts.
-  bool released_nothing() const;
+  bool released_nothing() const { return only_predicts || !may_have_released; }
   // A bound below kNoPromise, of the whole run, or of it or single steps. Without noise nothing is promised: that the
   // classes of a model's gradients overlap, as those of noisy activations do, hides no label from another adversary.
   bool states_run_bound() const;

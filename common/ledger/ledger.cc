@@ -104,6 +104,8 @@ absl::Status Ledger::RecordEvent(absl::string_view kind, absl::string_view detai
   return Record(EventRow{LedgerDatabase::UtcNow(), std::string(kind), OneLine(detail)});
 }
 
+absl::StatusOr<std::vector<EventRow>> Ledger::Events() { return database_->Events(); }
+
 absl::StatusOr<int64_t> Ledger::CountEventsOfRun(absl::string_view kind, absl::string_view detail) {
   return database_->CountEventsOfRun(kind, OneLine(detail));
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -42,8 +43,8 @@ class Ledger {
                                                         int64_t retained_steps = 0);
   // Continues an interrupted run from the rows that it had at `position`: those beyond are removed, for
   // they are recorded again; events about interruptions, refusals, disclosed labels and what the operator did
-  // stay. Before its first step a ledger that does not know the run begins it. Errors: the same, but for a run that
-  // exists; InvalidArgument if it ends before `position`: it was removed, or an older copy was put back.
+  // stay. Errors: the same, but for a run that exists; InvalidArgument if it does not know the run, or ends before
+  // `position`: it was removed, or another one or an older copy was put in its place.
   static absl::StatusOr<std::unique_ptr<Ledger>> Continue(const std::string& path, const RunRow& run,
                                                           const v1::LedgerPosition& position,
                                                           int64_t retained_steps = 0);
@@ -58,8 +59,9 @@ class Ledger {
   absl::Status Observe(LedgerObserver observer);
   // `detail` holds counts and names, never a label, an id or a key.
   absl::Status RecordEvent(absl::string_view kind, absl::string_view detail);
-  // Events of this kind of the run, the parts before it was interrupted included; `detail`: with this detail, if there
-  // is one.
+  // Events of the run so far, the parts before it was interrupted included; and how many of this kind, `detail`: with
+  // this detail, if there is one.
+  absl::StatusOr<std::vector<EventRow>> Events();
   absl::StatusOr<int64_t> CountEventsOfRun(absl::string_view kind, absl::string_view detail = "");
   // Makes every row recorded so far visible to readers and safe from a crash.
   absl::Status Commit();

@@ -90,16 +90,14 @@ absl::StatusOr<std::optional<int64_t>> LedgerDatabase::RecordedSteps(const std::
 
 absl::Status LedgerDatabase::GoBackTo(const v1::LedgerPosition& position, const RunRow& run) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<int64_t> known, RecordedSteps(run.run_id));
-  // A checkpoint is written after its ledger: one that lacks steps is a different one, or an older copy, and its
-  // readers would take it for a complete run.
-  if (const int64_t recorded = known.value_or(0); recorded < position.steps()) {
+  // A checkpoint is written after its ledger: one that lacks the run, or steps of it, is a different one, or an older
+  // copy. Its readers would take it for a complete run, or for one that had sent nothing before.
+  if (!known.has_value() || *known < position.steps()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "expected the ledger of run \"", run.run_id, "\" up to step ", position.steps(),
-        ", where its checkpoint resumes, found it up to step ", recorded,
-        ": restore the file that the run has written, or set the label party's restart to begin a new run"));
-  }
-  if (!known.has_value()) {
-    return InsertRun(run);
+        ", where its checkpoint resumes, found ",
+        known.has_value() ? absl::StrCat("it up to step ", *known) : "none of it",
+        ": restore the ledger_path that the run has written, or set the label party's restart to begin a new run"));
   }
   SPLITVEIL_RETURN_IF_ERROR(connection_->Execute("BEGIN IMMEDIATE"));
   // What was recorded beyond the checkpoint is computed and recorded again; rows of both would not add up.

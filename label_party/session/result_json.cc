@@ -58,8 +58,8 @@ void AddBounds(const RunResult& result, RunFigures& figures) {
     figures.step_auc_bound_p95 = result.step_auc_bounds.Quantile(0.95);  // As StepAucBoundP95.
   }
   // Divergences of independent releases add up; only the sum is turned into an AUC.
-  // No step says what a part of the first batch may reveal.
-  const bool is_known = result.steps > 0 || !result.first_slice_sent || result.cumulative_sum_kl > 0;
+  // No step says what a part of the first batch may reveal, or what was sent before the run went back.
+  const bool is_known = !result.first_slice_sent || !result.auc_bounds.empty() || result.cumulative_sum_kl > 0;
   figures.run_auc_bound = is_known ? result.AucBoundWith(0) : 1;
   // The partner keeps what earlier runs sent, also those that no account counted, or that it has lost: a copy was put
   // back.
@@ -274,8 +274,7 @@ RunFigures FiguresOf(const RunResult& result, const LeakAuditor& auditor) {
   figures.train_log_loss = Finite(result.train_log_loss);
   figures.several_classes = result.task.kind == Task::Kind::kMultiClass;
   figures.gate = result.gate;
-  figures.gave_labels = result.gave_labels;
-  figures.ended_unanswered = result.steps == 0 && !result.first_slice_sent;
+  figures.may_have_released = result.first_slice_sent || result.gave_labels || !result.auc_bounds.empty();
   figures.frozen_after_epoch = result.frozen_after_epoch;
   AddModel(result, figures);
   AddOwnFeatures(result, figures);

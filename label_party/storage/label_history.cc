@@ -260,8 +260,9 @@ absl::Status CheckLifetime(const AllRunsBound& bound) {
   if (bound.limit < 1 && !bound.not_proved.empty()) {
     return AsHalt(absl::ResourceExhaustedError(absl::StrCat(
         "privacy_account.max_lifetime_auc_bound: by the ledger ", bound.not_proved,
-        " released of the same labels, and nothing proved bounds what: nothing is released; keep trials without a "
-        "proved bound out of this ledger if the partner never had them, else no limit can be promised any more")));
+        " released of the same labels, or may have, and nothing proved bounds what: nothing is released; keep trials "
+        "without a proved bound out of this ledger if the partner never had them, else no limit can be promised any "
+        "more")));
   }
   if (bound.known <= bound.limit) {
     return absl::OkStatus();

@@ -113,12 +113,14 @@ ProtectionRow StepRecorder::RowOf(const ProtectionReport& report, v1::GateAction
 }
 
 // An answer is sent before its step is recorded, slices without noise before the batch is whole. If the run ends
-// between the two, only this event says so.
+// between the two, or goes back, only this event says so: it must survive a kill.
 absl::Status StepRecorder::RecordFirstSlice() {
-  if (result_.steps > 0 || std::exchange(result_.first_slice_sent, true)) {
+  if (std::exchange(result_.first_slice_sent, true)) {
     return absl::OkStatus();
   }
-  return ledger_->RecordEvent(kFirstSliceSent, "gradients are sent before the step is recorded");
+  absl::Status recorded = ledger_->RecordEvent(kFirstSliceSent, "gradients are sent before the step is recorded");
+  recorded.Update(ledger_->Commit());
+  return recorded;
 }
 
 absl::Status StepRecorder::RecordStep(StepRecord record) {

@@ -68,7 +68,7 @@ struct RunResult {
 
   KeptEpoch kept;  // Which of them.
 
-  // Not kept in checkpoints, but in the ledger: StepRecorder::RecordFirstSlice, and whether labels were handed out.
+  // Not kept in checkpoints, but in the ledger: MayHaveReleasedBefore, and whether labels were handed out.
   bool first_slice_sent = false, gave_labels = false;
 
   // By what epochs are chosen: the validation part, or without one the test part, which then flatters the choice.
@@ -116,8 +116,8 @@ class StepRecorder {
   // From this step on nothing is released, as `decision` says. `epoch`, `batch`: of the step.
   void Freeze(int64_t epoch, int64_t batch, const GateDecision& decision);
   bool frozen() const { return result_.frozen_after_epoch.has_value(); }
-  // Before gradients are sent slice by slice, ahead of the step that records them. Those of the run's first batch are
-  // an event: a run that ends there would look as if it had released nothing.
+  // Before gradients are sent, ahead of the step that records them. The first of the run are an event, on the disk: a
+  // run that ends there, or goes back to its first checkpoint, would look as if it had released nothing.
   absl::Status RecordFirstSlice();
   // A step after the one that froze.
   void CountFrozenStep();

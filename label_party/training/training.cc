@@ -141,7 +141,8 @@ LabelState EarlierReleases(const LabelState& earlier, const std::optional<Accoun
 // On the disk before anything is released: by the account's row a later run tells an older copy of it, and of a run
 // that was killed the event says whether it had come so far.
 absl::Status RecordWhatFollows(const TrainingInputs& inputs, absl::string_view start, int64_t examples) {
-  SPLITVEIL_RETURN_IF_ERROR(inputs.ledger->RecordEvent(kReleasesFollow, ReleasesFollow(examples, start)));
+  SPLITVEIL_RETURN_IF_ERROR(
+      inputs.ledger->RecordEvent(kReleasesFollow, absl::StrCat(kAfterFirstSlice, ReleasesFollow(examples, start))));
   if (!inputs.planned.counted) {
     return inputs.ledger->Commit();
   }
@@ -161,10 +162,9 @@ absl::Status BoundAllRuns(const std::optional<AccountedReleases>& accounted, int
                               inputs.data->rows()};
   }
   // Before it was interrupted, if this run goes on.
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t slices, inputs.ledger->CountEventsOfRun(kFirstSliceSent));
-  result.first_slice_sent = slices > 0;
-  SPLITVEIL_ASSIGN_OR_RETURN(const int64_t disclosures, inputs.ledger->CountEventsOfRun("disclosed"));
-  result.gave_labels = disclosures > 0;
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, inputs.ledger->Events());
+  result.first_slice_sent = MayHaveReleasedBefore(events);
+  result.gave_labels = HasEvent(events, "disclosed");
   // Once more: another run may have ended, and a copy of the account been put in its place, since this run was opened.
   const std::string& ledger_path = inputs.ledger->path();
   SPLITVEIL_ASSIGN_OR_RETURN(std::vector<std::string> lost,

@@ -300,8 +300,8 @@ std::vector<Finding> AttributeFindings(const LedgerRun& run, const v1::AuditPoli
 std::vector<Finding> ActivationFindings(const LedgerRun& run, const v1::AuditPolicy& policy) {
   std::vector<Finding> findings;
   const PartyRecords* const party = run.nonlabel_party();
-  if (policy.has_max_activation_auc_bound() && party != nullptr && !party->record.finished_at.empty() &&
-      !party->has_event(kReleasesFollow)) {
+  if (policy.has_max_activation_auc_bound() && party != nullptr && party->record.status != "completed" &&
+      !party->has_step() && !party->has_event(kReleasesFollow)) {
     findings.push_back({Outcome::kMet, "bound on any attribute per run (proved)",
                         absl::StrFormat("at most %g", policy.max_activation_auc_bound()), "no activation was sent", "",
                         kBoundRemedy});

@@ -100,9 +100,6 @@ void AddBounds(const PartyRecords& party, RunFigures& figures) {
       theorem_steps.push_back({row.auc_bound});
     }
   }
-  if (party.sent_a_slice() && party.released_steps() == 0) {
-    ++figures.gate[v1::RELEASE];  // Of which no step tells.
-  }
   figures.of_label_party = true;
   figures.step_auc_bound_p95 = StepAucBoundP95(std::move(steps));
   figures.auc_bound_p95 = StepAucBoundP95(std::move(theorem_steps));
@@ -207,8 +204,7 @@ RunFigures FiguresOf(const LedgerRun& run) {
   figures.resumed_from = record.run.resumed_from;
   figures.ended = record.status;
   figures.only_predicts = run.only_predicts();
-  figures.gave_labels = run.label_party() != nullptr && run.label_party()->gave_labels();
-  figures.ended_unanswered = run.label_party() != nullptr && run.label_party()->ended_unanswered();
+  figures.may_have_released = !run.released_nothing();
   figures.steps = static_cast<int64_t>(run.steps().size());
   for (const StepRow& row : run.steps()) {
     figures.examples += row.examples;

@@ -20,11 +20,6 @@ namespace {
 
 constexpr char kLabelParty[] = "label_party";
 
-bool HasNoStep(const PartyRecords& party) {
-  return party.steps.empty() && party.removed_steps.empty() && party.step_times.empty() && party.protections.empty() &&
-         party.leaks.empty() && party.epoch_leaks.empty();
-}
-
 template <typename Rows>
 absl::Status Take(absl::StatusOr<Rows> from, Rows& to) {
   SPLITVEIL_ASSIGN_OR_RETURN(to, std::move(from));
@@ -185,9 +180,16 @@ int64_t PartyRecords::released_steps() const {
   return released;
 }
 
-bool PartyRecords::ended_unanswered() const {
-  return !record.finished_at.empty() && record.status != "completed" && steps.empty() && removed_steps.empty() &&
-         !sent_a_slice() && !MayHaveReleasedBefore(events);
+bool PartyRecords::released_nothing() const {
+  // In a ledger with steps, or a whole run, without decisions something is missing.
+  const bool is_whole = knows_decisions() || (!has_step() && record.status != "completed");
+  return record.run.role == kLabelParty && is_whole && !has_event("disclosed") &&
+         ReleasedGradients(record, events, DecisionsOf(protections, removed_steps)) == LabelRun::Released::kNothing;
+}
+
+bool PartyRecords::has_step() const {
+  return !steps.empty() || !removed_steps.empty() || !step_times.empty() || !protections.empty() || !leaks.empty() ||
+         !epoch_leaks.empty();
 }
 
 bool PartyRecords::knows_decisions() const {
@@ -228,7 +230,7 @@ const PartyRecords* LedgerRun::nonlabel_party() const {
 
 bool LedgerRun::only_predicts() const {
   return std::all_of(parties.begin(), parties.end(),
-                     [](const PartyRecords& party) { return party.Agreed("/mode") == "PREDICT" && HasNoStep(party); });
+                     [](const PartyRecords& party) { return party.Agreed("/mode") == "PREDICT" && !party.has_step(); });
 }
 
 bool LedgerRun::is_baseline() const { return parties.front().Agreed("/cut_layer") == kLogisticCut; }

@@ -48,18 +48,12 @@ struct PartyRecords {
   int64_t released_steps() const;
   // The last epoch of such a step; -1 for none. Later epochs trained the top model only.
   int64_t last_released_epoch() const;
-  // Whether it knows the decisions of the release gate.
+  // Whether it has a row of a step, and whether it knows the decisions of the release gate.
+  bool has_step() const;
   bool knows_decisions() const;
-  // And every one kept the gradients back: a bottom model frozen from the start.
-  bool released_nothing() const {
-    return (knows_decisions() || ended_unanswered()) && released_steps() == 0 && !sent_a_slice() && !gave_labels();
-  }
-  // It ended, and not by a kill, before the first answer was sent.
-  bool ended_unanswered() const;
-  // Whether it handed out labels (audit.auxiliary_labels).
-  bool gave_labels() const { return has_event("disclosed"); }
-  // Whether the first batch was answered, of which no step may tell.
-  bool sent_a_slice() const { return has_event(kFirstSliceSent); }
+  // Whether it is the label party's, and sent no gradient (ReleasedGradients) and no label (audit.auxiliary_labels): a
+  // bottom model frozen from the start, or an end before the first answer.
+  bool released_nothing() const;
   bool has_event(absl::string_view kind) const { return HasEvent(events, kind); }
   // Answers that no bound covers, which `label_party serve` gave outside callers.
   int64_t unproved_answers() const { return CountUnprovedAnswers(events); }

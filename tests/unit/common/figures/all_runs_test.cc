@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+
 #include "common/leakage/bounds.h"
 #include "common/privacy/gaussian_privacy.h"
 #include "common/privacy/label_privacy.h"
@@ -280,9 +282,6 @@ TEST(AllRunsTest, TellsWhatARunReleasedByItsLedger) {
   EXPECT_EQ(released("now", noise, {follows}, {}), Released::kNothing);
   EXPECT_EQ(released("", noise, {follows}, {}), Released::kUnknown);  // Killed.
   EXPECT_EQ(released("", noise, {}, {}), Released::kNothing);
-  const EventRow goes_on = {"", "continued", "run-1/0"};  // It was killed, and what came of it then is lost.
-  EXPECT_EQ(released("now", {}, {follows, goes_on, follows}, {}), Released::kUnknown);
-  EXPECT_EQ(released("now", {}, {follows, goes_on, follows}, {step(v1::FREEZE_BOTTOM)}), Released::kUnknown);
   EXPECT_EQ(released("now", noise, {follows, {"", kFirstSliceSent, ""}}, {}), Released::kSomething);
   EXPECT_EQ(released("now", {}, {follows}, {step(v1::FREEZE_BOTTOM), step(v1::RELEASE)}), Released::kSomething);
   EXPECT_EQ(released("now", {}, {follows}, {step(v1::FREEZE_BOTTOM)}), Released::kNothing);
@@ -305,6 +304,34 @@ TEST(AllRunsTest, TellsWhatARunReleasedByItsLedger) {
   EXPECT_FALSE(DecisionsOf({}, {removed}).any);  // No protection was recorded with them.
   removed.method = "marvell";
   EXPECT_TRUE(DecisionsOf({}, {removed}).released);
+}
+
+// The rows of steps that a run had before it went back to a checkpoint are removed: its events tell.
+TEST(AllRunsTest, TellsWhatARunReleasedBeforeItWentBack) {
+  using Released = LabelRun::Released;
+  const EventRow follows = {"", kReleasesFollow, absl::StrCat(kAfterFirstSlice, ReleasesFollow(100, ""))};
+  const EventRow earlier = {"", kReleasesFollow, ReleasesFollow(100, "")};  // Of a program that recorded it later.
+  const EventRow first = {"", kFirstSliceSent, ""}, ended = {"", "ended", "the peer left"},
+                 goes_on = {"", "continued", ""};
+  ProtectionRow frozen;
+  frozen.gate = v1::FREEZE_BOTTOM;
+  const auto released = [&](const std::vector<EventRow>& events) {
+    RunRecord record;
+    record.finished_at = "now";
+    const Released gradients = ReleasedGradients(record, events, DecisionsOf({}, {}));
+    EXPECT_EQ(ReleasedGradients(record, events, DecisionsOf({frozen}, {})), gradients);
+    EXPECT_EQ(LabelRunOf(record, {}, std::nullopt, events, DecisionsOf({frozen}, {})).released, gradients);
+    return gradients;
+  };
+  EXPECT_EQ(released({follows, first, goes_on, follows, ended}), Released::kSomething);
+  EXPECT_EQ(released({follows, ended, goes_on, follows, ended}), Released::kNothing);
+  EXPECT_EQ(released({follows, goes_on, follows, ended}), Released::kNothing);  // Killed before its first answer.
+  EXPECT_EQ(released({goes_on, follows, ended}), Released::kNothing);
+  EXPECT_EQ(released({earlier, ended, goes_on, earlier, ended, goes_on, follows}), Released::kNothing);
+  EXPECT_EQ(released({earlier, goes_on, earlier, ended}), Released::kUnknown);
+  EXPECT_EQ(released({earlier, ended, goes_on, earlier, goes_on, follows}), Released::kUnknown);
+  EXPECT_EQ(StartsIn({{"", kReleasesFollow, absl::StrCat(kAfterFirstSlice, ReleasesFollow(100, "run-1 ab"))}}),
+            std::vector<std::string>{"run-1 ab"});
 }
 
 TEST(AllRunsTest, WhetherTwoTablesHaveTheSameLabelsIsOftenUnknown) {

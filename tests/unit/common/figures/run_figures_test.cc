@@ -117,10 +117,11 @@ TEST(PrivacyVerdictTest, WithoutNoiseNothingIsClaimedWhateverTheClassesAllow) {
 
 TEST(PrivacyVerdictTest, WithoutAReleaseOrTheLabelPartysRecordsThereIsNone) {
   RunFigures figures = Proved();
-  figures.gate = {{v1::FREEZE_BOTTOM, 3}, {v1::HALT, 1}};
+  figures.may_have_released = false;
   EXPECT_EQ(figures.verdict(), PrivacyVerdict::kNothingReleased);
   EXPECT_EQ(figures.bound(), BoundState::kNothingReleased);
-  figures.gate[v1::RELEASE] = 1;
+  figures.gate = {{v1::FREEZE_BOTTOM, 3}};  // It sent something before it went back to its checkpoint.
+  figures.may_have_released = true;
   EXPECT_FALSE(figures.released_nothing());
   figures.only_predicts = true;
   EXPECT_TRUE(figures.released_nothing());

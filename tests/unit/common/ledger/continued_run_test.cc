@@ -139,9 +139,12 @@ TEST_F(ContinuedRunTest, EventsOfARunAreCountedOverAllItsParts) {
   EXPECT_EQ(*ledger->CountEventsOfRun("interrupted"), 0);
 }
 
-TEST_F(ContinuedRunTest, BeforeItsFirstStepALedgerThatDoesNotKnowTheRunBeginsIt) {
-  ASSERT_TRUE(Ledger::Continue(path_, Run("run-1"), v1::LedgerPosition()).ok());
-  EXPECT_EQ(Sql("SELECT run_id, status FROM run"), "run-1|running");
+// What it sent before, and when it was counted, stands in another one.
+TEST_F(ContinuedRunTest, ALedgerThatDoesNotKnowTheRunIsRefused) {
+  const absl::Status unknown = Ledger::Continue(path_, Run("run-1"), v1::LedgerPosition()).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(unknown)) << unknown;
+  EXPECT_THAT(std::string(unknown.message()), ::testing::HasSubstr("found none of it: restore the ledger_path"));
+  EXPECT_EQ(Sql("SELECT count(*) FROM run"), "0");
 }
 
 // Somebody has removed it, or put back an older copy: a run that ends in it would look whole.

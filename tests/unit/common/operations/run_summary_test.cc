@@ -275,6 +275,7 @@ TEST(RunSummaryTest, ARunThatMeasuredNoLeakSaysSo) {
   figures.attacks.clear();
   EXPECT_THAT(RunSummaryTable(figures, "", true), HasSubstr("leak            none measured\n"));
   figures.gate = {{v1::FREEZE_BOTTOM, 680}};
+  figures.may_have_released = false;
   EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("leak            none measured: no gradient was released\n"));
   EXPECT_THAT(RunSummaryTable(figures, ""), HasSubstr("  verdict         no gradient released\n"));
   EXPECT_THAT(RunSummaryTable(figures, ""), Not(HasSubstr("proved")));

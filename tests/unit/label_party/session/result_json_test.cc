@@ -196,6 +196,7 @@ TEST_F(ResultJsonTest, SaysWhatGuessingReachesAndWhatBecameOfTheBound) {
   ASSERT_TRUE(auditor_->FinishRun().ok());  // Two of four are positive.
   result_.steps = 10;
   result_.trained_examples = 10 * 1024;
+  result_.auc_bounds.Add(0.6);  // Of a step that released something.
   Json line = Line();
   EXPECT_NEAR(line["guessing"]["p95"].get<double>(), GuessingOver(512, 512).p95, 1e-6);
   EXPECT_NEAR(line["guessing"]["mean"].get<double>(), GuessingOver(512, 512).mean, 1e-6);
@@ -209,6 +210,7 @@ TEST_F(ResultJsonTest, SaysWhatGuessingReachesAndWhatBecameOfTheBound) {
 TEST_F(ResultJsonTest, TheFileHasTheThreeFiguresAndTheVerdict) {
   Judge({{v1::NORM, {1, 2, 3, 0}}, {v1::COSINE, {1, 1, 1, 1}}, {v1::SPECTRAL, {3, 2, 1, 0}}});
   result_.protection = "marvell(s=4)";
+  result_.first_slice_sent = true;
   result_.cumulative_sum_kl = 0.5;
   Json standing = Full()["standing"];
   EXPECT_TRUE(standing["proved_auc_bound"].is_null());
@@ -226,6 +228,18 @@ TEST_F(ResultJsonTest, TheFileHasTheThreeFiguresAndTheVerdict) {
   result_.cumulative_sum_kl = std::numeric_limits<double>::infinity();
   EXPECT_TRUE(Full()["standing"]["proved_auc_bound"].is_null());
   EXPECT_EQ(Full()["standing"]["verdict"], "nothing claimed");
+}
+
+// A start that sent something and was killed; then every step was frozen.
+TEST_F(ResultJsonTest, WhatWasSentBeforeTheRunWentBackIsNotForgotten) {
+  result_.protection = "none";
+  result_.gate[v1::FREEZE_BOTTOM] = 1;
+  EXPECT_EQ(Full()["standing"]["verdict"], "no gradient released");
+  EXPECT_EQ(Line()["run_auc_bound"], 0.5);
+  result_.first_slice_sent = true;
+  EXPECT_EQ(Full()["standing"]["verdict"], "nothing claimed");
+  EXPECT_EQ(Line()["run_auc_bound"], 1);
+  EXPECT_EQ(Line()["all_runs_auc_bound"], 1);
 }
 
 TEST_F(ResultJsonTest, TheFiguresOfTheTableAreTheSame) {

@@ -143,6 +143,14 @@ TEST(AttributeCriteriaTest, OnlyAProvedBoundIsABound) {
   ExpectFound(Judge(run, "max_activation_auc_bound: 0.99", kBound), Outcome::kNotMet, "nothing protects");
 }
 
+TEST(AttributeCriteriaTest, ARunThatWasKilledBeforeItBeganToSendHasSentNothing) {
+  LedgerRun run = RunWithAttributes();
+  NonLabelParty(run).record.status = "running";
+  ExpectFound(Judge(run, "max_activation_auc_bound: 0.5", kBound), Outcome::kMet, "no activation was sent");
+  NonLabelParty(run).events.push_back({"", kReleasesFollow, "1000 examples"});
+  ExpectFound(Judge(run, "max_activation_auc_bound: 0.5", kBound), Outcome::kNotMet, "is a heuristic");
+}
+
 TEST(AttributeCriteriaTest, IsNotDecidedByTheLabelPartysLedgerAlone) {
   const std::string policy =
       "max_attribute_advantage: 0.06 max_attribute_auc: 0.6 max_privacy_loss: 1 max_activation_auc_bound: 0.9 "

@@ -128,6 +128,22 @@ TEST_F(ConductCriteriaTest, NoStepIsNotMeasured) {
   EXPECT_EQ(Judge("release gate").outcome, Outcome::kNotMeasured);
 }
 
+// Nobody can mend that ledger any more.
+TEST_F(ConductCriteriaTest, ARunThatWasKilledBeforeItBeganHasReleasedNothing) {
+  const RunRecord record = party().record;
+  party() = PartyRecords();
+  party().record = record;
+  party().record.status = "running";
+  party().record.finished_at.clear();
+  for (const char* const criterion : {"gradient protection", "release gate"}) {
+    EXPECT_EQ(Judge(criterion).outcome, Outcome::kMet);
+    EXPECT_EQ(Judge(criterion).found, "no gradient was released");
+    party().events = {{"", kReleasesFollow, "1000 examples"}};
+    EXPECT_EQ(Judge(criterion).outcome, Outcome::kNotMeasured);  // It may have.
+    party().events.clear();
+  }
+}
+
 TEST_F(ConductCriteriaTest, GateDecisionsAreHeldToTheList) {
   EXPECT_EQ(Judge("release gate").outcome, Outcome::kMet);
   EXPECT_EQ(Judge("release gate").found, "release 20");
