@@ -14,6 +14,7 @@
 #include "common/checkpoint/progress_archive.h"
 #include "common/figures/run_figures.h"
 #include "common/leakage/bounds.h"
+#include "common/ledger/ledger_reader.h"
 #include "common/schedule/schedule.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
@@ -158,7 +159,11 @@ absl::Status RecordWhatFollows(const TrainingInputs& inputs, absl::string_view s
 absl::Status BoundAllRuns(const std::optional<AccountedReleases>& accounted, int64_t examples, TrainingInputs& inputs,
                           RunResult& result) {
   if (accounted) {
-    inputs.planned.counted = {accounted->account_id, examples, result.AucBoundWith(result.earlier_sum_kl),
+    // What it had counted before this run was interrupted remains, be it an older copy now.
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> ledger, LedgerReader::Open(inputs.ledger->path()));
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::optional<AllRunsRow> before, ledger->AllRuns(inputs.run_id));
+    const double counted = result.AucBoundWith(result.earlier_sum_kl);
+    inputs.planned.counted = {accounted->account_id, examples, std::max(counted, before ? before->auc_bound : 0),
                               inputs.data->rows()};
   }
   // Before it was interrupted, if this run goes on.

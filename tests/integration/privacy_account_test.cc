@@ -245,6 +245,19 @@ TEST_F(PrivacyAccountRunTest, TheLedgerHasWhatTheAccountCountedBeforeTheFirstRel
   EXPECT_EQ(counted, "1");
 }
 
+// An older copy of it, by the operator's word, takes nothing off.
+TEST_F(PrivacyAccountRunTest, WhatTheAccountHadCountedBeforeARunWentOnRemains) {
+  Complete(2);
+  // As the ledger has it of a run that goes on.
+  ASSERT_TRUE((*SqliteDatabase::Open(path_, SqliteDatabase::Mode::kCreate))
+                  ->Execute("CREATE TRIGGER goes_on AFTER INSERT ON run BEGIN INSERT INTO all_runs "
+                            "VALUES (new.run_id, 'account', 234, 0.9, 310); END")
+                  .ok());
+  Complete(2);
+  EXPECT_NEAR(AllRunsBound(), 0.9, kDigits);
+  EXPECT_EQ(LedgerValue(path_, "SELECT max(auc_bound) FROM all_runs"), "0.9");
+}
+
 // Two processes on one ledger: the later one sees the other's releases before they have ended.
 TEST_F(PrivacyAccountRunTest, ARunThatIsUnderWayCounts) {
   run_.label_config.clear_label_side_audit();
