@@ -37,6 +37,9 @@ absl::Status Failed(const std::string& path, const char* what) {
   return absl::InternalError(absl::StrCat(path, ": cannot be ", what, ": ", std::strerror(errno)));
 }
 
+// The run's digits, which the file's name ends with: a folder that was moved keeps them.
+Digest RunOf(const std::string& path) { return Sha256(path.substr(path.rfind('.') + 1)); }
+
 absl::Status OtherActivations(const std::string& of) {
   return absl::AlreadyExistsError(
       absl::StrCat("activations: they differ from those that ", of,
@@ -80,9 +83,7 @@ absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Begin(const std:
   journal->replaced_ = std::move(replaced);
   // The name, too, must survive a power failure.
   SPLITVEIL_RETURN_IF_ERROR(SyncFolderOf(path));
-  if (!account.empty()) {
-    SPLITVEIL_RETURN_IF_ERROR(journal->Write({Kind::kAccount, 0, 0, 0, Sha256(account), 0}));
-  }
+  SPLITVEIL_RETURN_IF_ERROR(journal->WriteWhose(account));
   return journal;
 }
 
@@ -91,6 +92,7 @@ absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Continue(const s
                                                                          uint32_t batch) {
   SPLITVEIL_ASSIGN_OR_RETURN(std::unique_ptr<ReleaseJournal> journal, Open(path, O_RDWR));
   SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(epoch, batch));
+  SPLITVEIL_RETURN_IF_ERROR(journal->CheckRun());
   const Outline& outline = journal->outline_;
   // Under a different account, what this run released would be counted twice or not at all.
   if (!outline.empty && (account.empty() ? outline.account.has_value() : !outline.IsCountedBy(account))) {
@@ -99,6 +101,8 @@ absl::StatusOr<std::unique_ptr<ReleaseJournal>> ReleaseJournal::Continue(const s
         ", unlike before the run was interrupted: restore the earlier one, or set restart at both parties"));
   }
   SPLITVEIL_RETURN_IF_ERROR(journal->GoToEnd());
+  // A crash may have come before these.
+  SPLITVEIL_RETURN_IF_ERROR(outline.empty ? journal->WriteWhose(account) : absl::OkStatus());
   // A number of its own: of records that are alike one is enough.
   const auto number = static_cast<uint32_t>(outline.records);
   SPLITVEIL_RETURN_IF_ERROR(journal->Write({Kind::kContinued, 0, number, 0, {}, 0}));
@@ -125,7 +129,24 @@ absl::Status ReleaseJournal::Settle(const std::string& path) {
 absl::StatusOr<ReleaseJournal::Outline> ReleaseJournal::Read(const std::string& path) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<ReleaseJournal> journal, Open(path, O_RDONLY));
   SPLITVEIL_RETURN_IF_ERROR(journal->ReadFrom(std::numeric_limits<uint32_t>::max(), 0));
+  SPLITVEIL_RETURN_IF_ERROR(journal->CheckRun());
   return journal->outline_;
+}
+
+absl::Status ReleaseJournal::CheckRun() const {
+  return outline_.records == 0 || outline_.run == RunOf(path_)
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat(
+                   path_,
+                   ": it says what another run has sent, not the one that it is named for: restore this run's "
+                   "own, or set restart at both parties, which begins a new run"));
+}
+
+absl::Status ReleaseJournal::WriteWhose(const std::string& account) {
+  SPLITVEIL_RETURN_IF_ERROR(outline_.run.has_value() ? absl::OkStatus()
+                                                     : Write({Kind::kRun, 0, 0, 0, RunOf(path_), 0}));
+  return account.empty() || outline_.IsCountedBy(account) ? absl::OkStatus()
+                                                          : Write({Kind::kAccount, 0, 0, 0, Sha256(account), 0});
 }
 
 absl::Status ReleaseJournal::GoToEnd() {
@@ -164,6 +185,10 @@ const ReleaseJournal::Record* ReleaseJournal::Before(Kind kind, uint32_t epoch, 
 
 void ReleaseJournal::Count(const Record& record) {
   ++outline_.records;
+  if (record.kind == Kind::kRun) {
+    outline_.run = record.digest;
+    return;
+  }
   if (record.kind == Kind::kAccount) {
     outline_.account = record.digest;
     return;

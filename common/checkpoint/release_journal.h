@@ -26,8 +26,9 @@ namespace splitveil {
 // and its answer before it is sent: a step that was begun is never taken for other activations, and one that was
 // answered never gets other bytes, whatever the reason (architecture rule 2). So are the activations of an evaluation
 // whose answer may say that training stops. Where the operator has lowered the disclosure level or raised the noise, so
-// is the batch from which on: what left before is repeated as it was. The first record of a run whose releases a
-// privacy account counts says which.
+// is the batch from which on: what left before is repeated as it was. The first record says whose run it is: the
+// journal of another one, put in its place, would let this run send its own batches a second time. Where a privacy
+// account counts the run, the next one says which.
 //
 // A journal that says that something was released blocks every other run with these checkpoints, whatever has
 // become of the checkpoints themselves, until it is settled: the run is complete, or another one has begun that counts
@@ -54,7 +55,8 @@ class ReleaseJournal {
                                                                std::vector<std::string> replaced = {});
   // Of one that goes on at batch (epoch, batch), which it notes. An incomplete last record, after a crash, is cut off.
   // Errors: as Begin; NotFound, too, where there is none: then nothing says what was answered, and the run cannot go
-  // on; InvalidArgument, too, where another process writes to it or another account, or none, has counted what left.
+  // on; InvalidArgument, too, where another process writes to it, it is another run's, or another account, or none, has
+  // counted what left.
   static absl::StatusOr<std::unique_ptr<ReleaseJournal>> Continue(const std::string& path, const std::string& account,
                                                                   uint32_t epoch, uint32_t batch);
   // The journals beside `checkpoint_path`, of whatever run. Errors: Internal where the folder cannot be read.
@@ -71,10 +73,12 @@ class ReleaseJournal {
     double largest_sum_kl = 0;      // Of any answer.
     int64_t records = 0;            // Whole ones: an older copy has fewer. There is one each time the run goes on, too.
     std::optional<Digest> account;  // SHA-256 of its id; nullopt: none counts the run.
+    std::optional<Digest> run;  // SHA-256 of what names it in PathOf; nullopt: a crash came before the first record.
 
     bool IsCountedBy(const std::string& id) const { return !id.empty() && account == Sha256(id); }
   };
-  // Of the journal at `path`. Errors: NotFound where there is none; InvalidArgument, Internal where it cannot be read.
+  // Of the journal at `path`. Errors: NotFound where there is none; InvalidArgument, Internal where it cannot be read;
+  // InvalidArgument where it is another run's.
   static absl::StatusOr<Outline> Read(const std::string& path);
 
   // As Outline.empty and Outline.records, of this run.
@@ -141,7 +145,8 @@ class ReleaseJournal {
     kRaised,
     kAccount,
     kSettled,
-    kContinued
+    kContinued,
+    kRun
   };
   struct Record {
     Kind kind = Kind::kTaken;
@@ -161,6 +166,10 @@ class ReleaseJournal {
   static absl::StatusOr<std::unique_ptr<ReleaseJournal>> Open(const std::string& path, int flags);
   // Counts the whole records, and keeps what lies at or after (epoch, batch). Errors: Internal where it cannot be read.
   absl::Status ReadFrom(uint32_t epoch, uint32_t batch);
+  // That what was read is this run's. Errors: InvalidArgument.
+  absl::Status CheckRun() const;
+  // The first two records, where they are missing.
+  absl::Status WriteWhose(const std::string& account);
   // The record of this kind from before the run went on; null: none.
   const Record* Before(Kind kind, uint32_t epoch, uint32_t batch) const;
   // What a record, read or written, says of the run.

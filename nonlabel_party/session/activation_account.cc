@@ -219,11 +219,13 @@ absl::Status CheckWhatWasSent(const v1::NonLabelPartyConfig& config, const Check
   for (const std::shared_ptr<const Checkpoint>& unfinished : checkpoints.unfinished) {
     const std::string& run_id = unfinished->header().run_id();
     const std::string path = ReleaseJournal::PathOf(checkpoints.path, run_id);
-    // One that is missing, or of no use, is told of where the run goes on.
-    if (const absl::StatusOr<ReleaseJournal::Outline> sent = ReleaseJournal::Read(path);
-        sent.ok() && *account != nullptr) {
-      SPLITVEIL_RETURN_IF_ERROR(CheckNotLess(**account, path, run_id, sent->records));
+    const absl::StatusOr<ReleaseJournal::Outline> sent = ReleaseJournal::Read(path);
+    if (absl::IsNotFound(sent.status())) {
+      continue;  // Said where the run goes on.
     }
+    SPLITVEIL_RETURN_IF_ERROR(sent.status());
+    SPLITVEIL_RETURN_IF_ERROR(*account == nullptr ? absl::OkStatus()
+                                                  : CheckNotLess(**account, path, run_id, sent->records));
   }
   return absl::OkStatus();
 }

@@ -60,8 +60,9 @@ absl::Status CheckAffordable(const v1::NonLabelPartyConfig& config, const v1::Ru
 // The examples whose activations a training sends: those that it trains on, evaluates and embeds.
 std::vector<uint32_t> SentPositions(std::vector<uint32_t> trained, const TrainTestSplit& split);
 
-// Whether the journals of the interrupted runs are the latest that the account knows of. Before either ledger goes back
-// to a checkpoint: with the latest in its place, the run can still go on. Errors: InvalidArgument; see PrivacyAccount.
+// Whether the journals of the interrupted runs are theirs, and the latest that the account knows of. Before either
+// ledger goes back to a checkpoint: with the latest in its place, the run can still go on. Errors: InvalidArgument; see
+// PrivacyAccount.
 absl::Status CheckWhatWasSent(const v1::NonLabelPartyConfig& config, const CheckpointPlan& checkpoints);
 
 // Debits a run's releases as a whole before the first, and then sees to it that nothing is sent but these.

@@ -196,8 +196,8 @@ TEST_F(ReleaseJournalTest, ARunMayBeInterruptedMoreThanOnceAndTheFileOnlyNotesIt
   EXPECT_FALSE(journal->Take(0, 0, others_).ok());
   EXPECT_FALSE(journal->Take(0, 1, others_).ok());
   EXPECT_TRUE(journal->Take(0, 1, ours_).ok());
-  EXPECT_EQ(journal->records(), 4);
-  EXPECT_EQ(std::filesystem::file_size(path_), 4 * 56);
+  EXPECT_EQ(journal->records(), 5);
+  EXPECT_EQ(std::filesystem::file_size(path_), 5 * 56);
 }
 
 TEST_F(ReleaseJournalTest, ARecordThatACrashCutShortIsCutOff) {
@@ -224,7 +224,7 @@ TEST_F(ReleaseJournalTest, TellsTheLargestSumOfWhatLeft) {
   ASSERT_TRUE(journal->ReleaseUnprotected().ok());
   ASSERT_TRUE(journal->ReleaseUnprotected().ok());
   EXPECT_EQ(ReleaseJournal::Read(path_)->largest_sum_kl, std::numeric_limits<double>::infinity());
-  EXPECT_EQ(std::filesystem::file_size(path_), 3 * 56);
+  EXPECT_EQ(std::filesystem::file_size(path_), 4 * 56);
 }
 
 TEST_F(ReleaseJournalTest, KnowsTheAccountThatCountsTheRunAndGoesOnUnderNoOther) {
@@ -246,6 +246,37 @@ TEST_F(ReleaseJournalTest, KnowsTheAccountThatCountsTheRunAndGoesOnUnderNoOther)
   }
 }
 
+// However much there is of it: this run would send its own batches a second time.
+TEST_F(ReleaseJournalTest, OneOfAnotherRunIsRefusedButCanBeSettled) {
+  const std::string other = ReleaseJournal::PathOf(files_.File("half"), "run-2");
+  ASSERT_TRUE((*ReleaseJournal::Begin(path_, "ours"))->Take(0, 0, ours_).ok());
+  for (const bool has_sent : {false, true}) {
+    std::filesystem::remove(other);
+    const std::unique_ptr<ReleaseJournal> journal = *ReleaseJournal::Begin(other, "ours");
+    ASSERT_TRUE(!has_sent || journal->Take(0, 0, others_).ok());
+    std::filesystem::copy_file(other, path_, std::filesystem::copy_options::overwrite_existing);
+    for (const absl::Status& status :
+         {ReleaseJournal::Continue(path_, "ours", 0, 0).status(), ReleaseJournal::Read(path_).status()}) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(std::string(status.message()), HasSubstr(path_ + ": it says what another run has sent"));
+    }
+    EXPECT_TRUE(ReleaseJournal::Settle(path_).ok());  // As the operator's restart does.
+  }
+}
+
+// A crash may leave the file without its first records: nothing was sent.
+TEST_F(ReleaseJournalTest, WhatACrashKeptFromTheStartIsWrittenWhenTheRunGoesOn) {
+  for (const int records : {0, 1}) {
+    std::filesystem::remove(path_);
+    ASSERT_TRUE(ReleaseJournal::Begin(path_, "ours").ok());
+    std::filesystem::resize_file(path_, records * 56);
+    EXPECT_TRUE(ReleaseJournal::Read(path_)->empty);
+    ASSERT_TRUE((*ReleaseJournal::Continue(path_, "ours", 0, 0))->Take(0, 0, ours_).ok());
+    EXPECT_TRUE(ReleaseJournal::Read(path_)->IsCountedBy("ours"));
+    EXPECT_TRUE(ReleaseJournal::Continue(path_, "ours", 0, 0).ok());
+  }
+}
+
 TEST_F(ReleaseJournalTest, OneOfARunThatNoAccountCountsIsNoneOfAnAccount) {
   ASSERT_TRUE((*ReleaseJournal::Begin(path_, ""))->Take(0, 0, ours_).ok());
   EXPECT_FALSE(ReleaseJournal::Read(path_)->IsCountedBy("ours"));
@@ -258,7 +289,7 @@ TEST_F(ReleaseJournalTest, ASettledOneStillTellsWhatHasLeft) {
   std::filesystem::resize_file(path_, std::filesystem::file_size(path_) + 7);  // A crash had cut a record short.
   ASSERT_TRUE(ReleaseJournal::Settle(path_).ok());
   ASSERT_TRUE(ReleaseJournal::Settle(path_).ok());
-  EXPECT_EQ(std::filesystem::file_size(path_), 2 * 56);
+  EXPECT_EQ(std::filesystem::file_size(path_), 3 * 56);
   const ReleaseJournal::Outline outline = *ReleaseJournal::Read(path_);
   EXPECT_TRUE(outline.settled);
   EXPECT_FALSE(outline.empty);

@@ -282,6 +282,29 @@ TEST_F(ActivationAccountTest, AnOlderCopyOfWhatARunHasSentIsRefused) {
   EXPECT_TRUE(begin(true).ok());
 }
 
+// It may have more records than the account remembers of this run, and says nothing of what this run has sent.
+TEST_F(ActivationAccountTest, WhatAnotherRunHasSentIsRefused) {
+  const std::string checkpoint = folder_.File("nonlabel.checkpoint"), other = folder_.File("other.checkpoint");
+  {
+    ActivationAccount ours(&config_, &agreement_), others(&config_, &agreement_);
+    ASSERT_TRUE(ours.Begin({"run", "noise", checkpoint, false, 0, 0}, Ids(0, 4)).ok());
+    ASSERT_TRUE(ours.Send(Stream::kTraining, 0, 0, Matrix(2, 2)).ok());
+    ASSERT_TRUE(others.Begin({"another", "noise", other, false, 0, 0}, Ids(0, 4)).ok());
+    for (uint32_t batch = 0; batch < 10; ++batch) {
+      ASSERT_TRUE(others.Send(Stream::kTraining, 0, batch, Matrix(2, 2)).ok());
+    }
+  }
+  const std::string journal = ReleaseJournal::PathOf(checkpoint, "run"), latest = *ReadFile(journal);
+  std::filesystem::copy_file(ReleaseJournal::PathOf(other, "another"), journal,
+                             std::filesystem::copy_options::overwrite_existing);
+  const auto begin = [&] {
+    return ActivationAccount(&config_, &agreement_).Begin({"run", "noise", checkpoint, true, 1, 0}, Ids(0, 4));
+  };
+  EXPECT_THAT(std::string(begin().message()), HasSubstr("it says what another run has sent"));
+  ASSERT_TRUE(WriteFile(journal, latest).ok());  // The remedy.
+  EXPECT_TRUE(begin().ok());
+}
+
 TEST_F(ActivationAccountTest, StrengthsAreRoundedTowardLessNoise) {
   config_.mutable_protection()->set_clip_norm(0.3);
   config_.mutable_protection()->set_noise_sigma(0.7);
