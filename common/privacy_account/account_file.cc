@@ -159,7 +159,8 @@ absl::Status OtherLabels(absl::string_view label_set) {
   return absl::InvalidArgumentError(
       absl::StrCat("label_set: \"", label_set,
                    "\" was first used with different labels: set a different label_set for these, which draws new "
-                   "noise and adds up; or a different path, if these labels have nothing to do with the others"));
+                   "noise and adds up; or, if these labels have nothing to do with the others, a different path, or "
+                   "ids that no other example has"));
 }
 
 absl::Status CheckKind(SqliteDatabase& database, absl::string_view label_set, LabelKind kind) {

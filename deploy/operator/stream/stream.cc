@@ -16,6 +16,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "deploy/operator/commands.h"
 #include "deploy/operator/local_run/local_run.h"
 #include "deploy/operator/local_run/two_party_run.h"
@@ -232,11 +233,17 @@ absl::StatusOr<std::vector<DayData>> ReadDays(const v1::StreamConfig& config, Lo
 
 // A run goes on from the day before only within the account that counted that day: the one that the stream started
 // from, or one of this protection's days.
-void KeepAccount(const LocalRun& base, LocalRun& run) {
-  *run.label_config.mutable_privacy_account() = base.label_config.privacy_account();
+void KeepAccount(const LocalRun& base, absl::string_view day, LocalRun& run) {
+  v1::PrivacyAccount& account = *run.label_config.mutable_privacy_account();
+  account = base.label_config.privacy_account();
   if (!base.label_config.has_privacy_account()) {
-    run.label_config.mutable_privacy_account()->set_path("../label_party.account.db");
-    run.label_config.mutable_privacy_account()->set_label_set("labels of this stream");
+    account.set_path("../label_party.account.db");
+    account.set_label_set("labels of this stream");
+  }
+  // An id may come again with another label, and has one in a label set. The account adds up all noise of an id,
+  // whatever the label sets. A head of label_dp is kept only within the label set whose flips it has learned.
+  if (run.label_config.protection().has_gaussian_label_dp()) {
+    account.set_label_set(absl::StrCat(account.label_set(), ", day ", day));
   }
 }
 
@@ -259,7 +266,7 @@ StreamRun MakeRun(const LocalRun& base, const v1::SweepConfig::Protection& prote
   run.agreement.set_validation_fraction(0);
   SetProtection(protection.config(), run);
   if (protection.config().has_label_dp() || protection.config().has_gaussian_label_dp()) {
-    KeepAccount(base, run);
+    KeepAccount(base, day.name, run);
   }
   run.label_config.mutable_party()->mutable_dataset()->set_path(day.label_path);
   run.nonlabel_config.mutable_party()->mutable_dataset()->set_path(day.nonlabel_path);

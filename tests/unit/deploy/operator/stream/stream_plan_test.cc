@@ -1,3 +1,5 @@
+#include <cmath>
+#include <cstdint>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
@@ -7,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "deploy/operator/stream/stream.h"
 
+#include "common/crypto/label_noise.h"
+#include "common/privacy_account/privacy_account.h"
 #include "common/process/file.h"
 #include "common/storage/section_file.h"
 #include "tests/testing/process/temp_folder.h"
@@ -84,6 +88,43 @@ TEST_F(StreamPlanTest, ChainsTheDaysOfEachProtection) {
   EXPECT_EQ(second.nonlabel_config.party().initial_checkpoint(), "../Mon-1/nonlabel_party.checkpoint");
   EXPECT_EQ(second.nonlabel_config.party().checkpoint_path(), "nonlabel_party.checkpoint");
   EXPECT_EQ((*chains)[0][0].label_config.party().reproducible_seed(), first.label_config.party().reproducible_seed());
+}
+
+// An id may come again with another label. What was released of it on all days adds up in the one account.
+TEST_F(StreamPlanTest, DaysOfNoisedLabelsAreLabelSetsOfTheirOwnInOneAccount) {
+  const std::string config = absl::StrCat(
+      "protection { name: \"g\" config { gaussian_label_dp { sigma: 4 } } } "
+      "protection { name: \"r\" config { label_dp { epsilon: 1 } } }",
+      Day("Mon 1", 1), Day("Tue", 2));
+  const auto expect_days = [&](const std::string& label_set) {
+    const auto chains = Plan(config);
+    ASSERT_TRUE(chains.ok()) << chains.status();
+    std::vector<std::string> paths;
+    for (size_t day = 0; day < 2; ++day) {
+      const v1::PrivacyAccount& noised = (*chains)[0][day].label_config.privacy_account();
+      EXPECT_EQ(noised.label_set(), absl::StrCat(label_set, ", day ", day == 0 ? "Mon 1" : "Tue"));
+      paths.push_back(noised.path());
+      // Its head has learned the flips of one label set.
+      EXPECT_EQ((*chains)[1][day].label_config.privacy_account().label_set(), label_set);
+    }
+    EXPECT_EQ(paths[0], paths[1]);
+  };
+  expect_days("labels of this stream");
+  Write("label.textproto", absl::StrCat(kParty,
+                                        "model {} protection { none {} } privacy_account { path: \"a.db\" "
+                                        "label_set: \"clicks\" }"));
+  expect_days("clicks");
+
+  const auto chains = *Plan(config);
+  double squares = 0;
+  for (int64_t day = 0; day < 2; ++day) {
+    const v1::PrivacyAccount& named = chains[0][static_cast<size_t>(day)].label_config.privacy_account();
+    const std::unique_ptr<PrivacyAccount> account = *PrivacyAccount::Open({folder_.File("a.db"), named.label_set(), 1});
+    const std::vector<NoiseRow> ids = {NoiseRow::OfId("comes again")};
+    ASSERT_TRUE(account->CheckLabels(ids, {day}).ok());
+    squares += 1.0 / 16;
+    EXPECT_NEAR(account->Debit(ids, {day}, {{4U << kLabelGridBits, 1}})->mu(), std::sqrt(squares), 1e-12);
+  }
 }
 
 TEST_F(StreamPlanTest, ADaysResultDependsOnItsDataAndThoseOfTheDaysBefore) {
