@@ -12,9 +12,11 @@
 #include "common/dataset/prepared_data.h"
 #include "common/privacy/gaussian_privacy.h"
 #include "common/privacy/label_privacy.h"
+#include "common/status/status_context.h"
 #include "common/status/status_macros.h"
 #include "label_party/label_privacy/noised_labels.h"
 #include "label_party/protection/protection_factory.h"
+#include "label_party/storage/label_history.h"
 
 namespace splitveil {
 namespace {
@@ -30,6 +32,19 @@ absl::StatusOr<double> MuOf(const std::vector<NoiseReleases>& releases) {
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const LabelPrivacy privacy, LabelPrivacy::OfReleases(LabelKind::kBinary, sigmas));
   return privacy.mu();
+}
+
+// As the label party before a run: the account may be another one than the ledger's, or an older copy, which would
+// count less than was released; and a limit that an earlier run has promised holds for life.
+absl::Status AskLedger(PrivateChoice& choice) {
+  SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PrivacyAccount> there, PrivacyAccount::OpenToRead(choice.account));
+  choice.labels_of.account = there == nullptr ? "" : there->id();
+  SPLITVEIL_RETURN_IF_ERROR(CheckSameAccount(choice.ledger_path, choice.labels_of, choice.new_account));
+  SPLITVEIL_RETURN_IF_ERROR(there == nullptr
+                                ? absl::OkStatus()
+                                : LostRuns(choice.ledger_path, choice.labels_of, choice.new_account, *there).status());
+  SPLITVEIL_ASSIGN_OR_RETURN(choice.account.max_lifetime_auc_bound, LeastLimit(choice.ledger_path, choice.labels_of));
+  return absl::OkStatus();
 }
 
 // Uniform in [0, 1).
@@ -70,7 +85,7 @@ std::vector<double> ChoiceProbabilities(absl::Span<const std::optional<double>> 
 
 double EpsilonWithin(double mu) { return std::log(NormalCdf(mu / 2) / NormalCdf(-mu / 2)); }
 
-absl::StatusOr<PrivateChoice> PlanPrivateChoice(const LocalRun& run) {
+absl::StatusOr<PrivateChoice> PlanPrivateChoice(const LocalRun& run, const std::string& ledger_path) {
   if (!run.label_config.has_privacy_account()) {
     return absl::InvalidArgumentError(
         "privacy_account: expected one beside protection.label_dp, so that all trials train on the same noised labels, "
@@ -86,9 +101,12 @@ absl::StatusOr<PrivateChoice> PlanPrivateChoice(const LocalRun& run) {
   v1::GradientProtection protection = run.label_config.protection();
   FillPlannedEpochs(run.agreement.epochs(), protection);
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<NoiseReleases> releases, PlannedReleases(protection, data->task()));
-  const v1::PrivacyAccount& account = run.label_config.privacy_account();
   PrivateChoice choice;
-  choice.account = {account.path(), account.label_set(), account.max_lifetime_auc_bound(), LabelKind::kBinary};
+  choice.account = AccountOptions(run.label_config.privacy_account(), data->task());
+  choice.ledger_path = ledger_path;
+  choice.new_account = run.label_config.privacy_account().new_account();
+  DescribeLabels(run.label_config, *data, /*account_id=*/"", choice.labels_of);
+  SPLITVEIL_RETURN_IF_ERROR(Within("privacy_account", AskLedger(choice)));
   SPLITVEIL_ASSIGN_OR_RETURN(choice.mu, MuOf(releases));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<uint32_t> rows, SharedRows(run, *data, SplitPart::kValidation));
   for (const uint32_t row : rows) {
@@ -98,7 +116,9 @@ absl::StatusOr<PrivateChoice> PlanPrivateChoice(const LocalRun& run) {
   return choice;
 }
 
-absl::StatusOr<size_t> ChoosePrivately(const PrivateChoice& choice, absl::Span<const std::optional<double>> aucs) {
+absl::StatusOr<size_t> ChoosePrivately(PrivateChoice choice, absl::Span<const std::optional<double>> aucs) {
+  // Again: the trials may have taken days.
+  SPLITVEIL_RETURN_IF_ERROR(Within("privacy_account", AskLedger(choice)));
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PrivacyAccount> account, PrivacyAccount::Open(choice.account));
   SPLITVEIL_ASSIGN_OR_RETURN(const uint32_t units, SigmaUnits(1 / choice.mu));
   NoiseReleases counted;

@@ -12,6 +12,7 @@
 #include "deploy/operator/local_run/local_run.h"
 
 #include "common/crypto/label_noise.h"
+#include "common/ledger/ledger_rows.h"
 #include "common/privacy_account/privacy_account.h"
 
 namespace splitveil {
@@ -38,15 +39,21 @@ struct PrivateChoice {
   std::vector<NoiseRow> examples;  // Of the validation part,
   std::vector<int64_t> labels;     // 0 or 1 each.
   double mu = 0;                   // Of the run.
+  // What the label party's own ledger is asked about, as before a run. The choice itself is in no ledger.
+  std::string ledger_path;
+  RunRow labels_of;
+  bool new_account = false;
 };
 
 // Of trials like `run`, whose labels are protected by gaussian_label_dp or label_dp. Errors: InvalidArgument without a
-// privacy account, or with labels that are not of two classes; those of OpenPreparedData.
-absl::StatusOr<PrivateChoice> PlanPrivateChoice(const LocalRun& run);
+// privacy account, with labels that are not of two classes, or where the ledger at `ledger_path`, the label party's
+// own, says that the account is another one or an older copy (CheckSameAccount, LostRuns); those of OpenPreparedData.
+absl::StatusOr<PrivateChoice> PlanPrivateChoice(const LocalRun& run, const std::string& ledger_path);
 
-// Counts the choice, as one release of noised labels at a strength that no other has, then draws it. Errors:
-// InvalidArgument if no trial has an AUC; those of PrivacyAccount::Open and Debit.
-absl::StatusOr<size_t> ChoosePrivately(const PrivateChoice& choice, absl::Span<const std::optional<double>> aucs);
+// Counts the choice, as one release of noised labels at a strength that no other has, then draws it. The least limit
+// that the ledger's runs have promised holds (LeastLimit). Errors: InvalidArgument if no trial has an AUC, or as
+// PlanPrivateChoice of the ledger; those of PrivacyAccount::Open and Debit.
+absl::StatusOr<size_t> ChoosePrivately(PrivateChoice choice, absl::Span<const std::optional<double>> aucs);
 
 }  // namespace splitveil
 

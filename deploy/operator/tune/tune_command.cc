@@ -179,7 +179,9 @@ absl::StatusOr<std::optional<PrivateChoice>> PlanChoice(const TuneOptions& optio
         base.label_config.protection().has_none() ? "" : ", which no bound of the run counts");
     return std::optional<PrivateChoice>();
   }
-  SPLITVEIL_ASSIGN_OR_RETURN(PrivateChoice choice, PlanPrivateChoice(base));
+  v1::LabelPartyConfig own;  // Of `base` the ledgers are in the folders of its trials.
+  SPLITVEIL_RETURN_IF_ERROR(LoadTextConfig(options.label_config_path, own));
+  SPLITVEIL_ASSIGN_OR_RETURN(PrivateChoice choice, PlanPrivateChoice(base, own.party().ledger_path()));
   const std::string cost = absl::StrCat(
       "privacy account ", choice.account.path,
       ": all trials train on the noised labels of one run, which it counts once and not again when that run follows; "

@@ -11,6 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
+#include "common/figures/all_runs.h"
+#include "common/ledger/ledger.h"
+#include "common/privacy_account/privacy_account.h"
 #include "tests/testing/process/child_process.h"
 #include "tests/testing/process/running_program.h"
 #include "tests/testing/two_party_run.h"
@@ -142,6 +145,31 @@ TEST_F(TuneTest, CostsAsMuchAsTheRunUnderAGuarantee) {
   if (!absl::StrContains(tune.out, "Nothing is written")) {
     EXPECT_THAT(ReadWholeFile(Path("run.tuned.textproto")), Not(HasSubstr("AUC 0.")));
   }
+}
+
+// As a run does: what came after the copy would count as nothing.
+TEST_F(TuneTest, AsksTheLabelPartysLedgerBeforeItsChoice) {
+  files_.label_agreement.clear_audit();
+  files_.label_config.mutable_protection()->mutable_gaussian_label_dp()->set_max_run_auc_bound(0.7);
+  v1::PrivacyAccount& account = *files_.label_config.mutable_privacy_account();
+  account.set_path(Path("labels.account.db"));
+  account.set_label_set("June");
+  RunRow row;
+  row.run_id = "later";
+  row.role = "label_party";
+  row.label_set = "June";
+  row.account = (*PrivacyAccount::Open({account.path(), "June", 1}))->id();
+  ASSERT_TRUE((*Ledger::Create(Path(files_.label_config.party().ledger_path()), row))
+                  ->RecordEvent(kReleasesFollow, ReleasesFollow(10, "later 2026-01-31T09:30:00.123Z 0123456789abcdef"))
+                  .ok());
+  const ChildResult refused = Tune(/*trials=*/1, {"--debit_account"});
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("privacy_account: path: this account does not know all of run later"));
+  EXPECT_FALSE(std::filesystem::exists(Path("out/runs")));
+  account.set_path(Path("other.account.db"));
+  EXPECT_THAT(Tune(/*trials=*/1, {"--debit_account"}).err,
+              HasSubstr("expected the account that counted the earlier runs on these labels"));
+  EXPECT_FALSE(std::filesystem::exists(Path("other.account.db")));
 }
 
 TEST_F(TuneTest, RefusesWhatItsAccountCannotCount) {
