@@ -287,6 +287,10 @@ std::vector<std::string> StartsIn(absl::Span<const EventRow> events) {
   return starts;
 }
 
+bool HasLost(absl::Span<const std::string> starts, absl::string_view run_id) {
+  return absl::c_any_of(starts, [&](const std::string& start) { return IsStartOf(run_id, start); });
+}
+
 double SumKlOfGaussianAuc(double auc_bound) {
   const double quantile = NormalQuantile(std::min(auc_bound, 1.0));
   return 2 * quantile * quantile;
@@ -313,9 +317,9 @@ AllRunsBound BoundOfAllRuns(absl::Span<const LabelRun> runs) {
   for (const LabelRun& run : runs) {
     const bool is_last = &run == &runs.back();
     // Of examples of its own an account alone could tell, and that of the last run has lost this one.
-    const bool is_own_loss = absl::c_linear_search(runs.back().lost, run.run.run_id);
+    const bool is_own_loss = HasLost(runs.back().lost, run.run.run_id);
     const bool is_lost =
-        absl::c_any_of(runs, [&](const LabelRun& other) { return absl::c_linear_search(other.lost, run.run.run_id); });
+        absl::c_any_of(runs, [&](const LabelRun& other) { return HasLost(other.lost, run.run.run_id); });
     const SameLabels same = is_last || is_own_loss ? SameLabels::kYes : AreOnSameLabels(run.run, runs.back().run);
     const bool counts = run.released != LabelRun::Released::kNothing || (is_last && run.counted.has_value());
     if (!counts && !is_last) {

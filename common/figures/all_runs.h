@@ -26,7 +26,7 @@ struct LabelRun {
   int64_t unproved_answers = 0;                // CountUnprovedAnswers: nothing bounds what they reveal,
   bool exact_answers = false;                  // nor those of disclosure ORACLE to scores.
   Released released = Released::kSomething;    // kUnknown: under way, or killed, and may have or be about to.
-  std::vector<std::string> lost = {};          // Others that its account counted and did not know of any more.
+  std::vector<std::string> lost = {};          // Starts of others that its account counted and knew no more (HasLost).
   // When its account counted its releases, and when it said `counted`: later where an interrupted run goes on
   // (CountedAt). Empty: after all that others had counted by then.
   std::string released_at = {}, counted_at = {};
@@ -59,6 +59,9 @@ LabelRun::Released ReleasedGradients(const RunRecord& record, absl::Span<const E
 // `decisions`: not needed where the events have kFirstSliceSent.
 LabelRun LabelRunOf(const RunRecord& record, std::vector<LabelReleaseRow> releases, std::optional<AllRunsRow> counted,
                     absl::Span<const EventRow> events, const StepDecisions& decisions);
+
+// Whether one of these starts (LabelRun::lost) is of this run.
+bool HasLost(absl::Span<const std::string> starts, absl::string_view run_id);
 
 // Before the detail of the label party's kReleasesFollow: what follows begins with that event, on the disk.
 inline constexpr char kAfterFirstSlice[] = "after first_slice_sent: ";

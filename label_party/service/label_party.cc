@@ -86,7 +86,7 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> ReadAccount(const LabelPartyPlan
   const std::string& ledger_path = plan.config.party().ledger_path();
   SPLITVEIL_RETURN_IF_ERROR(CheckSameAccount(ledger_path, row, config.new_account()));
   SPLITVEIL_RETURN_IF_ERROR(*account == nullptr ? absl::OkStatus()
-                                                : LostRuns(ledger_path, row, config.new_account(), **account).status());
+                                                : LostStarts(ledger_path, row, config.new_account(), **account).status());
   return account;
 }
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -49,16 +51,19 @@ absl::StatusOr<LabelRun> ReadLabelRun(LedgerReader& ledger, const RunRecord& rec
   return run;
 }
 
-// Whether the operator has accepted before that its account has lost this run.
-absl::StatusOr<bool> WasAccepted(LedgerReader& ledger, const std::vector<RunRecord>& records,
-                                 const std::string& run_id) {
+// The starts of runs of which the operator has accepted before that the account does not know. Not the runs: one that
+// went on later was counted again, which another older copy may have lost.
+absl::StatusOr<std::set<std::string>> AcceptedStarts(LedgerReader& ledger, const std::vector<RunRecord>& records) {
+  std::set<std::string> accepted;
   for (const RunRecord& record : records) {
     SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger.Events(record.run.run_id));
-    if (HasEvent(events, kLostByAccount, run_id)) {
-      return true;
+    for (const EventRow& event : events) {
+      if (event.kind == kLostByAccount) {
+        accepted.insert(event.detail);
+      }
     }
   }
-  return false;
+  return accepted;
 }
 
 // Of a run whose own bound is conditional: nothing bounds what others released that are, or may be, on its labels, but
@@ -139,8 +144,8 @@ PrivacyAccountOptions AccountOptions(const v1::PrivacyAccount& config, const Tas
   return {config.path(), config.label_set(), config.max_lifetime_auc_bound(), LabelKindOf(task)};
 }
 
-absl::StatusOr<std::vector<std::string>> LostRuns(const std::string& ledger_path, const RunRow& run, bool new_account,
-                                                  const PrivacyAccount& account) {
+absl::StatusOr<std::vector<std::string>> LostStarts(const std::string& ledger_path, const RunRow& run, bool new_account,
+                                                    const PrivacyAccount& account) {
   std::vector<std::string> lost;
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<LedgerReader> ledger, OpenIfThere(ledger_path));
   if (ledger == nullptr) {
@@ -154,33 +159,38 @@ absl::StatusOr<std::vector<std::string>> LostRuns(const std::string& ledger_path
     }
     // Each time on the disk before the run released anything, and after the account knew that it begins or goes on.
     SPLITVEIL_ASSIGN_OR_RETURN(const std::vector<EventRow> events, ledger->Events(of.run_id));
-    const std::vector<std::string> starts = StartsIn(events);
-    if (absl::c_all_of(starts, [&](const std::string& start) { return account.remembered().count(start) > 0; })) {
+    std::vector<std::string> unknown = StartsIn(events);
+    unknown.erase(std::remove_if(unknown.begin(), unknown.end(),
+                                 [&](const std::string& start) { return account.remembered().count(start) > 0; }),
+                  unknown.end());
+    if (unknown.empty()) {
       continue;
     }
     const bool may_differ = of.label_set == run.label_set && of.data_sha256 != run.data_sha256;
-    SPLITVEIL_ASSIGN_OR_RETURN(const bool accepted, new_account ? true : WasAccepted(*ledger, records, of.run_id));
-    if (may_differ || !accepted) {
+    SPLITVEIL_ASSIGN_OR_RETURN(const std::set<std::string> accepted, AcceptedStarts(*ledger, records));
+    const bool is_accepted =
+        new_account || absl::c_all_of(unknown, [&](const std::string& start) { return accepted.count(start) > 0; });
+    if (may_differ || !is_accepted) {
       return absl::InvalidArgumentError(absl::StrCat(
           "path: this account does not know all of run ", of.run_id, ", which it has counted by ", ledger_path,
           ", so it is an older copy: put the latest in its place; or, if that is lost, set new_account: true",
           may_differ ? " and another label_set, since this table may have other labels than that run's" : "",
           ", and the runs that this copy does not know of are added up from that ledger alone"));
     }
-    lost.push_back(of.run_id);
+    absl::c_move(unknown, std::back_inserter(lost));
   }
   return lost;
 }
 
-absl::StatusOr<std::vector<std::string>> LostRunsNow(const std::string& ledger_path, const RunRow& run,
-                                                     const v1::LabelPartyConfig& config, const Task& task) {
+absl::StatusOr<std::vector<std::string>> LostStartsNow(const std::string& ledger_path, const RunRow& run,
+                                                       const v1::LabelPartyConfig& config, const Task& task) {
   std::vector<std::string> none;
   if (!config.has_privacy_account()) {
     return none;
   }
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PrivacyAccount> account,
                              PrivacyAccount::OpenToRead(AccountOptions(config.privacy_account(), task)));
-  return account == nullptr ? none : LostRuns(ledger_path, run, config.privacy_account().new_account(), *account);
+  return account == nullptr ? none : LostStarts(ledger_path, run, config.privacy_account().new_account(), *account);
 }
 
 absl::StatusOr<double> LeastLimit(const std::string& ledger_path, const RunRow& run) {
@@ -217,7 +227,7 @@ absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, con
       continue;
     }
     const SameLabels same = AreOnSameLabels(record.run, planned.run);
-    const bool is_lost = absl::c_linear_search(planned.lost, record.run.run_id);
+    const bool is_lost = HasLost(planned.lost, record.run.run_id);
     // A table that grows, counted by two accounts under one name.
     const bool may_share =
         same == SameLabels::kUnknown && !planned.run.label_set.empty() && record.run.label_set == planned.run.label_set;
@@ -244,7 +254,7 @@ absl::StatusOr<AllRunsBound> BoundWithLedger(const std::string& ledger_path, con
   for (LabelRun& run : runs) {
     // The account's figure of other runs may be of other examples. Those of this one it holds to the limit itself.
     if (&run != &runs.back() && run.counted.has_value() && run.run.account == planned.run.account &&
-        !absl::c_linear_search(planned.lost, run.run.run_id)) {
+        !HasLost(planned.lost, run.run.run_id)) {
       run.counted->auc_bound = 0.5;
     }
   }

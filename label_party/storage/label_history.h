@@ -36,16 +36,16 @@ absl::Status CheckSameAccount(const std::string& ledger_path, const RunRow& run,
 // What the account of `config` is opened with, for labels of `task`.
 PrivacyAccountOptions AccountOptions(const v1::PrivacyAccount& config, const Task& task);
 
-// The ledger's runs that `account` counted and does not know of: an older copy of it was put in the place of the one
-// that does. The operator may accept that (`new_account`); but not beside another table under the same label set, as
-// the noise would be the same and a changed label would show in the difference. Accepted once, it stays so. Errors:
-// InvalidArgument; see LedgerReader.
-absl::StatusOr<std::vector<std::string>> LostRuns(const std::string& ledger_path, const RunRow& run, bool new_account,
-                                                  const PrivacyAccount& account);
+// The starts of the ledger's runs that `account` counted and does not know of: an older copy of it was put in the place
+// of the one that does. The operator may accept that (`new_account`); but not beside another table under the same label
+// set, as the noise would be the same and a changed label would show in the difference. Accepted once, it stays so, for
+// these starts. Errors: InvalidArgument; see LedgerReader.
+absl::StatusOr<std::vector<std::string>> LostStarts(const std::string& ledger_path, const RunRow& run, bool new_account,
+                                                    const PrivacyAccount& account);
 
 // The same of the account that the file has now; none without an account.
-absl::StatusOr<std::vector<std::string>> LostRunsNow(const std::string& ledger_path, const RunRow& run,
-                                                     const v1::LabelPartyConfig& config, const Task& task);
+absl::StatusOr<std::vector<std::string>> LostStartsNow(const std::string& ledger_path, const RunRow& run,
+                                                       const v1::LabelPartyConfig& config, const Task& task);
 
 // The least max_lifetime_auc_bound of `run` and of the ledger's runs that released something and share it (ShareLimit):
 // a limit is for life, whatever later configurations say. Errors: see LedgerReader.

@@ -354,7 +354,7 @@ absl::StatusOr<LabelRun> PlannedRun(const RunContext& run, const std::string& le
   // Of a prediction, which has no protection (CheckFitsMode), no rows.
   SPLITVEIL_ASSIGN_OR_RETURN(const v1::LabelReleases of_labels, LabelReleasesOf(run));
   LabelRun planned = {std::move(row), LabelReleaseRows(of_labels, run.data->task())};
-  SPLITVEIL_ASSIGN_OR_RETURN(planned.lost, LostRunsNow(ledger_path, planned.run, run.config, run.data->task()));
+  SPLITVEIL_ASSIGN_OR_RETURN(planned.lost, LostStartsNow(ledger_path, planned.run, run.config, run.data->task()));
   return planned;
 }
 

@@ -51,7 +51,7 @@ absl::StatusOr<LabelState> LabelStateFrom(const v1::LabelPartyState& proto);
 absl::StatusOr<v1::LabelReleases> LabelReleasesOf(const RunContext& run);
 
 // What a run of this configuration will release of labels, as the ledger's other runs see it. `row`: names run and
-// protection; becomes one about these labels (DescribeLabels). Errors: see PlannedReleases, LostRuns.
+// protection; becomes one about these labels (DescribeLabels). Errors: see PlannedReleases, LostStarts.
 absl::StatusOr<LabelRun> PlannedRun(const RunContext& run, const std::string& ledger_path, RunRow row);
 
 // Checks that a run which began with the releases `begun` continues with them. What a run claims about its labels

@@ -173,10 +173,10 @@ absl::Status BoundAllRuns(const std::optional<AccountedReleases>& accounted, int
   // Once more: another run may have ended, and a copy of the account been put in its place, since this run was opened.
   const std::string& ledger_path = inputs.ledger->path();
   SPLITVEIL_ASSIGN_OR_RETURN(std::vector<std::string> lost,
-                             LostRunsNow(ledger_path, inputs.planned.run, inputs.config, inputs.data->task()));
-  for (const std::string& run_id : lost) {
-    if (!absl::c_linear_search(inputs.planned.lost, run_id)) {
-      SPLITVEIL_RETURN_IF_ERROR(inputs.ledger->RecordEvent(kLostByAccount, run_id));
+                             LostStartsNow(ledger_path, inputs.planned.run, inputs.config, inputs.data->task()));
+  for (const std::string& start : lost) {
+    if (!absl::c_linear_search(inputs.planned.lost, start)) {
+      SPLITVEIL_RETURN_IF_ERROR(inputs.ledger->RecordEvent(kLostByAccount, start));
     }
   }
   inputs.planned.lost = std::move(lost);

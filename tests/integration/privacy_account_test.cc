@@ -159,7 +159,7 @@ class OlderCopyTest : public PrivacyAccountRunTest {
     row.label_set = label_set;
     row.account = account->id();
     row.data_sha256 = table;
-    return LostRuns(path_, row, new_account, *account);
+    return LostStarts(path_, row, new_account, *account);
   }
 
   const std::string account_ = run_.label_config.privacy_account().path(), copy_ = run_.files.File("copy");
@@ -185,6 +185,30 @@ TEST_F(OlderCopyTest, IsRefusedWhereARunThatItKnowsHasGoneOnSince) {
   options.label_set = "small";
   ASSERT_TRUE((*PrivacyAccount::Open(options))->Remember(start).ok());
   EXPECT_THAT(*Lost("small", table, false), ::testing::IsEmpty());
+}
+
+// What the operator has accepted is that the copy does not know of a start; not of those that the run makes later.
+TEST_F(OlderCopyTest, IsRefusedWhereARunThatWasAcceptedHasGoneOnSince) {
+  PutBack();
+  run_.label_config.mutable_privacy_account()->set_new_account(true);
+  Complete(3);
+  label_.reset();
+  const std::string table = LedgerValue(path_, "SELECT max(data_sha256) FROM run");
+  EXPECT_THAT(*Lost("small", table, false), ::testing::SizeIs(1));
+  RunRow lost;
+  lost.run_id = LedgerValue(path_,
+                            "SELECT substr(detail, 1, length(detail) - 42) FROM event WHERE kind = "
+                            "'lost_by_account'");
+  {
+    const std::unique_ptr<Ledger> ledger = *Ledger::Continue(path_, lost, v1::LedgerPosition());
+    ASSERT_TRUE(ledger
+                    ->RecordEvent(kReleasesFollow,
+                                  ReleasesFollow(234, lost.run_id + " 2026-01-31T09:30:00.123Z 0123456789abcdef"))
+                    .ok());
+    ASSERT_TRUE(ledger->Commit().ok());
+  }
+  EXPECT_THAT(std::string(Lost("small", table, false).status().message()),
+              ::testing::HasSubstr("does not know all of run " + lost.run_id));
 }
 
 TEST_F(OlderCopyTest, IsRefusedUnlessTheOperatorSaysSo) {

@@ -295,8 +295,7 @@ LabelRun LabelRunOf(const LedgerRun& run) {
 std::vector<LabelRun> WithLostRuns(std::vector<LabelRun> runs, const std::vector<LedgerRun>& all) {
   for (const LedgerRun& run : all) {
     const auto is_same = [&](const LabelRun& other) { return other.run.run_id == run.run_id(); };
-    if (run.label_party() != nullptr && absl::c_linear_search(runs.back().lost, run.run_id()) &&
-        absl::c_none_of(runs, is_same)) {
+    if (run.label_party() != nullptr && HasLost(runs.back().lost, run.run_id()) && absl::c_none_of(runs, is_same)) {
       runs.insert(runs.end() - 1, LabelRunOf(run));
     }
   }

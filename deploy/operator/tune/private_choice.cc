@@ -40,9 +40,9 @@ absl::Status AskLedger(PrivateChoice& choice) {
   SPLITVEIL_ASSIGN_OR_RETURN(const std::unique_ptr<PrivacyAccount> there, PrivacyAccount::OpenToRead(choice.account));
   choice.labels_of.account = there == nullptr ? "" : there->id();
   SPLITVEIL_RETURN_IF_ERROR(CheckSameAccount(choice.ledger_path, choice.labels_of, choice.new_account));
-  SPLITVEIL_RETURN_IF_ERROR(there == nullptr
-                                ? absl::OkStatus()
-                                : LostRuns(choice.ledger_path, choice.labels_of, choice.new_account, *there).status());
+  SPLITVEIL_RETURN_IF_ERROR(
+      there == nullptr ? absl::OkStatus()
+                       : LostStarts(choice.ledger_path, choice.labels_of, choice.new_account, *there).status());
   SPLITVEIL_ASSIGN_OR_RETURN(choice.account.max_lifetime_auc_bound, LeastLimit(choice.ledger_path, choice.labels_of));
   return absl::OkStatus();
 }

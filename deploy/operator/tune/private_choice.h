@@ -47,7 +47,7 @@ struct PrivateChoice {
 
 // Of trials like `run`, whose labels are protected by gaussian_label_dp or label_dp. Errors: InvalidArgument without a
 // privacy account, with labels that are not of two classes, or where the ledger at `ledger_path`, the label party's
-// own, says that the account is another one or an older copy (CheckSameAccount, LostRuns); those of OpenPreparedData.
+// own, says that the account is another one or an older copy (CheckSameAccount, LostStarts); those of OpenPreparedData.
 absl::StatusOr<PrivateChoice> PlanPrivateChoice(const LocalRun& run, const std::string& ledger_path);
 
 // Counts the choice, as one release of noised labels at a strength that no other has, then draws it. The least limit

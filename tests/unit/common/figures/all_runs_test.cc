@@ -68,6 +68,9 @@ LabelRun Marvell(double sum_kl) {
 
 double Known(const std::vector<LabelRun>& runs) { return BoundOfAllRuns(runs).known; }
 
+// As its account names it.
+std::string StartOf(const LabelRun& run) { return run.run.run_id + " 2026-01-31T09:30:00.123Z 0123456789abcdef"; }
+
 TEST(AllRunsTest, ARunAloneIsItsOwnBound) {
   EXPECT_NEAR(Known({Gaussian("a", 10, 0.5, 0.25)}), GaussianAucBound(0.25), kDigits);
   EXPECT_NEAR(Known({Flips(1)}), std::exp(1) / (1 + std::exp(1)), kDigits);
@@ -109,12 +112,12 @@ TEST(AllRunsTest, WhatAnAccountHasLostCountsWhateverTable) {
   later.run.label_set = "clicks with a row more";
   const LabelRun earlier = Gaussian("a", 10, 0.5, 0.25);
   EXPECT_NEAR(BoundOfAllRuns({earlier, later}).possible, GaussianAucBound(0.36), kDigits);
-  later.lost = {earlier.run.run_id};
+  later.lost = {StartOf(earlier)};
   EXPECT_NEAR(BoundOfAllRuns({earlier, later}).possible, GaussianAucBound(0.61), kDigits);
   // One more, of a third table: the account adds it to the second, and still not to the first.
   LabelRun third = Gaussian("a", 6, 0.7, 0.36 + 0.49);
   third.run.data_sha256 = "abcd";
-  third.lost = {earlier.run.run_id};
+  third.lost = {StartOf(earlier)};
   EXPECT_NEAR(BoundOfAllRuns({earlier, later, third}).possible, GaussianAucBound(0.25 + 0.36 + 0.49), kDigits);
 }
 
@@ -122,9 +125,9 @@ TEST(AllRunsTest, WhatAnAccountHasLostCountsWhateverTable) {
 TEST(AllRunsTest, HistoriesThatDoNotKnowEachOtherAddUp) {
   const LabelRun first = Gaussian("a", 10, 0.5, 1.25);
   LabelRun second = Gaussian("a", 20, 0.5, 2.25);
-  second.lost = {first.run.run_id};
+  second.lost = {StartOf(first)};
   LabelRun third = Gaussian("a", 30, 0.5, 0.25);
-  third.lost = {first.run.run_id, second.run.run_id};
+  third.lost = {StartOf(first), StartOf(second)};
   EXPECT_NEAR(BoundOfAllRuns({first, second, third}).known, GaussianAucBound(1.25 + 2.25 + 0.25), kDigits);
 }
 
