@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "common/process/exit_code.h"
 #include "common/status/status_macros.h"
 #include "common/telemetry/log.h"
 #include "nonlabel_party/bottom/gradient_exchange.h"
@@ -21,6 +23,17 @@ namespace splitveil {
 namespace {
 
 constexpr int64_t kMostRows = int64_t{1} << 24;
+
+// How a worker ends whose leader ended with this code.
+absl::Status OutcomeOf(ExitCode code) {
+  if (code == ExitCode::kDone) {
+    return absl::OkStatus();
+  }
+  return code == ExitCode::kStopped
+             ? StoppedOnRequest()
+             : absl::CancelledError(absl::StrCat("workers: rank 0 has ended the run with exit code ",
+                                                 static_cast<int>(code), ": see its log"));
+}
 
 // What a worker other than the leader does.
 class BottomWorker {
@@ -32,7 +45,7 @@ class BottomWorker {
       WorkerOrder order;
       SPLITVEIL_RETURN_IF_ERROR(group_.AwaitLeader(&order, sizeof(order)));
       if (order.task == WorkerTask::kEnd) {
-        return absl::OkStatus();
+        return OutcomeOf(static_cast<ExitCode>(order.rows));
       }
       if (order.task == WorkerTask::kCreate) {
         SPLITVEIL_RETURN_IF_ERROR(Create(order));
@@ -184,8 +197,8 @@ absl::Status ServeBottomWorker(const BottomModelOptions& options, WorkerGroup* g
   return BottomWorker(options, group).Run();
 }
 
-absl::Status EndBottomWorkers(WorkerGroup* group) {
-  const WorkerOrder order{WorkerTask::kEnd};
+absl::Status EndBottomWorkers(WorkerGroup* group, const absl::Status& outcome) {
+  const WorkerOrder order{WorkerTask::kEnd, static_cast<int64_t>(ExitCodeFor(outcome))};
   for (int rank = 1; rank < group->size(); ++rank) {
     group->Send(rank, &order, sizeof(order));
   }

@@ -9,12 +9,14 @@
 
 namespace splitveil {
 
-// Computes what the leader asks for (distributed_bottom_model.h), until it says that the work is done. `options`: what
-// the configuration says of the model; features and seed are the leader's. Errors: Cancelled once the leader is gone.
+// Computes what the leader asks for (distributed_bottom_model.h), until it says that the run has ended
+// (EndBottomWorkers). `options`: what the configuration says of the model; features and seed are the leader's. Errors:
+// Cancelled once the leader is gone.
 absl::Status ServeBottomWorker(const BottomModelOptions& options, WorkerGroup* group);
 
-// At the leader: the others are done.
-absl::Status EndBottomWorkers(WorkerGroup* group);
+// At the leader: the run has ended with `outcome`, and so do the others: ServeBottomWorker returns OK, StoppedOnRequest
+// or Cancelled. Errors: as WorkerGroup.
+absl::Status EndBottomWorkers(WorkerGroup* group, const absl::Status& outcome);
 
 }  // namespace splitveil
 

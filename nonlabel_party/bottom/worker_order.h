@@ -29,6 +29,7 @@ enum class WorkerTask : int64_t {
 struct WorkerOrder {
   WorkerTask task = WorkerTask::kEnd;
   int64_t rows = 0;    // kForward, kPredict, kBackward: of the slice, at all workers. kHint: the worker's own row.
+                       // kEnd: the leader's exit code.
   int64_t layers = 0;  // kBackward, kHint: whose gradients to send, a bit for each of layer_names().
   // kCreate.
   FeatureShape features = {};

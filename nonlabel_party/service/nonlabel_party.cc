@@ -249,8 +249,9 @@ absl::Status RunNonLabelParty(const NonLabelPartyPlan& plan) {
   if (!plan.leads()) {
     return ComputeForLeader(plan.agreement, plan.config, workers.get());
   }
-  SPLITVEIL_RETURN_IF_ERROR(LeadRun(plan, workers.get()));
-  return EndBottomWorkers(workers.get());
+  absl::Status outcome = LeadRun(plan, workers.get());
+  outcome.Update(EndBottomWorkers(workers.get(), outcome));
+  return outcome;
 }
 
 DryRun DryRunNonLabelParty(const std::string& agreement_path, const std::string& config_path) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/process/exit_code.h"
 #include "nonlabel_party/bottom/bottom_worker.h"
 #include "tests/unit/common/model/model_fixtures.h"
 #include "tests/unit/common/workers/worker_threads.h"
@@ -110,7 +111,7 @@ void ExpectAsAlone(bool from_state) {
     Found found;
     Train(**shared, from_state, found);
     EXPECT_THAT(found.values, Pointwise(FloatNear(1e-5F), expected.values));
-    EXPECT_TRUE(EndBottomWorkers(&group).ok());
+    EXPECT_TRUE(EndBottomWorkers(&group, absl::OkStatus()).ok());
   });
 }
 
@@ -127,10 +128,24 @@ TEST(DistributedBottomModelTest, TwoRunsGiveTheSameBits) {
         return;
       }
       Train(**CreateBottomModel(ModelOptions(), &group), /*from_state=*/false, run);
-      EXPECT_TRUE(EndBottomWorkers(&group).ok());
+      EXPECT_TRUE(EndBottomWorkers(&group, absl::OkStatus()).ok());
     });
   }
   EXPECT_EQ(runs[0].values, runs[1].values);
+}
+
+TEST(DistributedBottomModelTest, TheOthersEndAsTheLeaderDoes) {
+  for (const absl::Status& outcome : {StoppedOnRequest(), absl::InternalError("of the leader")}) {
+    WithWorkers(2, [&](WorkerGroup& group) {
+      if (group.leads()) {
+        EXPECT_TRUE(EndBottomWorkers(&group, outcome).ok());
+        return;
+      }
+      const absl::Status ended = ServeBottomWorker(ModelOptions(), &group);
+      EXPECT_EQ(IsStoppedOnRequest(ended), IsStoppedOnRequest(outcome));
+      EXPECT_EQ(ended.code(), absl::StatusCode::kCancelled);
+    });
+  }
 }
 
 TEST(DistributedBottomModelTest, RefusesWhatOneProcessRefuses) {
@@ -150,7 +165,7 @@ TEST(DistributedBottomModelTest, RefusesWhatOneProcessRefuses) {
     // And goes on.
     EXPECT_TRUE(model->Backward(Matrix(4, 4), {}).ok());
     EXPECT_TRUE(model->Update().ok());
-    EXPECT_TRUE(EndBottomWorkers(&group).ok());
+    EXPECT_TRUE(EndBottomWorkers(&group, absl::OkStatus()).ok());
   });
 }
 
