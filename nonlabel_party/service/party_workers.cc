@@ -26,7 +26,7 @@ Digest SettingsDigest(const v1::RunAgreement& agreement, const v1::NonLabelParty
 
 absl::StatusOr<std::optional<WorkerPlace>> PlanWorkers(const v1::NonLabelPartyConfig& config,
                                                        const Environment& environment) {
-  const absl::StatusOr<std::optional<WorkerPlace>> place = FindWorkerPlace(environment);
+  absl::StatusOr<std::optional<WorkerPlace>> place = FindWorkerPlace(environment);
   if (!config.has_workers()) {
     // A launcher may set some of the variables for a process that is alone.
     if (place.ok() && place->has_value()) {
