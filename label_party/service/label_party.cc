@@ -85,8 +85,8 @@ absl::StatusOr<std::unique_ptr<PrivacyAccount>> ReadAccount(const LabelPartyPlan
   DescribeLabels(plan.config, data, *account == nullptr ? "" : (*account)->id(), row);
   const std::string& ledger_path = plan.config.party().ledger_path();
   SPLITVEIL_RETURN_IF_ERROR(CheckSameAccount(ledger_path, row, config.new_account()));
-  SPLITVEIL_RETURN_IF_ERROR(*account == nullptr ? absl::OkStatus()
-                                                : LostStarts(ledger_path, row, config.new_account(), **account).status());
+  SPLITVEIL_RETURN_IF_ERROR(
+      *account == nullptr ? absl::OkStatus() : LostStarts(ledger_path, row, config.new_account(), **account).status());
   return account;
 }
 

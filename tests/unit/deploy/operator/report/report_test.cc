@@ -227,7 +227,7 @@ TEST_F(ReportTest, ShowsARunThatHasOnlyBegun) {
   run_.epochs = 0;
   run_.status = "running";
   const Json run = OnlyRun();
-  EXPECT_THAT(std::string(run["answer"]["sentence"]), HasSubstr("no attack on its gradients was measured"));
+  EXPECT_THAT(std::string(run["answer"]["sentence"]), HasSubstr("No gradient was sent to the partner"));
   EXPECT_EQ(run["status"], "running");
 }
 
