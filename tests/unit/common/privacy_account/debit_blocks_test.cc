@@ -96,7 +96,7 @@ TEST_F(DebitBlocksTest, HasWhatAMapOfTheExamplesHas) {
             EXPECT_EQ((std::array<int64_t, 3>{debits[j].release, debits[j].draws, debits[j].label}), known[j]);
           }
           if (known.empty() || random() % 4 == 0) {
-            known.push_back({transaction * large / 1'000, large, static_cast<int64_t>(random())});
+            known.push_back({transaction * (large / 1'000), large, static_cast<int64_t>(random())});
             debits.push_back({known.back()[0], known.back()[1], known.back()[2]});
           } else {
             debits.back().draws = known.back()[1] = large;
