@@ -276,7 +276,8 @@ class DistributedBottomModel final : public BottomModel {
   }
 
   absl::Status Copy(WorkerTask task, const NamedParameters& state) {
-    Ask({task});
+    const WorkerOrder order{task};  // Until Wait.
+    Ask(order);
     for (int rank = 1; rank < group_->size(); ++rank) {
       SendAll(state, rank, *group_);
     }
