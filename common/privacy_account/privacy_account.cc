@@ -122,7 +122,7 @@ struct Strengths {
   std::vector<std::pair<int64_t, int64_t>> planned;
 };
 
-// In each transaction anew: another run may have counted at a new strength since the last one. A planned strength that
+// Again in each transaction: another run may have counted at a new strength since the last one. A planned strength that
 // the account does not have yet gets a number below 0.
 absl::StatusOr<Strengths> ReadStrengths(SqliteDatabase& database, const PrivacyAccountOptions& options,
                                         const DrawsBySigma& planned) {

@@ -83,7 +83,7 @@ constexpr int kMaxRefusalsLogged = 20;  // A caller that never stops must not fi
 
 // Status shows losses, and a batch's exact loss reveals its labels: it is for the party's own operator alone.
 constexpr absl::string_view kOperations = "/splitveil.v1.Operations/";
-// Whoever joins a party's workers gets its features.
+// A process that joins a party's workers gets its features.
 constexpr absl::string_view kWorkers = "/splitveil.v1.WorkerRendezvous/";
 constexpr absl::string_view kHealth = "/grpc.health.v1.Health/";
 

@@ -301,7 +301,7 @@ absl::StatusOr<std::unique_ptr<BottomModel>> CreateBottomModel(const BottomModel
   }
   if (!options.spec.torchscript_path().empty()) {
     return absl::InvalidArgumentError(
-        "model.torchscript_path: expected none with `workers`, as one process computes a TorchScript half");
+        "model.torchscript_path: one process alone computes a TorchScript half: remove workers");
   }
   auto model = std::make_unique<DistributedBottomModel>(options, group);
   SPLITVEIL_RETURN_IF_ERROR(model->Start(options));

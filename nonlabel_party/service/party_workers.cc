@@ -40,11 +40,11 @@ absl::StatusOr<std::optional<WorkerPlace>> PlanWorkers(const v1::NonLabelPartyCo
   SPLITVEIL_RETURN_IF_ERROR(CheckWorkerInterface(config.workers().interface()));
   if (!config.model().torchscript_path().empty()) {
     return absl::InvalidArgumentError(
-        "workers: expected none with model.torchscript_path: one process computes a TorchScript half");
+        "workers: one process alone computes a TorchScript half: remove workers, or model.torchscript_path");
   }
   if (HasObjective(config.protection())) {
     return absl::InvalidArgumentError(
-        "workers: expected none with a protection that trains the model against an attacker: one process computes it");
+        "workers: one process alone computes a protection that trains the model against an attacker: remove workers");
   }
   return place;
 }
